@@ -49,19 +49,25 @@ static int has_no_locks(int error)
            error == EINVAL || error == ENOLCK;
 }
 
-int sr1__flock(int fd)
+static int try_flock(int fd, int kind)
 {
     int rc;
 
     do
-        rc = flock(fd, LOCK_EX | LOCK_NB);
+        rc = flock(fd, kind | LOCK_NB);
     while (rc != 0 && errno == EINTR);
     return rc == 0 || has_no_locks(errno) ? 0 : errno;
 }
 
-static sr1_status acquire_flock(int fd, const char *path, char holder[SR1__LOCK_HOLDER])
+int sr1__flock(int fd)
 {
-    int error = sr1__flock(fd);
+    return try_flock(fd, LOCK_EX);
+}
+
+static sr1_status acquire_flock(int fd, int kind, const char *path,
+                                char holder[SR1__LOCK_HOLDER])
+{
+    int error = try_flock(fd, kind);
 
     if (error == EWOULDBLOCK) {
         read_holder(fd, holder);
@@ -71,8 +77,20 @@ static sr1_status acquire_flock(int fd, const char *path, char holder[SR1__LOCK_
         errno = error;
         return sr1__fail_errno("lock", path);
     }
-    write_holder(fd);
     return SR1_OK;
+}
+
+sr1_status sr1__lock_look(const char *path, char holder[SR1__LOCK_HOLDER])
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    sr1_status st;
+
+    holder[0] = '\0';
+    if (fd < 0)
+        return errno == ENOENT ? SR1_OK : sr1__fail_errno("read", path);
+    st = acquire_flock(fd, LOCK_SH, path, holder);
+    close(fd);
+    return st;
 }
 
 sr1_status sr1__lock_take(struct sr1__lock **out, const char *path,
@@ -84,8 +102,10 @@ sr1_status sr1__lock_take(struct sr1__lock **out, const char *path,
     holder[0] = '\0';
     SR1__CHECK_ALLOC(l, "lock");
     l->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-    st = l->fd >= 0 ? acquire_flock(l->fd, path, holder) : sr1__fail_errno("write", path);
+    st = l->fd >= 0 ? acquire_flock(l->fd, LOCK_EX, path, holder)
+                    : sr1__fail_errno("write", path);
     if (st == SR1_OK) {
+        write_holder(l->fd);
         *out = l;
         return SR1_OK;
     }

@@ -17,6 +17,9 @@ int sr1__flock(int fd);
  * On a file system without locks the call succeeds and excludes nobody. */
 sr1_status sr1__lock_take(struct sr1__lock **out, const char *path,
                           char holder[SR1__LOCK_HOLDER]);
+/* SR1_E_STATE while another holds it, as above. Any number may look at the same time, and
+ * nothing is written. */
+sr1_status sr1__lock_look(const char *path, char holder[SR1__LOCK_HOLDER]);
 /* The file stays, empty. NULL is fine. */
 void sr1__lock_release(struct sr1__lock *l);
 

@@ -6,6 +6,7 @@
 #include "dist/dist.h"
 
 #include "base/clock.h"
+#include "base/executor.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "dist/own_address.h"
@@ -14,15 +15,18 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NAME_MAX_LENGTH 64
 #define PART ((int64_t)1 << 20) /* elements that a rank adds up at once */
+#define ANSWER_SECONDS 2.0      /* that the store is given to say who is missing */
 #define FAREWELL 2.0            /* seconds that the store waits for others' last words */
 
 struct sr1__dist {
     int32_t rank, size;
     double limit;
+    int agent_store; /* the store is the launcher's; 0: rank 0's */
     const atomic_int *stop;
     struct sr1__store *root, *store;                   /* store: with the job's prefix */
     struct sr1__process_group *group, *plain, *helper; /* the latter two for debug */
@@ -73,8 +77,8 @@ static int64_t to_ms(double seconds)
 
 /* ---- failures ---- */
 
-/* A failure ends the connection, and peers that wait see that it is closed. A work that
- * is not done keeps the group's threads: it is left to them. */
+/* A failure ends the connection, and peers that wait see that it is closed; but a work
+ * that is not done keeps the group's threads and sockets, until the process ends. */
 static sr1_status end_job(struct sr1__dist *d, sr1_status st, int pending)
 {
     struct sr1__process_group *groups[3] = {d->group, d->plain, d->helper};
@@ -101,46 +105,105 @@ static void make_key(const char *what, int64_t meeting, int32_t rank,
     snprintf(out, NAME_MAX_LENGTH, "%s/%" PRId64 "/%" PRId32, what, meeting, rank);
 }
 
-/* "rank 2", "ranks 1, 3": those without their key of this meeting. Returns how many. */
-static int32_t name_missing(struct sr1__dist *d, const char *what, int64_t meeting,
-                            char *out, size_t size)
+/* Who has not come to meeting `meeting`, by the marks at the store. A store whose process
+ * stands still does not answer: it is asked on a thread of its own. */
+struct roll_call {
+    struct sr1__store *store, *root; /* its own, once the call is abandoned */
+    const char *what;
+    int64_t meeting;
+    int32_t size;
+    int32_t missing; /* how many; 0: not known */
+    char names[256]; /* "2", "1, 3" */
+    int failed;
+};
+
+static int has_come(struct roll_call *c, int32_t rank)
 {
-    int32_t missing = 0;
+    char key[NAME_MAX_LENGTH], at[24] = "";
+    const char *keys = key;
+    size_t n = 0;
+    int there = 0;
+
+    make_key(c->what, 0, rank, key);
+    if (sr1__store_has(c->store, &keys, 1, &there) != SR1_OK)
+        c->failed = 1;
+    if (!there || c->meeting == 0)
+        return there;
+    if (sr1__store_get(c->store, key, at, sizeof(at) - 1, &n) != SR1_OK)
+        c->failed = 1;
+    return strtoll(at, NULL, 10) >= c->meeting;
+}
+
+static void call_roll(void *arg)
+{
+    struct roll_call *c = arg;
     size_t n = 0;
 
-    *out = '\0';
-    for (int32_t r = 0; r < d->size; r++) {
-        char key[NAME_MAX_LENGTH];
-        const char *keys = key;
-        int there = 0;
-
-        make_key(what, meeting, r, key);
-        if (sr1__store_has(d->store, &keys, 1, &there) != SR1_OK)
-            return 0;
-        if (there)
+    for (int32_t r = 0; r < c->size && !c->failed; r++) {
+        if (has_come(c, r))
             continue;
-        if (n < size)
-            n +=
-                (size_t)snprintf(out + n, size - n, "%s%" PRId32, missing ? ", " : "", r);
-        missing++;
+        if (n < sizeof(c->names))
+            n += (size_t)snprintf(c->names + n, sizeof(c->names) - n, "%s%" PRId32,
+                                  c->missing ? ", " : "", r);
+        c->missing++;
     }
-    return missing;
+    if (c->failed)
+        c->missing = 0;
+}
+
+static void free_roll_call(void *arg)
+{
+    struct roll_call *c = arg;
+
+    sr1__store_free(c->store);
+    sr1__store_free(c->root);
+    sr1__free(c);
+}
+
+/* The answer, or one without names after ANSWER_SECONDS; then the store is given up. */
+static struct roll_call ask_who_is_missing(struct sr1__dist *d, const char *what,
+                                           int64_t meeting)
+{
+    struct roll_call none = {0}, answer, *c = sr1__calloc(1, sizeof(*c));
+    struct sr1__executor *x = NULL;
+    struct sr1__task task = {.run = call_roll, .free = free_roll_call, .arg = c};
+
+    if (!c || sr1__executor_new(&x, "distributed", 1, 0) != SR1_OK) {
+        sr1__free(c);
+        return none;
+    }
+    *c = (struct roll_call){d->store, d->root, what, meeting, d->size, 0, "", 0};
+    if (sr1__executor_submit(x, &task) != SR1_OK) {
+        sr1__free(c);
+        sr1__executor_free(x);
+        return none;
+    }
+    if (sr1__executor_wait(x, &task, sr1__now() + ANSWER_SECONDS)) {
+        answer = *c;
+        sr1__free(c);
+    } else {
+        d->store = d->root = NULL;
+        answer = none;
+        if (!d->agent_store) /* the store is rank 0's */
+            answer = (struct roll_call){.missing = 1, .names = "0"};
+    }
+    sr1__executor_free(x);
+    return answer;
 }
 
 static sr1_status fail_missing(struct sr1__dist *d, const char *what, int64_t meeting,
                                const char *place, double limit)
 {
-    char names[256];
-    int32_t missing = name_missing(d, what, meeting, names, sizeof(names));
+    struct roll_call c = ask_who_is_missing(d, what, meeting);
 
-    if (missing == 0)
+    if (c.missing == 0)
         return sr1__fail(SR1_E_TIMEOUT, "%s: no answer of the other ranks in %g s", place,
                          limit);
     return sr1__fail(SR1_E_TIMEOUT,
                      "%s: after %g s rank%s %s of a world of %" PRId32
                      " %s missing (distributed_timeout)",
-                     place, limit, missing == 1 ? "" : "s", names, d->size,
-                     missing == 1 ? "is" : "are");
+                     place, limit, c.missing == 1 ? "" : "s", c.names, d->size,
+                     c.missing == 1 ? "is" : "are");
 }
 
 /* ---- works ---- */
@@ -192,18 +255,15 @@ static int64_t hash_place(const char *place)
     return (int64_t)(sr1__hash64(place, strlen(place), 0) >> 1);
 }
 
-/* Leave a mark at the store, by which others see who is missing, and take away an old
- * one: nobody is two meetings behind. */
+/* Leave a mark at the store, by which others see who is missing. The store's answer is
+ * not waited for: a rank 0 that stands still would be waited for without limit. */
 static sr1_status mark_arrival(struct sr1__dist *d)
 {
-    char key[NAME_MAX_LENGTH];
+    char key[NAME_MAX_LENGTH], at[24];
 
-    make_key("at", d->meetings, d->rank, key);
-    SR1__TRY(sr1__store_set(d->store, key, "1", 1));
-    if (d->meetings < 3)
-        return SR1_OK;
-    make_key("at", d->meetings - 2, d->rank, key);
-    return sr1__store_delete(d->store, key);
+    make_key("at", 0, d->rank, key);
+    snprintf(at, sizeof(at), "%020" PRId64, d->meetings);
+    return sr1__store_set(d->store, key, at, strlen(at));
 }
 
 static const int64_t *words_of(const struct sr1__dist *d, int32_t rank)
@@ -232,6 +292,24 @@ static int32_t find_failed(const struct sr1__dist *d)
     return failed;
 }
 
+/* "rank 2: ", at the beginning or behind what was added on the way: it was agreed on
+ * before. */
+static int names_rank(const char *text)
+{
+    static const char word[] = "rank ";
+
+    for (const char *at = text; at; at = strstr(at, ": ") ? strstr(at, ": ") + 2 : NULL) {
+        size_t digits;
+
+        if (strncmp(at, word, strlen(word)) != 0)
+            continue;
+        digits = strspn(at + strlen(word), "0123456789");
+        if (digits && strncmp(at + strlen(word) + digits, ": ", 2) == 0)
+            return 1;
+    }
+    return 0;
+}
+
 static sr1_status raise_failed(struct sr1__dist *d, int32_t rank)
 {
     char key[NAME_MAX_LENGTH], text[SR1__ERROR_MAX] = "";
@@ -246,7 +324,7 @@ static sr1_status raise_failed(struct sr1__dist *d, int32_t rank)
         snprintf(text, sizeof(text), "its text is lost");
     if (code < INT32_MIN || code > 0)
         code = SR1_E_INTERNAL;
-    if (strncmp(text, "rank ", 5) == 0) /* it was agreed on before */
+    if (names_rank(text))
         return sr1__fail((sr1_status)code, "%s", text);
     return sr1__fail((sr1_status)code, "rank %" PRId32 ": %.900s", rank, text);
 }
@@ -316,7 +394,8 @@ static sr1_status agree_with_size(struct sr1__dist *d, const char *place, sr1_st
     make_key("error", d->meetings + 1, d->rank, key);
     if (st != SR1_OK) /* a store that is gone is met below */
         (void)sr1__store_set(d->store, key, own.text, strlen(own.text));
-    SR1__TRY(hold_meeting(d, place, 0, st, (int64_t)size));
+    if (hold_meeting(d, place, 0, st, (int64_t)size) != SR1_OK) /* its own is the cause */
+        return own.code ? sr1__error_raise(&own) : check_alive(d);
     failed = find_failed(d);
     return failed < 0 ? SR1_OK : raise_failed(d, failed);
 }
@@ -518,16 +597,16 @@ sr1_status sr1__dist_sum(struct sr1__dist *d, const char *place, sr1_tensor *dat
 
 /* ---- opening ---- */
 
-/* One of several openings in a process, and each attempt of a launcher, has its own
- * keys: those of before outlive them in the launcher's store. */
+/* One of several openings in a process, each attempt of a launcher and each size of its
+ * world have their own keys: those of before outlive them in the launcher's store. */
 static sr1_status open_store(struct sr1__dist *d, const struct sr1__launch *l)
 {
     static atomic_int openings;
     char prefix[96];
     int hosts = l->rank == 0 && !l->agent_store;
 
-    snprintf(prefix, sizeof(prefix), "searchr1/%" PRId64 "/%d/", l->attempt,
-             atomic_fetch_add(&openings, 1));
+    snprintf(prefix, sizeof(prefix), "searchr1/%" PRId64 "/%" PRId32 "/%d/", l->attempt,
+             l->world_size, atomic_fetch_add(&openings, 1));
     SR1__TRY(sr1__context(sr1__store_tcp(&d->root, l->master_addr, l->master_port, hosts,
                                          l->world_size, to_ms(d->limit)),
                           hosts ? "rank 0 cannot open its store at port %u of %s"
@@ -651,6 +730,7 @@ sr1_status sr1__dist_open(struct sr1__dist **out, const struct sr1__launch *l,
     SR1__CALLOC(d, 1, "process group");
     d->rank = l->rank;
     d->size = l->world_size;
+    d->agent_store = l->agent_store;
     d->limit = o->limit;
     d->stop = o->stop;
     SR1__RETURN_NEW(out, d, open_dist(d, l, o), sr1__dist_free);

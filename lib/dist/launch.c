@@ -29,11 +29,14 @@ static const struct launcher_row launchers[] = {
      NULL},
     {"Open MPI", NULL, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL,
      "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", NULL},
-    {"PMI", NULL, "PMI_RANK", "PMI_SIZE", NULL, "MPI_LOCALRANKID", "MPI_LOCALNRANKS",
-     NULL},
+    /* Hydra's, whose proxies inherit Slurm's variables; without its local ones it may be
+     * srun's plugin. */
+    {"PMI", "MPI_LOCALRANKID", "PMI_RANK", "PMI_SIZE", NULL, "MPI_LOCALRANKID",
+     "MPI_LOCALNRANKS", NULL},
     /* A batch script has Slurm's variables too, and nobody started its other tasks. */
     {"Slurm", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS",
      "SLURM_LOCALID", NULL, "SLURM_STEP_NUM_NODES"},
+    {"PMI", NULL, "PMI_RANK", "PMI_SIZE", NULL, NULL, NULL, NULL},
     {"PMIx", NULL, "PMIX_RANK", "PMIX_SIZE", "SLURM_STEP_NUM_TASKS", NULL, NULL, NULL},
 };
 #define LAUNCHERS (sizeof(launchers) / sizeof(launchers[0]))
@@ -93,18 +96,23 @@ static sr1_status read_ranks(const struct launch_source *s,
         !find_variable(s, row->size) && find_variable(s, row->other_size)
             ? row->other_size
             : row->size;
-    int64_t rank = 0, size = 1, local_rank = -1, local_size = -1;
+    int64_t rank = 0, size = 1, nodes = 1, local_rank = -1, local_size = 0;
 
     SR1__TRY(require_variable(s, size_name, row->rank));
     SR1__TRY(read_number(s, size_name, 1, SR1__WORLD_MAX, &size));
     SR1__TRY(read_number(s, row->rank, 0, size - 1, &rank));
     SR1__TRY(read_number(s, row->local_size, 1, size, &local_size));
-    SR1__TRY(read_number(s, row->local_rank, 0, (local_size > 0 ? local_size : size) - 1,
+    SR1__TRY(read_number(s, row->nodes, 1, SR1__WORLD_MAX, &nodes));
+    SR1__TRY(read_number(s, row->local_rank, 0, (local_size ? local_size : size) - 1,
                          &local_rank));
+    if (local_size == 0) /* as if tasks were spread evenly */
+        local_size = nodes < size ? (size + nodes - 1) / nodes : 1;
+    if (local_rank >= local_size)
+        local_size = local_rank + 1;
     l->rank = (int32_t)rank;
     l->world_size = (int32_t)size;
     l->local_rank = (int32_t)(local_rank >= 0 ? local_rank : rank);
-    l->local_world_size = (int32_t)(local_size > 0 ? local_size : size);
+    l->local_world_size = (int32_t)local_size;
     l->launcher = row->name;
     return SR1_OK;
 }
@@ -124,11 +132,14 @@ static int is_host(const char *s)
 static sr1_status read_first_host(const char *list, char out[SR1__HOST_MAX])
 {
     size_t n = strcspn(list, "[,"), digits = 0;
-    const char *first = list + n + 1;
+    const char *first = list + n + 1, *end = strchr(list, ']');
+    int simple = list[n] != '[';
 
     if (list[n] == '[')
         digits = strspn(first, "0123456789");
-    if (n + digits >= SR1__HOST_MAX || (list[n] == '[' && digits == 0))
+    if (digits && end) /* "node[1-2]-ib" goes on behind it */
+        simple = end[1] == '\0' || end[1] == ',';
+    if (n + digits >= SR1__HOST_MAX || !simple)
         return refuse_variable("SLURM_STEP_NODELIST", list,
                                "its first host cannot be read; set MASTER_ADDR");
     memcpy(out, list, n);

@@ -187,7 +187,7 @@ static sr1_status exchange_columns(struct column_job *j, sr1_status st)
     SR1__TRY(sr1__dist_gather(d, "columns", j->done.data, j->done.len, &g));
     st = take_columns(j, &g);
     sr1__gathered_free(&g);
-    return st;
+    return sr1__dist_agree(d, "columns", st);
 }
 
 static sr1_status forward_plan(struct column_job *j)

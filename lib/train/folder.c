@@ -25,12 +25,16 @@
 #define CHOOSE_ANOTHER ", or choose another folder with out=FOLDER"
 
 /* remedy ends the error where another process holds the folder. */
+/* NULL in *out's place: only look whether another holds it. */
 static sr1_status take_lock(const char *folder, const char *remedy,
                             struct sr1__lock **out)
 {
     char holder[SR1__LOCK_HOLDER];
     char *path = sr1__path_join(folder, ".lock");
-    sr1_status st = path ? sr1__lock_take(out, path, holder) : sr1__fail_nomem("path");
+    sr1_status st;
+
+    SR1__CHECK_ALLOC(path, "path");
+    st = out ? sr1__lock_take(out, path, holder) : sr1__lock_look(path, holder);
 
     if (st == SR1_E_STATE)
         st = sr1__fail(SR1_E_CONFIG, "%s: %s is training in it; wait for its end%s",
@@ -305,11 +309,8 @@ char *sr1__folder_name(const sr1_config *c)
 
 static sr1_status check_idle(const char *folder, const char *remedy)
 {
-    struct sr1__lock *lock = NULL;
-    sr1_status st =
-        sr1__dir_has(folder, ".lock") ? take_lock(folder, remedy, &lock) : SR1_OK;
+    sr1_status st = take_lock(folder, remedy, NULL);
 
-    sr1__lock_release(lock);
     return st == SR1_E_CONFIG ? st : SR1_OK; /* others are met when it is taken */
 }
 

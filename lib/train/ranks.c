@@ -45,6 +45,20 @@ static sr1_status divide_threads(const struct sr1__launch *l, sr1_config *c)
     return sr1_config_set(c, "threads", text);
 }
 
+/* GPUs that CUDA_VISIBLE_DEVICES names; 0: it is not set. A launcher that binds each
+ * process to its own GPU names one. */
+static int32_t count_visible_gpus(void)
+{
+    const char *list = getenv("CUDA_VISIBLE_DEVICES");
+    int32_t n = 1;
+
+    if (!list || !*list)
+        return 0;
+    for (; *list; list++)
+        n += *list == ',';
+    return n;
+}
+
 /* Each process of a machine has a GPU of its own, unless the key names one. */
 static sr1_status choose_gpu(const struct sr1__launch *l, sr1_config *c)
 {
@@ -57,7 +71,8 @@ static sr1_status choose_gpu(const struct sr1__launch *l, sr1_config *c)
         return SR1_OK;
     if (device < SR1__CUDA || device >= SR1__NAMED)
         return SR1_OK;
-    snprintf(text, sizeof(text), "cuda:%" PRId32, l->local_rank);
+    snprintf(text, sizeof(text), "cuda:%" PRId32,
+             count_visible_gpus() == 1 ? 0 : l->local_rank);
     return sr1_config_set(c, "device", text);
 }
 

@@ -1,7 +1,7 @@
 /* train/ranks.h - a trainer that is one process of a job (lib/dist). All ranks run the
- * same step on the same whole batch: each rolls out its share of the questions and its
- * share of the micro-batches, and the shares are exchanged. Only the first rank writes.
- */
+ * same step on the same whole batch: each rolls out its share of the questions, scores
+ * what comes of them, and computes its share of the micro-batches; the shares are
+ * exchanged. Only the first rank writes. */
 #ifndef SR1__TRAIN_RANKS_H
 #define SR1__TRAIN_RANKS_H
 
@@ -34,6 +34,13 @@ static inline size_t sr1__first_worker(const sr1_trainer *tr)
     return (size_t)tr->n_workers * (size_t)sr1__dist_rank(tr->dist);
 }
 
+/* Which rank asks question q of a round, and scores what comes of it: q mod N, as it is
+ * worker q mod N's in one process. */
+static inline int32_t sr1__rank_of_question(const sr1_trainer *tr, size_t q)
+{
+    return (int32_t)(q % (size_t)sr1__dist_size(tr->dist));
+}
+
 /* What this process is, for a log: "rank 1 of 2 by torchrun on HOST"; 0: there is one
  * process only. */
 int sr1__ranks_text(const sr1_trainer *tr, char *text, size_t size);
@@ -45,5 +52,12 @@ sr1_status sr1__generate_shared(sr1_trainer *tr, const sr1_query *queries, size_
                                 const sr1_rollout_options *o, sr1_trajectory **out);
 /* SR1_E_STATE unless every rank has the same n trajectories in t, to the bit. */
 sr1_status sr1__check_shared(sr1_trainer *tr, sr1_trajectory *const *t, size_t n);
+
+/* ---- share_rewards.c ---- */
+
+/* Rewards of t[n], one of each question, which every rank has; NaN where it is excluded
+ * or its reward could not be had. */
+sr1_status sr1__score_shared(const sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
+                             double *totals);
 
 #endif

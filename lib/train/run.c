@@ -24,6 +24,7 @@
 #include "policy/rollout_internal.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -536,9 +537,16 @@ static sr1_status begin_folder(struct run *r)
     return SR1_OK;
 }
 
-/* The other processes read it, and log beside it. */
+/* The other processes read it, and log beside it. A machine that has just seen that the
+ * folder is not there may go on saying so for a minute (NFS). */
 static sr1_status find_folder(const sr1_trainer *tr)
 {
+    double until = sr1__now() +
+                   fmin(60.0, 0.5 * sr1__config_real(tr->config, "distributed_timeout"));
+    struct timespec t = {0, 50 * 1000 * 1000};
+
+    while (!sr1__dir_has(tr->run_folder, "run.json") && sr1__now() < until)
+        nanosleep(&t, NULL);
     if (sr1__dir_has(tr->run_folder, "run.json"))
         return SR1_OK;
     return sr1__fail(SR1_E_CONFIG,

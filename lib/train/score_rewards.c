@@ -5,6 +5,7 @@
  *     overlong_buffer   off the reward, as a part of this name: nothing up to
  *                       max - buffer sampled tokens, then in a line, at most
  *                       overlong_penalty (DAPO, Yu et al. 2025, eq. 13) */
+#include "train/ranks.h"
 #include "train/step_batch.h"
 
 #include <searchr1/ext/reward_set.h>
@@ -14,8 +15,6 @@
 #include "signal/reward/turn_rewards.h"
 #include "train/sampler.h"
 #include "environment/trajectory/trajectory.h"
-
-#include <math.h>
 
 /* ---- length ---- */
 
@@ -56,23 +55,16 @@ static sr1_status add_overlong(const struct sr1__settings *set, sr1_trajectory *
 /* ---- greedy rollouts ---- */
 
 /* Reward of each question's greedy rollout; NaN where its search failed: there is nothing
- * to compare with. view, view_rewards: [n_queries] of scratch. */
+ * to compare with. */
 static sr1_status score_greedy(const sr1_trainer *tr, const struct sr1__round *round,
-                               const sr1_trajectory **view, double *view_rewards,
                                double *rewards)
 {
-    size_t n = 0, k = 0;
-
-    for (size_t q = 0; q < round->n_queries; q++)
-        if (!sr1__trajectory_excluded(round->greedy[q]))
-            view[n++] = round->greedy[q];
-    SR1__TRY(sr1_reward_set_score(tr->rewards, view, n, NULL, view_rewards));
+    SR1__TRY(sr1__score_shared(tr, round->greedy, round->n_queries, rewards));
     for (size_t q = 0; q < round->n_queries; q++) {
         double penalty = 0.0;
-        int fails = sr1__trajectory_excluded(round->greedy[q]);
 
         SR1__TRY(compute_overlong(&tr->set, round->greedy[q], &penalty));
-        rewards[q] = fails ? NAN : view_rewards[k++] + penalty;
+        rewards[q] += penalty;
     }
     return SR1_OK;
 }
@@ -90,22 +82,16 @@ static sr1_status score_baselines(struct sr1__step_batch *b)
 {
     struct sr1__round *round = &b->round;
     size_t n = round->n_queries, group = (size_t)b->group_size;
-    const sr1_trajectory **view;
     double *rewards;
-    sr1_status st = SR1_OK;
+    sr1_status st;
 
     if (!round->greedy)
         return SR1_OK;
-    view = sr1__calloc(n + 1, sizeof(const sr1_trajectory *));
-    rewards = sr1__calloc(2 * n + 1, sizeof(*rewards));
-    if (!view || !rewards)
-        st = sr1__fail_nomem("rewards of greedy rollouts");
-    if (st == SR1_OK)
-        st = sr1__context(score_greedy(b->tr, round, view, rewards + n, rewards),
-                          "greedy rollouts");
+    rewards = sr1__calloc(n + 1, sizeof(*rewards));
+    SR1__CHECK_ALLOC(rewards, "rewards of greedy rollouts");
+    st = sr1__context(score_greedy(b->tr, round, rewards), "greedy rollouts");
     for (size_t i = 0; st == SR1_OK && i < n * group; i++)
         b->baselines[round->begin + i] = rewards[i / group];
-    sr1__free(view);
     sr1__free(rewards);
     if (st == SR1_OK)
         free_greedy(round);
@@ -116,15 +102,10 @@ static sr1_status score_baselines(struct sr1__step_batch *b)
 
 static sr1_status score_outcomes(struct sr1__step_batch *b)
 {
-    struct sr1__batch_view v;
-    double began;
-    sr1_status st;
+    double began = sr1__now();
+    sr1_status st = sr1__apply_shared(b);
 
-    SR1__TRY(sr1__step_batch_in_groups(b, b->n_scored, &v));
-    began = sr1__now();
-    st = sr1_reward_set_apply(b->tr->rewards, v.t, v.n);
     sr1__metrics_add(b->metrics, "seconds_reward", sr1__now() - began, SR1__SUM);
-    sr1__batch_view_free(&v);
     return st;
 }
 

@@ -125,6 +125,10 @@ sr1_status sr1__generate_round(struct sr1__step_batch *b);
  * who is dropped. */
 sr1_status sr1__score_rewards(struct sr1__step_batch *b);
 
+/* share_rewards.c: the configured rewards of trajectories that have none yet, each scored
+ * by the rank that rolled it out. */
+sr1_status sr1__apply_shared(struct sr1__step_batch *b);
+
 /* fill_log_probs.c: forward passes without gradient (the reference's and the policy's
  * log-probs, the critic's values), where their numbers are needed and
  * missing. */

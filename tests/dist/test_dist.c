@@ -338,6 +338,84 @@ static void test_killed(void **state)
     ranks_run(&s, lose_rank_0, 1u << 0);
 }
 
+/* Rank 0 stands still, with its store, until rank 1 has given up on it. */
+static void stand_still(const struct ranks *r)
+{
+    struct sr1__dist *d = NULL;
+
+    RANK_CHECK(ranks_open(r, &d) == SR1_OK);
+    r->shared->hash[ranks_self] = (uint64_t)getpid();
+    for (int i = 0; i < 5; i++)
+        RANK_CHECK(sr1__dist_meet(d, "before", 0) == SR1_OK);
+    if (ranks_self == 0) {
+        raise(SIGSTOP);
+    } else {
+        RANK_CHECK(sr1__dist_meet(d, "after", 0) == SR1_E_TIMEOUT);
+        RANK_CHECK(strstr(sr1_last_error(), "rank 0 of a world of 2 is missing"));
+        kill((pid_t)r->shared->hash[0], SIGCONT);
+    }
+    sr1__dist_free(d);
+}
+
+static void test_stopped_rank_0(void **state)
+{
+    struct ranks r = {.size = 2, .limit = 2};
+
+    (void)state;
+    ranks_run(&r, stand_still, 0);
+}
+
+/* The cause is told at its own rank too, where the others are gone already. */
+static void fail_alone(const struct ranks *r)
+{
+    struct sr1__dist *d = NULL;
+
+    RANK_CHECK(ranks_open(r, &d) == SR1_OK);
+    RANK_CHECK(sr1__dist_meet(d, "before", 0) == SR1_OK);
+    if (ranks_self == 0) {
+        while (!r->shared->at[1])
+            usleep(1000);
+        RANK_CHECK(sr1__dist_agree(d, "write", sr1__fail(SR1_E_IO, "the disk is full")) ==
+                   SR1_E_IO);
+        RANK_CHECK(strstr(sr1_last_error(), "the disk is full"));
+        sr1__dist_free(d);
+        return;
+    }
+    r->shared->at[1] = 1;
+    sr1__dist_free(d);
+}
+
+static void test_own_failure_is_kept(void **state)
+{
+    struct ranks r = {.size = 2, .limit = 5};
+
+    (void)state;
+    ranks_run(&r, fail_alone, 0);
+}
+
+/* A failure that was agreed on keeps its rank, whatever was said around it since. */
+static void agree_twice(const struct ranks *r)
+{
+    struct sr1__dist *d = NULL;
+    sr1_status st = SR1_OK;
+
+    RANK_CHECK(ranks_open(r, &d) == SR1_OK);
+    if (ranks_self == 1)
+        st = sr1__fail(SR1_E_IO, "the disk is full");
+    st = sr1__context(sr1__dist_agree(d, "step", st), "step %d", 5);
+    RANK_CHECK(sr1__dist_agree(d, "end of the step", st) == SR1_E_IO);
+    RANK_CHECK(strcmp(sr1_last_error(), "step 5: rank 1: the disk is full") == 0);
+    sr1__dist_free(d);
+}
+
+static void test_agreed_twice(void **state)
+{
+    struct ranks r = {.size = 2, .limit = 20};
+
+    (void)state;
+    ranks_run(&r, agree_twice, 0);
+}
+
 /* ---- the store's port, and the stop flag ---- */
 
 static void take_port(const struct ranks *r)
@@ -419,6 +497,9 @@ int main(void)
         cmocka_unit_test(test_other_programs),
         cmocka_unit_test(test_mismatch),
         cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_stopped_rank_0),
+        cmocka_unit_test(test_own_failure_is_kept),
+        cmocka_unit_test(test_agreed_twice),
         cmocka_unit_test(test_port_taken),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_world_of_one),

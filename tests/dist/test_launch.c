@@ -62,10 +62,24 @@ static const struct {
      "127.0.0.1", 29500},
     {"SLURM_JOB_ID=31|SLURM_STEP_ID=0|SLURM_PROCID=5|SLURM_STEP_NUM_TASKS=8|"
      "SLURM_LOCALID=1|SLURM_STEP_NUM_NODES=2|SLURM_STEP_NODELIST=gpu[007-008,011],x",
-     "Slurm", 5, 8, 1, 8, "gpu007", 15031},
+     "Slurm", 5, 8, 1, 4, "gpu007", 15031},
     {"SLURM_STEP_ID=0|SLURM_PROCID=0|SLURM_NTASKS=2|SLURM_STEP_NUM_NODES=2|"
      "SLURM_STEP_NODELIST=a-1.b,c",
-     "Slurm", 0, 2, 0, 2, "a-1.b", 29500},
+     "Slurm", 0, 2, 0, 1, "a-1.b", 29500},
+    /* more on this node than on others */
+    {"SLURM_STEP_ID=0|SLURM_PROCID=6|SLURM_NTASKS=8|SLURM_LOCALID=6|SLURM_STEP_NUM_NODES="
+     "2|SLURM_STEP_NODELIST=a,b",
+     "Slurm", 6, 8, 6, 7, "a", 29500},
+    /* srun's plugin of PMI: Slurm knows the places */
+    {"PMI_RANK=9|PMI_SIZE=16|SLURM_STEP_ID=0|SLURM_PROCID=9|SLURM_NTASKS=16|SLURM_"
+     "LOCALID="
+     "1|SLURM_STEP_NUM_NODES=2|SLURM_STEP_NODELIST=n[1-2]",
+     "Slurm", 9, 16, 1, 8, "n1", 29500},
+    /* Hydra's proxies, started by srun, one a node */
+    {"PMI_RANK=3|PMI_SIZE=4|MPI_LOCALRANKID=1|MPI_LOCALNRANKS=2|SLURM_STEP_ID=0|"
+     "SLURM_PROCID=1|SLURM_NTASKS=2|MASTER_ADDR=n1",
+     "PMI", 3, 4, 1, 2, "n1", 29500},
+    {"PMI_RANK=1|PMI_SIZE=2", "PMI", 1, 2, 1, 2, "127.0.0.1", 29500},
     {"SLURM_STEP_ID=0|SLURM_PROCID=1|SLURM_NTASKS=2|SLURM_LOCALID=1", "Slurm", 1, 2, 1, 2,
      "127.0.0.1", 29500},
     /* a batch script, which is no step: nobody else was started */
@@ -141,6 +155,12 @@ static const struct {
      "SLURM_STEP_NODELIST"},
     {"SLURM_STEP_ID=0|SLURM_PROCID=0|SLURM_NTASKS=2|SLURM_STEP_NUM_NODES=2|"
      "SLURM_STEP_NODELIST=;rm",
+     "SLURM_STEP_NODELIST"},
+    {"SLURM_STEP_ID=0|SLURM_PROCID=0|SLURM_NTASKS=2|SLURM_STEP_NUM_NODES=2|"
+     "SLURM_STEP_NODELIST=n[1-2]-ib",
+     "SLURM_STEP_NODELIST"},
+    {"SLURM_STEP_ID=0|SLURM_PROCID=0|SLURM_NTASKS=2|SLURM_STEP_NUM_NODES=2|"
+     "SLURM_STEP_NODELIST=rack[1-2]node[1-4]",
      "SLURM_STEP_NODELIST"},
 };
 

@@ -59,6 +59,8 @@ static const char *stream_of(int rank, const char *which)
     return scratch_path(name);
 }
 
+static const char *places[2]; /* of the ranks; NULL: the test's own */
+
 static pid_t start_rank(int rank, uint16_t port, int mpi, const char *const *args)
 {
     const char *argv[16] = {tool};
@@ -76,6 +78,8 @@ static pid_t start_rank(int rank, uint16_t port, int mpi, const char *const *arg
         dup2(out, 1);
         dup2(err, 2);
         set_variables(rank, port, mpi);
+        if (places[rank] && chdir(places[rank]) != 0)
+            _exit(98);
         execv(tool, (char *const *)(uintptr_t)argv);
         _exit(99);
     }
@@ -297,15 +301,24 @@ static void other_settings_are_named(void **state)
     assert_int_not_equal(access(scratch_path("different"), F_OK), 0);
 }
 
+/* Rank 1 alone lacks the critic's model. */
 static void one_rank_fails_to_open(void **state)
 {
+    static char place[512];
     struct job j;
-    char model[600];
 
     (void)state;
-    snprintf(model, sizeof model, "critic_model=%s", scratch_path("nowhere"));
-    START_JOB(&j, recipe, out_of("unopened"), "advantage=gae", model);
+    snprintf(place, sizeof place, "%s", scratch_path("."));
+    places[0] = place;
+    places[1] = "/";
+    START_JOB(&j, recipe, out_of("unopened"), "advantage=gae",
+              "critic_model=/proc/self/cwd/model");
+    places[0] = places[1] = NULL;
     end_job_with(&j, 2);
+    for (int rank = 0; rank < 2; rank++) {
+        assert_true(file_says(stream_of(rank, "err"), "rank 1: "));
+        assert_true(file_says(stream_of(rank, "err"), "/proc/self/cwd/model"));
+    }
     assert_int_not_equal(access(scratch_path("unopened"), F_OK), 0);
 }
 

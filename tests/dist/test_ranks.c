@@ -140,6 +140,8 @@ static const char *const variants[][6] = {
     {"batch_size=1", "group_size=2"}, /* fewer questions than ranks */
     {"balance_batches=true", "skip_zero_variance_groups=true"},
     {"dynamic_sampling=2"},
+    {"advantage=remax", "overlong_buffer=4"},
+    {"advantage=mt_grpo"},
     {"distributed_debug=true"},
 };
 #define VARIANTS (sizeof variants / sizeof variants[0])
@@ -209,37 +211,18 @@ static void every_objective_is_shared(void **state)
 
 /* ---- what happens to one happens to all ---- */
 
-static sr1_status score_by_rank(void *self, const sr1_trajectory *const *t, size_t n,
-                                double *out)
+/* A judge that never says the same twice, and what it was asked. */
+static sr1_status score_by_chance(void *self, const sr1_trajectory *const *t, size_t n,
+                                  double *out)
 {
-    (void)self, (void)t;
+    const struct ranks *r = self;
+
+    (void)t;
+    r->shared->hash[2 + ranks_self] += n;
     for (size_t i = 0; i < n; i++)
-        out[i] = (double)(i % 3) + (i == 2 ? ranks_self : 0);
+        out[i] = (double)(i % 3) + ranks_self +
+                 (i % 7 ? 0 : (double)((int)(sr1__now() * 1e6) % 7));
     return SR1_OK;
-}
-
-static void score_differently(const struct ranks *r)
-{
-    sr1_reward_ops ops = {
-        .struct_size = sizeof ops, .name = "by_rank", .score = score_by_rank};
-    sr1_trainer *tr;
-
-    set_variables(r);
-    tr = open_trainer(config_of("differently", 1));
-    OK(sr1_trainer_add_reward(tr, &ops, NULL, 1.0));
-    RANK_CHECK(sr1_trainer_run(tr, NULL) == SR1_E_STATE);
-    RANK_CHECK(strstr(sr1_last_error(), "the batch, with rewards and advantages"));
-    RANK_CHECK(strstr(sr1_last_error(), "on rank 1 differs from rank 0's"));
-    RANK_CHECK(sr1_trainer_steps_done(tr) == 0);
-    sr1_trainer_free(tr);
-}
-
-static void rewards_that_differ_are_an_error(void **state)
-{
-    struct ranks r = {.size = 2};
-
-    (void)state;
-    ranks_run(&r, score_differently, 0);
 }
 
 static uint64_t hash_weights(const sr1_trainer *tr)
@@ -265,6 +248,70 @@ static void make_batch(sr1_trainer *tr, sr1_trajectory *t[2 * GROUP])
         OK(sr1_trajectory_set_reward(t[i], (double)(i % 3)));
         OK(sr1_trajectory_set_advantage(t[i], (double)(i % 5) - 2.0));
     }
+}
+
+static const char *estimator;
+
+static void score_once(const struct ranks *r)
+{
+    sr1_reward_ops ops = {
+        .struct_size = sizeof ops, .name = "by_chance", .score = score_by_chance};
+    sr1_config *c = config_of(strchr(estimator, '=') + 1, 1);
+    sr1_trainer *tr;
+
+    set_variables(r);
+    OK(sr1_config_set_pair(c, estimator));
+    OK(sr1_config_set_pair(c, "validate_interval=0"));
+    tr = open_trainer(c);
+    OK(sr1_trainer_add_reward(tr, &ops, (void *)(uintptr_t)r, 1.0));
+    RANK_CHECK(sr1_trainer_run(tr, NULL) == SR1_OK);
+    r->shared->hash[ranks_self] = hash_weights(tr);
+    sr1_trainer_free(tr);
+}
+
+/* 6 steps over 7 questions, 3, 3 and 1 at a time: rank 0 has 10, rank 1 has 4. With
+ * greedy rollouts to compare with there is one more of each. */
+static void a_reward_is_computed_by_one_rank(void **state)
+{
+    static const char *const pairs[] = {"advantage=grpo", "advantage=remax"};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct ranks r = {.size = 2};
+        uint64_t group = 4 + i;
+
+        estimator = pairs[i];
+        ranks_run(&r, score_once, 0);
+        assert_int_equal(r.shared->hash[0], r.shared->hash[1]);
+        assert_int_equal(r.shared->hash[2], 10 * group);
+        assert_int_equal(r.shared->hash[3], 4 * group);
+    }
+}
+
+static void update_differently(const struct ranks *r)
+{
+    sr1_trajectory *t[2 * GROUP];
+    sr1_trainer *tr;
+
+    set_variables(r);
+    tr = open_trainer(config_of("differently", 1));
+    make_batch(tr, t);
+    OK(sr1_trajectory_set_advantage(t[2], 1.0 + ranks_self));
+    RANK_CHECK(sr1_trainer_update(tr, t, 2 * GROUP, NULL) == SR1_E_STATE);
+    RANK_CHECK(strstr(sr1_last_error(), "the batch, with rewards and advantages"));
+    RANK_CHECK(strstr(sr1_last_error(), "on rank 1 differs from rank 0's"));
+    RANK_CHECK(sr1_trainer_steps_done(tr) == 0);
+    for (size_t i = 0; i < 2 * GROUP; i++)
+        sr1_trajectory_free(t[i]);
+    sr1_trainer_free(tr);
+}
+
+static void batches_that_differ_are_an_error(void **state)
+{
+    struct ranks r = {.size = 2};
+
+    (void)state;
+    ranks_run(&r, update_differently, 0);
 }
 
 /* The third trajectory's gradient is not finite; it is in one rank's micro-batch. */
@@ -342,7 +389,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(demonstrations_are_shared),
         cmocka_unit_test(every_objective_is_shared),
-        cmocka_unit_test(rewards_that_differ_are_an_error),
+        cmocka_unit_test(a_reward_is_computed_by_one_rank),
+        cmocka_unit_test(batches_that_differ_are_an_error),
         cmocka_unit_test(not_finite_on_one_is_skipped_by_all),
         cmocka_unit_test(memory_of_one_is_memory_of_all),
         cmocka_unit_test(ranks_are_workers),

@@ -1,10 +1,12 @@
 /* tensor/cuda/graphs.cpp - CUDA graphs by the table of tensor/torch/graph_capture.h.
  *
  * Captures of a device take place on one stream of their own, so that libraries keep one
- * workspace for all of them; a replay goes to the current stream. */
+ * workspace for all of them, and therefore one after another; a replay goes to the
+ * current stream. */
 #include "tensor/torch/graph_capture.h"
 
 #include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
@@ -17,8 +19,10 @@
 
 struct sr1__graph {
     at::cuda::CUDAGraph graph;
+    at::cuda::MempoolId_t pool;
     c10::DeviceIndex device;
-    std::optional<c10::cuda::CUDAStreamGuard> stream; /* of a capture that is open */
+    std::unique_lock<std::mutex> turn;                /* of a capture that is open */
+    std::optional<c10::cuda::CUDAStreamGuard> stream; /* the same */
 };
 
 namespace
@@ -48,16 +52,35 @@ template <class F> sr1_status guard(struct sr1__capture_error *error, F &&f) noe
     }
 }
 
-c10::cuda::CUDAStream stream_of(c10::DeviceIndex device)
+/* Where the captures of a device take place, one at a time. */
+struct place {
+    std::mutex turn;
+    c10::cuda::CUDAStream stream;
+
+    explicit place(c10::DeviceIndex device)
+        : stream(c10::cuda::getStreamFromPool(false, device))
+    {
+    }
+};
+
+place &place_of(c10::DeviceIndex device)
 {
     static std::mutex lock;
-    static std::map<c10::DeviceIndex, c10::cuda::CUDAStream> streams;
+    static std::map<c10::DeviceIndex, place> places;
     std::lock_guard<std::mutex> hold(lock);
-    auto it = streams.find(device);
 
-    if (it == streams.end())
-        it = streams.emplace(device, c10::cuda::getStreamFromPool(false, device)).first;
-    return it->second;
+    return places.try_emplace(device, device).first->second;
+}
+
+/* torch does not take its filter of allocations back where a capture fails: it would be
+ * asked after the graph is gone. */
+void close_pool(const sr1__graph &g) noexcept
+{
+    struct sr1__capture_error ignored;
+
+    (void)guard(&ignored, [&] {
+        c10::cuda::CUDACachingAllocator::endAllocateToPool(g.device, g.pool);
+    });
 }
 
 sr1_status begin_capture(sr1__graph **out, int32_t index, sr1__graph *beside,
@@ -65,14 +88,20 @@ sr1_status begin_capture(sr1__graph **out, int32_t index, sr1__graph *beside,
 {
     return guard(error, [&] {
         c10::DeviceIndex device = (c10::DeviceIndex)index;
+        place &at = place_of(device);
         auto g = std::make_unique<sr1__graph>();
 
         g->device = device;
+        g->pool = beside ? beside->pool : at::cuda::graph_pool_handle();
+        g->turn = std::unique_lock<std::mutex>(at.turn);
         c10::cuda::getCurrentCUDAStream(device).synchronize();
-        g->stream.emplace(stream_of(device));
-        g->graph.capture_begin(beside ? beside->graph.pool()
-                                      : at::cuda::MempoolId_t{0, 0},
-                               cudaStreamCaptureModeThreadLocal);
+        g->stream.emplace(at.stream);
+        try {
+            g->graph.capture_begin(g->pool, cudaStreamCaptureModeThreadLocal);
+        } catch (...) {
+            close_pool(*g);
+            throw;
+        }
         *out = g.release();
     });
 }
@@ -81,7 +110,10 @@ sr1_status end_capture(sr1__graph *g, struct sr1__capture_error *error) noexcept
 {
     sr1_status status = guard(error, [&] { g->graph.capture_end(); });
 
+    if (status != SR1_OK)
+        close_pool(*g);
     g->stream.reset();
+    g->turn.unlock();
     return status;
 }
 

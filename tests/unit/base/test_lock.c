@@ -2,6 +2,8 @@
 #include "../../support/torture.h"
 #include "../../support/files.h"
 
+#include "base/buf.h"
+#include "base/file.h"
 #include "base/lock.h"
 
 #include <errno.h>
@@ -9,12 +11,13 @@
 
 static int error; /* of the next calls of flock; 0: they succeed */
 static int times;
+static int kinds; /* of all calls */
 
 /* In place of the system's. */
 int flock(int fd, int operation)
 {
     (void)fd;
-    (void)operation;
+    kinds |= operation;
     if (error == 0 || times == 0)
         return 0;
     times--;
@@ -52,9 +55,32 @@ static void errors_are_told_apart(void **state)
     assert_non_null(strstr(sr1_last_error(), strerror(EIO)));
 }
 
+/* Looking never excludes another that looks, and leaves the file as it is. */
+static void one_may_look(void **state)
+{
+    char holder[SR1__LOCK_HOLDER];
+    const char *path = scratch_file("looked-at", "process 7 on h\n", 0);
+    struct sr1__buf b;
+
+    (void)state;
+    kinds = 0;
+    assert_int_equal(sr1__lock_look(path, holder), SR1_OK);
+    assert_int_equal(kinds, LOCK_SH | LOCK_NB);
+    error = EWOULDBLOCK;
+    times = 1;
+    assert_int_equal(sr1__lock_look(path, holder), SR1_E_STATE);
+    error = 0;
+    assert_string_equal(holder, "process 7 on h");
+    assert_int_equal(sr1__lock_look(scratch_path("nothing"), holder), SR1_OK);
+    assert_int_equal(sr1__file_read(path, 0, &b), SR1_OK);
+    assert_string_equal(sr1__buf_cstr(&b), "process 7 on h\n");
+    sr1__buf_free(&b);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(errors_are_told_apart)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(errors_are_told_apart),
+                                       cmocka_unit_test(one_may_look)};
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
