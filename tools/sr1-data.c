@@ -46,6 +46,7 @@ struct data_options {
     int force; /* replace what is there */
     const char *source;
     const char *split;
+    const char *tools;
     struct synth_options synth;
     struct critique_options critiques;
 };
@@ -407,6 +408,36 @@ static int make_critique_data(const struct args *a, const struct data_options *o
     return make_critiques(&k, words[0], words[1], words + 2, n - 2);
 }
 
+/* A conversation as the tokenizer's chat template writes it, up to the next answer. */
+static int print_chat(const struct args *a, const struct data_options *o,
+                      const char **words, size_t n)
+{
+    sr1_chat_options options = {.struct_size = sizeof(options),
+                                .add_generation_prompt = 1};
+    sr1_tokenizer *tokenizer = NULL;
+    char *messages = NULL, *tools = NULL, *text = NULL;
+    size_t size = 0;
+    sr1_status st = sr1_tokenizer_open(&tokenizer, words[0]);
+
+    (void)a;
+    (void)n;
+    if (st == SR1_OK)
+        st = read_model_config(words[1], &messages);
+    if (st == SR1_OK && o->tools)
+        st = read_model_config(o->tools, &tools);
+    options.tools = tools;
+    if (st == SR1_OK)
+        st = sr1_tokenizer_chat_json(tokenizer, messages, strlen(messages), &options,
+                                     &text, &size, NULL, NULL);
+    if (st == SR1_OK)
+        fwrite(text, 1, size, stdout);
+    sr1_free(text);
+    sr1_tokenizer_free(tokenizer);
+    free(messages);
+    free(tools);
+    return st == SR1_OK ? TOOL_OK : tool_refused("sr1-data", st);
+}
+
 /* ---- the command line ---- */
 
 #define WORDS 256 /* at most: a command and what it works on, key=value among it */
@@ -461,6 +492,10 @@ static const struct args_command commands[] = {
      "           POLICY is a run folder or a model folder (for a server: its tokenizer "
      "is\n"
      "           enough). After a stop the same command continues\n"},
+    {"chat", "sr1-data chat TOKENIZER MESSAGES.json [--tools FILE]\n",
+     "chat       print a conversation, a JSON array of messages, as the chat template of "
+     "a\n"
+     "           tokenizer's folder writes it, up to the beginning of the next answer\n"},
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -481,6 +516,7 @@ static const struct {
     {2, WORDS, "two names: sr1-data nq QUESTIONS OUT.jsonl", 0, make_records},
     {3, WORDS, "three names: sr1-data synth POLICY QUESTIONS OUT.jsonl", 1,
      make_demonstrations},
+    {2, 2, "two names: sr1-data chat TOKENIZER MESSAGES.json", 0, print_chat},
 };
 
 static struct data_options o = {.init = "fan_in",
@@ -554,6 +590,8 @@ static const struct args_option options[] = {
      "critiques: write all answers as JSON lines; an unfinished file is continued", 0, 0},
     {"--rows", ARGS_STRING, &o.critiques.rows, "FILE",
      "critiques: write the problems with an answer each, to train on", 0, 0},
+    {"--tools", ARGS_STRING, &o.tools, "FILE",
+     "chat: descriptions of tools, a JSON array", 0, 0},
     {"--force", ARGS_FLAG, &o.force, NULL,
      "world, rooms, programs, critiques, model, merge, nq: replace what is there", 0, 0},
 };
@@ -584,12 +622,12 @@ int main(int argc, char **argv)
         return code;
     if (n == 0)
         return args_wrong(&a, "which command: world, rooms, programs, critiques, model, "
-                              "merge, nq or synth?");
+                              "merge, nq, synth or chat?");
     c = find_data_command(words[0]);
     if (c == COMMANDS)
         return args_wrong(&a,
                           "there is no command '%s'; there are world, rooms, programs, "
-                          "critiques, model, merge, nq and synth",
+                          "critiques, model, merge, nq, synth and chat",
                           words[0]);
     code = args_check_command(&a, words[0]);
     if (code >= 0)

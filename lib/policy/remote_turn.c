@@ -338,7 +338,7 @@ static int turn_text_ends_with(const struct sr1__remote_sequence *s, const char 
 
 static int32_t end_id(const sr1_tokenizer *t)
 {
-    int32_t id = sr1_tokenizer_special_id(t, SR1_TOKEN_IM_END);
+    int32_t id = sr1__chat_end_id(t);
 
     return id >= 0 ? id : sr1_tokenizer_special_id(t, SR1_TOKEN_EOS);
 }

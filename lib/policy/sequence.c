@@ -42,7 +42,8 @@ static sr1_status record_context(struct sr1__sequence *row, size_t query)
         .top_k = s->top_k,
         .weights_version = row->g->weights_version,
         .data_source = q->data_source,
-        .begins_in_thought = sr1__chat_opens_thought(row->g->rollout->tokenizer),
+        .begins_in_thought = sr1__chat_begins_in_thought(row->g->rollout->tokenizer,
+                                                         !row->g->rollout->thinking),
         .ground_truths = q->answers,
         .n_ground_truths = q->n_answers,
     };
@@ -221,7 +222,7 @@ static int ends_turn_without_action(const struct sr1__sequence *row, int32_t id,
     const sr1_tokenizer *t = row->g->rollout->tokenizer;
 
     if (!sr1__env_protocol(row->g->env)->search_r1_compat)
-        return id == sr1_tokenizer_special_id(t, SR1_TOKEN_IM_END);
+        return id == sr1__chat_end_id(t);
     return event == SR1__EVENT_VOID ||
            (event == SR1__EVENT_NONE &&
             (sr1__tokenizer_stops(t, id) || turn_is_full(row)));
@@ -337,8 +338,7 @@ static int has_ended_message(const struct sr1__sequence *row)
     size_t n;
     const int32_t *ids = sr1__trajectory_builder_ids(row->builder, &n);
 
-    return n > 0 && ids[n - 1] == sr1_tokenizer_special_id(row->g->rollout->tokenizer,
-                                                           SR1_TOKEN_IM_END);
+    return n > 0 && ids[n - 1] == sr1__chat_end_id(row->g->rollout->tokenizer);
 }
 
 /* Truncate the observation to what the block holds; in a search_r1_compat protocol the

@@ -9,9 +9,7 @@ import json
 import random
 import sys
 
-import jinja2
-import jinja2.ext
-import jinja2.sandbox
+import jinja_reference
 
 CONTENTS = ["", "Hi", "\n\nHi\n", " x ", "<think>\na\n</think>\n\nb", "a</think>b</think>c",
             "<think>a<think>b</think>\n\n", "</think>", "<tool_response>\nr\n</tool_response>",
@@ -22,16 +20,6 @@ ARGUMENTS = [{}, {"q": "x", "n": 3}, {"f": [1, 2.5, 1e-7, 1e16, 1234567890123456
 TOOLS = [{"type": "function", "function": {"name": "search", "description": "Find <it> & \"more\".",
                                            "parameters": {"type": "object", "properties": {}}}},
          {"name": "run", "limit": 0.5}]
-
-
-class Generation(jinja2.ext.Extension):
-    """{% generation %}: transformers notes where its content lies, which is printed."""
-    tags = {"generation"}
-
-    def parse(self, parser):
-        line = next(parser.stream).lineno
-        body = parser.parse_statements(["name:endgeneration"], drop_needle=True)
-        return jinja2.nodes.Scope(body, lineno=line)
 
 
 def call(rng):
@@ -52,19 +40,21 @@ def message(rng, first, plain):
 
 def main(template, count, seed, out, plain=""):
     rng = random.Random(int(seed))
-    env = jinja2.sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True,
-                                                        extensions=[Generation])
-    env.filters["tojson"] = lambda x: json.dumps(x, ensure_ascii=False)
-    compiled = env.from_string(open(template).read())
+    env = jinja_reference.environment()
+    source = open(template).read()
+    made = 0
     with open(out, "w") as f:
-        for _ in range(int(count)):
+        while made < int(count):
             c = {"messages": [message(rng, i == 0, plain) for i in range(rng.randint(1, 6))]}
             if rng.random() < 0.4 and not plain:
                 c["tools"] = rng.sample(TOOLS, rng.randint(0, 2))
             c["add_generation_prompt"] = rng.random() < 0.5
             if rng.random() < 0.5:
                 c["enable_thinking"] = rng.random() < 0.5
-            c["text"] = compiled.render(**c)
+            c["text"] = jinja_reference.render(env, source, c)
+            if c["text"] is None:  # the template refuses some conversations
+                continue
+            made += 1
             f.write(json.dumps(c, separators=(",", ":")) + "\n")
 
 

@@ -173,7 +173,8 @@ class Tokenizer(Handle):
 
     @property
     def chat_family(self) -> str:
-        """Which rules chat follows: one of chat_families(), or "unknown": then it is refused.
+        """Which rules chat follows: one of chat_families(), "template" (the folder's own
+        template is run), or "unknown": then it is refused.
 
         Set it to follow the rules of a family whatever the template is.
         """

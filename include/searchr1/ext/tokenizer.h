@@ -139,7 +139,8 @@ typedef struct sr1_chat_options {
 /* Set struct_size, and every other field to its default. NULL is fine. */
 SR1_API void sr1_chat_options_init(sr1_chat_options *options);
 
-/* Render n messages by the rules of the chat template. roles are "system", "user",
+/* Render n messages by the rules of the chat template, or by running it where it is none
+ * that the library knows. roles are "system", "user",
  * "assistant" or "tool"; contents are UTF-8 with lengths in content_sizes (NULL: each
  * ends at its NUL). options may be NULL. *text (NUL-terminated) and *ids [*n_ids] receive
  * the prompt; each result pointer may be NULL. Caller frees *text and *ids with sr1_free.
@@ -162,9 +163,9 @@ SR1_API sr1_status sr1_tokenizer_chat_json(const sr1_tokenizer *tokenizer,
                                            size_t *n_ids);
 
 /* Return the family of rules that the chat functions follow, one of
- * sr1_tokenizer_chat_family_name; "unknown" when there is no template or it is not known
- * as a whole. Then the chat functions fail until sr1_tokenizer_set_chat_family is called.
- * Static. */
+ * sr1_tokenizer_chat_family_name; "template" when the folder's own template is run, for
+ * it is none of a family; "unknown" when there is no template or it cannot be run. Then
+ * the chat functions fail until sr1_tokenizer_set_chat_family is called. Static. */
 SR1_API const char *sr1_tokenizer_chat_family(const sr1_tokenizer *tokenizer);
 
 /* Return the name of family i, NULL past the last: "qwen3", "qwen3-thinking" (2507: the

@@ -266,7 +266,7 @@ static sr1_status make_engines(sr1_rollout *r, const sr1_config *c)
 static sr1_status check_thoughts(const sr1_rollout *r)
 {
     if (strcmp(sr1__env_protocol(r->env)->name, "rlvcr") != 0 ||
-        !sr1__chat_opens_thought(r->tokenizer))
+        !sr1__chat_begins_in_thought(r->tokenizer, !r->thinking))
         return SR1_OK;
     return sr1__fail(SR1_E_UNSUPPORTED,
                      "protocol rlvcr: the chat template (%s) opens a thought before the "

@@ -309,7 +309,7 @@ static sr1_status read_chat_message(const json_t *o, size_t i, struct sr1__messa
 static sr1_status chat_tree(const sr1_tokenizer *t, const json_t *list,
                             const sr1_chat_options *options, const struct results *to)
 {
-    struct sr1__conversation c = {.n = json_array_size(list)};
+    struct sr1__conversation c = {.n = json_array_size(list), .list = list};
     struct sr1__message *messages;
     sr1_status status = SR1_OK;
 

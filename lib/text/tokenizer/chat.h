@@ -29,6 +29,7 @@ struct sr1__message {
 struct sr1__conversation {
     const struct sr1__message *messages;
     size_t n;
+    const json_t *list;  /* the messages as JSON, where they were given so; or NULL */
     const json_t *tools; /* NULL or a non-empty array */
     int add_generation_prompt;
     int no_thinking;
@@ -63,6 +64,18 @@ void sr1__rendered_free(struct sr1__rendered *r);
 
 sr1_status sr1__chat_render(const sr1_tokenizer *t, const struct sr1__conversation *c,
                             struct sr1__rendered *out);
+
+/* A template that is none of the families' (chat_program.c): run for each conversation.
+ */
+sr1_status sr1__chat_program_load(sr1_tokenizer *t, const char *chat_template);
+void sr1__chat_program_free(struct sr1__chat_program *p); /* NULL is fine */
+/* Why it cannot be run; NULL: it can. */
+const char *sr1__chat_program_fault(const struct sr1__chat_program *p);
+int sr1__chat_program_opens_thought(const struct sr1__chat_program *p, int no_thinking);
+int32_t sr1__chat_program_end_id(const struct sr1__chat_program *p);
+sr1_status sr1__chat_program_render(const sr1_tokenizer *t,
+                                    const struct sr1__conversation *c,
+                                    struct sr1__rendered *out);
 
 /* Text as Python's json.dumps(x, ensure_ascii=False) prints it. */
 void sr1__json_python_text(const char *s, size_t n, struct sr1__buf *out); /* quoted */

@@ -1,7 +1,6 @@
 /* text/tokenizer/chat_family.c - find the rules that a chat template follows. The
- * templates themselves are programs (Jinja); they are recognised as a whole by the hash
- * of their normal form (chat_form.c), not run. An unknown template has no rules:
- * rendering is refused until the caller chooses a family. */
+ * templates themselves are programs (Jinja); the families' are recognised as a whole by
+ * the hash of their normal form (chat_form.c), any other is run (chat_program.c). */
 #include "text/tokenizer/chat.h"
 
 #include "base/mem.h"
@@ -139,6 +138,8 @@ sr1_status sr1__chat_recognise(sr1_tokenizer *t, const char *chat_template)
     t->family = NULL;
     t->template_hash = 0;
     replace_system(t, NULL);
+    sr1__chat_program_free(t->program);
+    t->program = NULL;
     if (!chat_template)
         return SR1_OK;
     begin = default_system(chat_template, &end);
@@ -146,7 +147,9 @@ sr1_status sr1__chat_recognise(sr1_tokenizer *t, const char *chat_template)
         system = (struct sr1__str){begin, (size_t)(end - begin)};
     SR1__TRY(hash_template(chat_template, system, &t->template_hash, &whole));
     t->family = whole ? find_known(t->template_hash) : NULL;
-    if (!t->family || !begin)
+    if (!t->family)
+        return sr1__chat_program_load(t, chat_template);
+    if (!begin)
         return SR1_OK;
     t->default_system = unquote_jinja_string(begin, end);
     return t->default_system ? SR1_OK : sr1__fail_nomem("chat template");
@@ -154,7 +157,10 @@ sr1_status sr1__chat_recognise(sr1_tokenizer *t, const char *chat_template)
 
 const char *sr1_tokenizer_chat_family(const sr1_tokenizer *t)
 {
-    return t && t->family ? t->family->name : "unknown";
+    if (t && t->family)
+        return t->family->name;
+    return t && t->program && !sr1__chat_program_fault(t->program) ? "template"
+                                                                   : "unknown";
 }
 
 const char *sr1_tokenizer_chat_family_name(size_t i)
@@ -194,26 +200,40 @@ sr1_status sr1__tokenizer_with_family(sr1_tokenizer **out, sr1_tokenizer *t,
                     sr1_tokenizer_free);
 }
 
+int sr1__chat_begins_in_thought(const sr1_tokenizer *t, int no_thinking)
+{
+    if (t->family)
+        return t->family->opens_thought;
+    return t->program && sr1__chat_program_opens_thought(t->program, no_thinking);
+}
+
 int sr1__chat_opens_thought(const sr1_tokenizer *t)
 {
-    return t->family && t->family->opens_thought;
+    return sr1__chat_begins_in_thought(t, 0);
+}
+
+int32_t sr1__chat_end_id(const sr1_tokenizer *t)
+{
+    return !t->family && t->program ? sr1__chat_program_end_id(t->program)
+                                    : t->role_id[SR1_TOKEN_IM_END];
 }
 
 sr1_status sr1__chat_check_family(const sr1_tokenizer *t)
 {
+    const char *fault = t->program ? sr1__chat_program_fault(t->program) : NULL;
     char names[160];
 
-    if (t->family)
+    if (t->family || (t->program && !fault))
         return SR1_OK;
     sr1__list_names(names, sizeof names, sr1_tokenizer_chat_family_name);
-    if (t->template_hash == 0)
+    if (!fault)
         return sr1__fail(SR1_E_UNSUPPORTED,
                          "chat: the tokenizer has no chat template; choose the rules "
                          "with the key chat_template: %s",
                          names);
     return sr1__fail(SR1_E_UNSUPPORTED,
-                     "chat: the tokenizer's chat template is none of those known here "
-                     "(its hash is %016" PRIx64 "); if it writes what a known one does, "
-                     "say which with the key chat_template: %s",
-                     t->template_hash, names);
+                     "chat: the tokenizer's chat template (its hash is %016" PRIx64
+                     ") cannot be run: %s; if it writes what a known one does, say which "
+                     "with the key chat_template: %s",
+                     t->template_hash, fault, names);
 }

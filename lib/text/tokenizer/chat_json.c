@@ -2,9 +2,8 @@
  * values, only quotes, backslashes and control characters escaped, shortest numbers. */
 #include "text/tokenizer/chat.h"
 
-#include "base/num.h"
+#include "text/jinja/jinja_value.h"
 
-#include <math.h>
 #include <string.h>
 
 void sr1__json_python_text(const char *s, size_t n, struct sr1__buf *out)
@@ -25,23 +24,6 @@ void sr1__json_python_text(const char *s, size_t n, struct sr1__buf *out)
         }
     }
     sr1__buf_char(out, '"');
-}
-
-/* Python's repr: plain digits from 1e-4 to below 1e16, always with a point or an
- * exponent. Near that bound the shortest text may have the other form. */
-static void put_real(double v, struct sr1__buf *out)
-{
-    char text[32];
-    size_t first;
-
-    sr1__format_real(v, text);
-    first = 1 + (text[0] == '-');
-    if (strpbrk(text, ".e") == NULL && fabs(v) >= 1e16)
-        sr1__buf_fmt(out, "%.*s.%se+16", (int)first, text, text + first);
-    else if (strchr(text, 'e') && fabs(v) >= 1e15 && fabs(v) < 1e16)
-        sr1__buf_fmt(out, "%.0f.0", v);
-    else
-        sr1__buf_fmt(out, "%s%s", text, strpbrk(text, ".e") ? "" : ".0");
 }
 
 /* Between two values, or before the first. */
@@ -69,6 +51,7 @@ static void put_python_value(const json_t *j, struct sr1__buf *out)
     size_t i;
     const char *key;
     size_t key_len;
+    char real[40];
     int first = 1;
 
     switch (json_typeof(j)) {
@@ -100,7 +83,8 @@ static void put_python_value(const json_t *j, struct sr1__buf *out)
         sr1__buf_fmt(out, "%" JSON_INTEGER_FORMAT, json_integer_value(j));
         break;
     case JSON_REAL:
-        put_real(json_real_value(j), out);
+        sr1__jinja_real_text(json_real_value(j), real);
+        sr1__buf_str(out, real);
         break;
     case JSON_TRUE:
         sr1__buf_str(out, "true");

@@ -305,6 +305,10 @@ sr1_status sr1__chat_render(const sr1_tokenizer *t, const struct sr1__conversati
 {
     size_t question;
 
+    if (!t->family && t->program && c->n) {
+        SR1__TRY(sr1__chat_check_family(t));
+        return sr1__chat_program_render(t, c, out);
+    }
     SR1__TRY(check_renderable(t, c));
     question = last_question(c);
     put_system(out, t, c);

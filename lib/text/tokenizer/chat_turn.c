@@ -7,6 +7,7 @@
 #include "text/tokenizer/chat_turn.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 
 #include <string.h>
 
@@ -37,22 +38,113 @@ static sr1_status split_rendered_turn(struct sr1__turn_delimiters *b, const char
     return b->close && b->open ? SR1_OK : sr1__fail_nomem("chat border");
 }
 
+/* The token that ends the policy's message, where close begins with it. */
 static void find_end(struct sr1__turn_delimiters *b, const sr1_tokenizer *t)
 {
-    static const char end[] = "<|im_end|>";
-    int32_t id = sr1_tokenizer_special_id(t, SR1_TOKEN_IM_END);
+    int32_t id = sr1__chat_end_id(t);
+    size_t n = 0;
+    const char *end = id >= 0 ? sr1__tokenizer_token_bytes(t, id, &n) : NULL;
 
-    if (b->close_ids.n == 0 || b->close_ids.v[0] != id ||
-        strncmp(b->close, end, sizeof end - 1) != 0)
+    if (!end || b->close_ids.n == 0 || b->close_ids.v[0] != id ||
+        strncmp(b->close, end, n) != 0)
         return;
     b->n_end = 1;
-    b->end_len = sizeof end - 1;
+    b->end_len = n;
 }
 
 static sr1_status encode_turn_text(const sr1_tokenizer *t, const char *text,
                                    struct sr1__ids *ids)
 {
     return sr1__tokenizer_encode(t, text, strlen(text), SR1_ENCODE_ALL_ADDED, ids);
+}
+
+/* ---- does a conversation only grow at its end? ---- */
+
+#define TURNS 6 /* system, then user and assistant by turns */
+
+/* Render messages [from, n) of the six; without the system's from is 1. */
+static sr1_status render_turns(const sr1_tokenizer *t, size_t from, size_t n,
+                               int no_thinking, char **text)
+{
+    static const char *const roles[TURNS] = {"system", "user",      "assistant",
+                                             "user",   "assistant", "user"};
+    static const char *const contents[TURNS] = {
+        "mark-of-the-system", "mark-of-the-question",      "mark-of-the-policy",
+        "mark-of-the-user",   "mark-of-the-second-policy", "mark-of-the-second-user"};
+    sr1_chat_options o = {
+        .struct_size = sizeof o, .add_generation_prompt = 1, .no_thinking = no_thinking};
+
+    return sr1_tokenizer_chat(t, roles + from, contents + from, NULL, n - from, &o, text,
+                              NULL, NULL, NULL);
+}
+
+/* The conversation that goes on begins with the prompt: but for a thought that the prompt
+ * opens, which histories leave out. */
+static int is_continued(const char *prompt, const char *longer, const char *answer)
+{
+    const char *end = strstr(longer, answer), *rest;
+    size_t n = end ? (size_t)(end - longer) : 0, same = 0;
+
+    while (same < n && prompt[same] == longer[same])
+        same++;
+    rest = prompt + same + strspn(prompt + same, " \n");
+    return end && (prompt[same] == '\0' || strncmp(rest, "<think>", 7) == 0 ||
+                   strncmp(rest, "</think>", 8) == 0);
+}
+
+static sr1_status check_growth(const sr1_tokenizer *t, size_t from, int no_thinking)
+{
+    char *prompt = NULL, *longer = NULL;
+    sr1_status st = render_turns(t, from, 2, no_thinking, &prompt);
+
+    if (st == SR1_OK)
+        st = render_turns(t, from, 4, no_thinking, &longer);
+    if (st == SR1_OK && !is_continued(prompt, longer, marks[1]))
+        st = sr1__fail(SR1_E_UNSUPPORTED,
+                       "chat: the template writes the beginning of a conversation%s "
+                       "otherwise once it goes on; take a protocol whose observations "
+                       "continue the text, or another family with the key chat_template",
+                       from ? "" : " with a system message");
+    sr1_free(prompt);
+    sr1_free(longer);
+    return st;
+}
+
+/* Later turns stand between the same words as the first. */
+static sr1_status check_later_turn(const struct sr1__turn_delimiters *b,
+                                   const sr1_tokenizer *t, int no_thinking)
+{
+    struct sr1__buf want;
+    char *text = NULL;
+    sr1_status st = render_turns(t, 1, TURNS, no_thinking, &text);
+
+    sr1__buf_init(&want, 0);
+    sr1__buf_fmt(&want, "mark-of-the-second-policy%smark-of-the-second-user%s", b->close,
+                 b->open);
+    if (st == SR1_OK)
+        st = sr1__buf_status(&want, "chat");
+    if (st == SR1_OK && !sr1__str_ends_with(sr1__str_of(text), sr1__buf_cstr(&want)))
+        st = sr1__fail(SR1_E_UNSUPPORTED,
+                       "chat: the template writes other words between later turns; a "
+                       "conversation cannot go on in it");
+    sr1__buf_free(&want);
+    sr1_free(text);
+    return st;
+}
+
+/* A folder's own template must have what the families are known to have. A template that
+ * refuses a system message has no conversation with one. */
+static sr1_status check_program(const struct sr1__turn_delimiters *b,
+                                const sr1_tokenizer *t, int no_thinking)
+{
+    char *text = NULL;
+
+    SR1__TRY(check_growth(t, 1, no_thinking));
+    SR1__TRY(check_later_turn(b, t, no_thinking));
+    if (render_turns(t, 0, 2, no_thinking, &text) != SR1_OK)
+        return SR1_OK;
+    sr1_free(text);
+    return check_growth(t, 0, no_thinking);
 }
 
 sr1_status sr1__turn_delimiters_make(struct sr1__turn_delimiters *out,
@@ -72,6 +164,12 @@ sr1_status sr1__turn_delimiters_make(struct sr1__turn_delimiters *out,
         st = encode_turn_text(t, b.close, &b.close_ids);
     if (st == SR1_OK)
         st = encode_turn_text(t, b.open, &b.open_ids);
+    if (st != SR1_OK) {
+        sr1__turn_delimiters_free(&b);
+        return st;
+    }
+    if (strcmp(sr1_tokenizer_chat_family(t), "template") == 0)
+        st = check_program(&b, t, no_thinking);
     if (st != SR1_OK) {
         sr1__turn_delimiters_free(&b);
         return st;

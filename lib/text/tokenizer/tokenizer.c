@@ -1,6 +1,6 @@
 /* text/tokenizer/tokenizer.c - the handle: references, look-ups, opening and saving. */
 #include "text/tokenizer/tokenizer_files.h"
-#include "text/tokenizer/tokenizer_internal.h"
+#include "text/tokenizer/chat.h"
 
 #include "base/file.h"
 #include "base/mem.h"
@@ -40,6 +40,8 @@ void sr1_tokenizer_free(sr1_tokenizer *t)
     else
         free_parts(t);
     sr1__free(t->default_system);
+    if (!t->base)
+        sr1__chat_program_free(t->program);
     sr1__free(t);
 }
 

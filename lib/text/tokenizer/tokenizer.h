@@ -50,8 +50,12 @@ sr1_status sr1__tokenizer_chat_ids(const sr1_tokenizer *t,
                                    const sr1_chat_options *options, int32_t **ids,
                                    size_t *n_ids);
 
-/* Do prompts end in the opening of a thought? */
+/* Do prompts end in the opening of a thought? no_thinking: as in sr1_chat_options. */
 int sr1__chat_opens_thought(const sr1_tokenizer *t);
+int sr1__chat_begins_in_thought(const sr1_tokenizer *t, int no_thinking);
+
+/* The id that ends a message of the policy in the template; -1: none. */
+int32_t sr1__chat_end_id(const sr1_tokenizer *t);
 
 /* Append the ids of text; on failure ids is unchanged. */
 sr1_status sr1__tokenizer_encode(const sr1_tokenizer *t, const char *text, size_t n,

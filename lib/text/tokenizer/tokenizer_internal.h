@@ -19,6 +19,7 @@
 #define SR1__TOKEN_ROLES 6
 
 struct sr1__chat_family;
+struct sr1__chat_program;
 struct sr1__tokenizer_files;
 struct sr1__token_decoder_kind;
 struct sr1__load;
@@ -76,6 +77,7 @@ struct sr1_tokenizer {
     const struct sr1__chat_family *family; /* NULL: not known */
     uint64_t template_hash;                /* of the chat template; 0: there is none */
     char *default_system;                  /* of the chat template; NULL: none */
+    struct sr1__chat_program *program;     /* a template of no family, run; NULL: none */
     struct sr1__tokenizer_files *files;    /* of its folder; NULL: it was in none */
 };
 

@@ -90,13 +90,40 @@ static void levels_cannot_stand_behind_an_open_thought(void **state)
     sr1_config_free(c);
 }
 
-static void unknown_templates_are_refused_with_the_remedy(void **state)
+/* A template of no family whose prompt opens a thought unless it is told not to think. */
+static void a_template_that_is_run_opens_the_first_thought(void **state)
+{
+    static const char source[] =
+        "{% for m in messages %}<|im_start|>{{ m.role }}: {{ m.content }}<|im_end|>{% "
+        "endfor %}<|im_start|>assistant: {{ '<think>\n' if enable_thinking is not "
+        "defined }}";
+    static const char *const thinking[] = {"enable_thinking=false",
+                                           "enable_thinking=true"};
+
+    (void)state;
+    scratch_file("thinker/chat_template.jinja", source, 0);
+    for (int opens = 0; opens < 2; opens++) {
+        sr1_rollout *r =
+            tiny_rollout(tiny_config("thinker", thinking[opens], NULL), NULL);
+        sr1_trajectory *t;
+
+        assert_string_equal(sr1_tokenizer_chat_family(sr1_rollout_tokenizer(r)),
+                            "template");
+        t = answer(r);
+        assert_int_equal(sr1_trajectory_begins_in_thought(t), opens);
+        sr1_trajectory_free(t);
+        sr1_rollout_free(r);
+    }
+    remove(scratch_path("thinker/chat_template.jinja"));
+}
+
+static void broken_templates_are_refused_with_the_remedy(void **state)
 {
     sr1_config *c = tiny_config("thinker", NULL);
     sr1_rollout *r = NULL;
 
     (void)state;
-    scratch_file("thinker/chat_template.jinja", "{{ messages }}", 0);
+    scratch_file("thinker/chat_template.jinja", "{{ messages", 0);
     REFUSED(sr1_rollout_new(&r, c, NULL, NULL, NULL), SR1_E_UNSUPPORTED,
             "with the key chat_template: qwen3");
     assert_null(r);
@@ -113,7 +140,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_prompt_opens_the_first_thought),
         cmocka_unit_test(levels_cannot_stand_behind_an_open_thought),
-        cmocka_unit_test(unknown_templates_are_refused_with_the_remedy),
+        cmocka_unit_test(a_template_that_is_run_opens_the_first_thought),
+        cmocka_unit_test(broken_templates_are_refused_with_the_remedy),
         cmocka_unit_test(tiny_nothing_leaks),
     };
 

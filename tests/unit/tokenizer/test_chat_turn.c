@@ -7,8 +7,8 @@
 
 #include "text/tokenizer/chat_turn.h"
 
-/* The small tokenizer with Qwen3's rules of chat. */
-static sr1_tokenizer *open_small(void)
+/* The small tokenizer with what else the scratch folder holds. */
+static sr1_tokenizer *open_scratch(void)
 {
     sr1_tokenizer *t = NULL;
     struct sr1__buf bytes;
@@ -17,6 +17,14 @@ static sr1_tokenizer *open_small(void)
     scratch_file("tokenizer.json", bytes.data, bytes.len);
     sr1__buf_free(&bytes);
     OK(sr1_tokenizer_open(&t, scratch_dir));
+    return t;
+}
+
+/* With Qwen3's rules of chat. */
+static sr1_tokenizer *open_small(void)
+{
+    sr1_tokenizer *t = open_scratch();
+
     OK(sr1_tokenizer_set_chat_family(t, "qwen3"));
     return t;
 }
@@ -173,11 +181,77 @@ static void any_allocation_may_fail(void **state)
     sr1_tokenizer_free(t);
 }
 
+/* The small tokenizer with a template of tests/golden/jinja. */
+static sr1_tokenizer *open_program(const char *name)
+{
+    sr1_tokenizer *t = NULL;
+    struct sr1__buf bytes;
+    char below[256];
+
+    snprintf(below, sizeof below, "tests/golden/jinja/%s.jinja", name);
+    OK(sr1__file_read(source_path(below), 0, &bytes));
+    scratch_file("chat_template.jinja", bytes.data, bytes.len);
+    sr1__buf_free(&bytes);
+    scratch_file("tokenizer_config.json", "{\"eos_token\": \"<|endoftext|>\"}", 0);
+    t = open_scratch();
+    remove(scratch_path("tokenizer_config.json"));
+    remove(scratch_path("chat_template.jinja"));
+    return t;
+}
+
+/* What stands between turns is read off the template; NULL: it is refused with the text.
+ */
+static void a_template_that_is_run_shows_its_turns(void **state)
+{
+    static const struct {
+        const char *name, *close, *open;
+    } cases[] = {
+        {"qwen3_thinking", "<|im_end|>\n<|im_start|>user\n",
+         "<|im_end|>\n<|im_start|>assistant\n<think>\n"},
+        {"phi4", "<|im_end|><|im_start|>user<|im_sep|>",
+         "<|im_end|><|im_start|>assistant<|im_sep|>"},
+        {"gemma3", "<end_of_turn>\n<start_of_turn>user\n",
+         "<end_of_turn>\n<start_of_turn>model\n"},
+        {"glm4_5", "<|user|>\n", "<|assistant|>"},
+        {"deepseek_v3_1",
+         "<\xef\xbd\x9c"
+         "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd"
+         "\x9c><\xef\xbd\x9cUser\xef\xbd\x9c>",
+         "<\xef\xbd\x9c"
+         "Assistant\xef\xbd\x9c></think>"},
+        {"mistral_v3", NULL, "with a system message otherwise once it goes on"},
+        {"olmo", "<|endoftext|>\n<|user|>\n", "\n<|assistant|>\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        sr1_tokenizer *t = open_program(cases[i].name);
+        struct sr1__turn_delimiters b = {0};
+
+        assert_string_equal(sr1_tokenizer_chat_family(t), "template");
+        if (!cases[i].close) {
+            assert_int_equal(sr1__turn_delimiters_make(&b, t, 0), SR1_E_UNSUPPORTED);
+            if (!strstr(sr1_last_error(), cases[i].open))
+                fail_msg("%s: %s", cases[i].name, sr1_last_error());
+            sr1_tokenizer_free(t);
+            continue;
+        }
+        OK(sr1__turn_delimiters_make(&b, t, 0));
+        assert_string_equal(b.close, cases[i].close);
+        assert_string_equal(b.open, cases[i].open);
+        assert_int_equal(b.n_end, strncmp(b.close, "<|im_end|>", 10) == 0 ||
+                                      strncmp(b.close, "<|endoftext|>", 13) == 0);
+        sr1__turn_delimiters_free(&b);
+        sr1_tokenizer_free(t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_growing_conversation_has_the_ids_of_the_whole),
         cmocka_unit_test(the_border_is_the_templates_own_words),
+        cmocka_unit_test(a_template_that_is_run_shows_its_turns),
         cmocka_unit_test(only_own_words_hold_added_tokens),
         cmocka_unit_test(any_allocation_may_fail),
     };

@@ -1,0 +1,508 @@
+/* text/jinja/jinja_text_methods.c - the methods of texts that templates call. */
+#include "text/jinja/jinja_value.h"
+
+#include <string.h>
+
+#include <utf8proc.h>
+
+static sr1_status method_case(struct sr1__jrun *r, struct sr1__jcall *c, int how,
+                              struct sr1__jvalue *out)
+{
+    SR1__TRY(sr1__jtext_case(r, c->self.text, how, out));
+    out->form = c->self.form;
+    return SR1_OK;
+}
+
+static sr1_status text_upper(struct sr1__jrun *r, struct sr1__jcall *c,
+                             struct sr1__jvalue *out)
+{
+    return method_case(r, c, SR1__J_UPPER, out);
+}
+
+static sr1_status text_lower(struct sr1__jrun *r, struct sr1__jcall *c,
+                             struct sr1__jvalue *out)
+{
+    return method_case(r, c, SR1__J_LOWER, out);
+}
+
+static sr1_status text_title(struct sr1__jrun *r, struct sr1__jcall *c,
+                             struct sr1__jvalue *out)
+{
+    return method_case(r, c, SR1__J_TITLE, out);
+}
+
+static sr1_status text_capitalize(struct sr1__jrun *r, struct sr1__jcall *c,
+                                  struct sr1__jvalue *out)
+{
+    return method_case(r, c, SR1__J_CAPITALIZE, out);
+}
+
+static sr1_status strip_sides(struct sr1__jrun *r, struct sr1__jcall *c, int sides,
+                              struct sr1__jvalue *out)
+{
+    struct sr1__jtext chars = {NULL, 0, NULL};
+    int given = c->arg[0].kind != SR1__J_ABSENT && c->arg[0].kind != SR1__J_NONE;
+
+    if (given)
+        SR1__TRY(sr1__jarg_text(r, &c->arg[0], "strip", &chars));
+    *out = c->self;
+    out->text = sr1__jtext_strip(c->self.text, given ? &chars : NULL, sides);
+    return SR1_OK;
+}
+
+static sr1_status text_strip(struct sr1__jrun *r, struct sr1__jcall *c,
+                             struct sr1__jvalue *out)
+{
+    return strip_sides(r, c, 3, out);
+}
+
+static sr1_status text_lstrip(struct sr1__jrun *r, struct sr1__jcall *c,
+                              struct sr1__jvalue *out)
+{
+    return strip_sides(r, c, 1, out);
+}
+
+static sr1_status text_rstrip(struct sr1__jrun *r, struct sr1__jcall *c,
+                              struct sr1__jvalue *out)
+{
+    return strip_sides(r, c, 2, out);
+}
+
+/* ---- split ---- */
+
+static sr1_status add_part(struct sr1__jrun *r, struct sr1__jvalue *list,
+                           struct sr1__jtext t, size_t begin, size_t end)
+{
+    return sr1__jlist_add(r, list->list,
+                          sr1__jvalue_text(sr1__jtext_slice(t, begin, end)));
+}
+
+/* At runs of white space, none of which is left at the ends. */
+static sr1_status split_spaces(struct sr1__jrun *r, struct sr1__jtext t, int64_t most,
+                               struct sr1__jvalue *out)
+{
+    uint32_t cp;
+    size_t i;
+
+    for (;;) {
+        t = sr1__jtext_strip(t, NULL, 1);
+        if (t.n == 0)
+            return SR1_OK;
+        if (most-- == 0)
+            return add_part(r, out, sr1__jtext_strip(t, NULL, 2), 0,
+                            sr1__jtext_strip(t, NULL, 2).n);
+        for (i = 0; i < t.n;) {
+            size_t n = sr1__jinja_char(t.s + i, t.n - i, &cp);
+
+            if (sr1__jinja_is_space(cp))
+                break;
+            i += n;
+        }
+        SR1__TRY(add_part(r, out, t, 0, i));
+        t = sr1__jtext_slice(t, i, t.n);
+    }
+}
+
+static sr1_status text_split(struct sr1__jrun *r, struct sr1__jcall *c,
+                             struct sr1__jvalue *out)
+{
+    struct sr1__jtext t = c->self.text, by;
+    size_t from = 0, at;
+    int64_t most;
+
+    SR1__TRY(sr1__jarg_int(r, &c->arg[1], -1, &most));
+    SR1__TRY(sr1__jlist_new(r, SR1__J_IS_LIST, out));
+    SR1__TRY(sr1__jrun_spend(r, t.n / 64));
+    most = most < 0 ? INT64_MAX : most;
+    if (c->arg[0].kind == SR1__J_ABSENT || c->arg[0].kind == SR1__J_NONE)
+        return split_spaces(r, t, most, out);
+    SR1__TRY(sr1__jarg_text(r, &c->arg[0], "split", &by));
+    if (by.n == 0)
+        return sr1__jrun_fail(r, "split: the separator is empty");
+    while (most-- > 0 && (at = sr1__jtext_find(t, by, from)) != SR1__J_NOWHERE) {
+        SR1__TRY(add_part(r, out, t, from, at));
+        from = at + by.n;
+    }
+    return add_part(r, out, t, from, t.n);
+}
+
+/* The last place where `what` stands before `end`. */
+static size_t find_last(struct sr1__jtext t, struct sr1__jtext what, size_t end)
+{
+    for (size_t i = end >= what.n ? end - what.n + 1 : 0; i-- > 0;)
+        if (memcmp(t.s + i, what.s, what.n) == 0)
+            return i;
+    return SR1__J_NOWHERE;
+}
+
+static sr1_status text_rsplit(struct sr1__jrun *r, struct sr1__jcall *c,
+                              struct sr1__jvalue *out)
+{
+    struct sr1__jtext t = c->self.text, by;
+    size_t end = t.n, at, n;
+    int64_t most;
+
+    SR1__TRY(sr1__jarg_int(r, &c->arg[1], -1, &most));
+    if (most < 0)
+        return text_split(r, c, out);
+    SR1__TRY(sr1__jarg_text(r, &c->arg[0], "rsplit", &by));
+    if (by.n == 0)
+        return sr1__jrun_fail(r, "rsplit: the separator is empty");
+    SR1__TRY(sr1__jlist_new(r, SR1__J_IS_LIST, out));
+    SR1__TRY(sr1__jrun_spend(r, t.n));
+    while (most-- > 0 && (at = find_last(t, by, end)) != SR1__J_NOWHERE) {
+        SR1__TRY(add_part(r, out, t, at + by.n, end));
+        end = at;
+    }
+    SR1__TRY(add_part(r, out, t, 0, end));
+    n = out->list->n;
+    for (size_t i = 0; i < n / 2; i++) {
+        struct sr1__jvalue v = out->list->v[i];
+
+        out->list->v[i] = out->list->v[n - 1 - i];
+        out->list->v[n - 1 - i] = v;
+    }
+    return SR1_OK;
+}
+
+/* (before, separator, behind); last: at the last place. */
+static sr1_status part_text(struct sr1__jrun *r, struct sr1__jcall *c, int last,
+                            struct sr1__jvalue *out)
+{
+    struct sr1__jtext t = c->self.text, by;
+    size_t at, behind;
+
+    SR1__TRY(sr1__jarg_text(r, &c->arg[0], "partition", &by));
+    if (by.n == 0)
+        return sr1__jrun_fail(r, "partition: the separator is empty");
+    SR1__TRY(sr1__jrun_spend(r, t.n));
+    SR1__TRY(sr1__jlist_new(r, SR1__J_IS_TUPLE, out));
+    at = last ? find_last(t, by, t.n) : sr1__jtext_find(t, by, 0);
+    behind = at == SR1__J_NOWHERE ? (last ? 0 : t.n) : at + by.n;
+    at = at == SR1__J_NOWHERE ? behind : at;
+    SR1__TRY(add_part(r, out, t, 0, at));
+    SR1__TRY(add_part(r, out, t, at, behind));
+    return add_part(r, out, t, behind, t.n);
+}
+
+static sr1_status text_partition(struct sr1__jrun *r, struct sr1__jcall *c,
+                                 struct sr1__jvalue *out)
+{
+    return part_text(r, c, 0, out);
+}
+
+static sr1_status text_rpartition(struct sr1__jrun *r, struct sr1__jcall *c,
+                                  struct sr1__jvalue *out)
+{
+    return part_text(r, c, 1, out);
+}
+
+static sr1_status text_splitlines(struct sr1__jrun *r, struct sr1__jcall *c,
+                                  struct sr1__jvalue *out)
+{
+    return sr1__jtext_lines(r, c->self.text, sr1__jarg_true(&c->arg[0], 0), out);
+}
+
+/* ---- finding ---- */
+
+static int has_affix(struct sr1__jtext t, struct sr1__jtext what, int at_end)
+{
+    return what.n <= t.n && (what.n == 0 || memcmp(t.s + (at_end ? t.n - what.n : 0),
+                                                   what.s, what.n) == 0);
+}
+
+/* One text, or a tuple of which one will do. */
+static sr1_status test_affix(struct sr1__jrun *r, struct sr1__jcall *c, int at_end,
+                             struct sr1__jvalue *out)
+{
+    const struct sr1__jvalue *v = &c->arg[0];
+    int many = v->kind == SR1__J_LIST && v->form == SR1__J_IS_TUPLE, is = 0;
+    struct sr1__jtext what;
+
+    if (c->arg[1].kind != SR1__J_ABSENT)
+        return sr1__jrun_fail(r, "startswith and endswith take no bounds here; slice the "
+                                 "text");
+    for (size_t i = 0; i < (many ? v->list->n : 1); i++) {
+        SR1__TRY(sr1__jarg_text(r, many ? &v->list->v[i] : v, "startswith", &what));
+        is |= has_affix(c->self.text, what, at_end);
+    }
+    *out = sr1__jvalue_bool(is);
+    return SR1_OK;
+}
+
+static sr1_status text_startswith(struct sr1__jrun *r, struct sr1__jcall *c,
+                                  struct sr1__jvalue *out)
+{
+    return test_affix(r, c, 0, out);
+}
+
+static sr1_status text_endswith(struct sr1__jrun *r, struct sr1__jcall *c,
+                                struct sr1__jvalue *out)
+{
+    return test_affix(r, c, 1, out);
+}
+
+static sr1_status remove_affix(struct sr1__jrun *r, struct sr1__jcall *c, int at_end,
+                               struct sr1__jvalue *out)
+{
+    struct sr1__jtext what, t = c->self.text;
+
+    SR1__TRY(sr1__jarg_text(r, &c->arg[0], "removeprefix", &what));
+    *out = c->self;
+    if (has_affix(t, what, at_end))
+        out->text = sr1__jtext_slice(t, at_end ? 0 : what.n, at_end ? t.n - what.n : t.n);
+    return SR1_OK;
+}
+
+static sr1_status text_removeprefix(struct sr1__jrun *r, struct sr1__jcall *c,
+                                    struct sr1__jvalue *out)
+{
+    return remove_affix(r, c, 0, out);
+}
+
+static sr1_status text_removesuffix(struct sr1__jrun *r, struct sr1__jcall *c,
+                                    struct sr1__jvalue *out)
+{
+    return remove_affix(r, c, 1, out);
+}
+
+/* Characters before the first or last place of arg[0]; -1: it is nowhere. */
+static sr1_status find_text(struct sr1__jrun *r, struct sr1__jcall *c, int last,
+                            struct sr1__jvalue *out)
+{
+    struct sr1__jvalue before;
+    struct sr1__jtext what;
+    size_t at, n;
+
+    SR1__TRY(sr1__jarg_text(r, &c->arg[0], "find", &what));
+    if (c->arg[1].kind != SR1__J_ABSENT)
+        return sr1__jrun_fail(r, "find takes no bounds here; slice the text");
+    SR1__TRY(sr1__jrun_spend(r, c->self.text.n / 16));
+    at = last ? find_last(c->self.text, what, c->self.text.n)
+              : sr1__jtext_find(c->self.text, what, 0);
+    *out = sr1__jvalue_int(-1);
+    if (at == SR1__J_NOWHERE)
+        return SR1_OK;
+    before = sr1__jvalue_text(sr1__jtext_slice(c->self.text, 0, at));
+    SR1__TRY(sr1__jvalue_length(r, &before, &n));
+    *out = sr1__jvalue_int((int64_t)n);
+    return SR1_OK;
+}
+
+static sr1_status text_find(struct sr1__jrun *r, struct sr1__jcall *c,
+                            struct sr1__jvalue *out)
+{
+    return find_text(r, c, 0, out);
+}
+
+static sr1_status text_rfind(struct sr1__jrun *r, struct sr1__jcall *c,
+                             struct sr1__jvalue *out)
+{
+    return find_text(r, c, 1, out);
+}
+
+static sr1_status index_text(struct sr1__jrun *r, struct sr1__jcall *c, int last,
+                             struct sr1__jvalue *out)
+{
+    SR1__TRY(find_text(r, c, last, out));
+    return out->i >= 0 ? SR1_OK : sr1__jrun_fail(r, "index: the text is not there");
+}
+
+static sr1_status text_index(struct sr1__jrun *r, struct sr1__jcall *c,
+                             struct sr1__jvalue *out)
+{
+    return index_text(r, c, 0, out);
+}
+
+static sr1_status text_rindex(struct sr1__jrun *r, struct sr1__jcall *c,
+                              struct sr1__jvalue *out)
+{
+    return index_text(r, c, 1, out);
+}
+
+static sr1_status text_count(struct sr1__jrun *r, struct sr1__jcall *c,
+                             struct sr1__jvalue *out)
+{
+    struct sr1__jtext what;
+    size_t from = 0, at, n = 0;
+
+    SR1__TRY(sr1__jarg_text(r, &c->arg[0], "count", &what));
+    if (what.n == 0) {
+        SR1__TRY(sr1__jvalue_length(r, &c->self, &n));
+        *out = sr1__jvalue_int((int64_t)n + 1);
+        return SR1_OK;
+    }
+    SR1__TRY(sr1__jrun_spend(r, c->self.text.n / 16));
+    while ((at = sr1__jtext_find(c->self.text, what, from)) != SR1__J_NOWHERE) {
+        from = at + what.n;
+        n++;
+    }
+    *out = sr1__jvalue_int((int64_t)n);
+    return SR1_OK;
+}
+
+static sr1_status text_replace(struct sr1__jrun *r, struct sr1__jcall *c,
+                               struct sr1__jvalue *out)
+{
+    struct sr1__jtext old, by;
+    int64_t count;
+
+    SR1__TRY(sr1__jarg_text(r, &c->arg[0], "replace", &old));
+    SR1__TRY(sr1__jarg_text(r, &c->arg[1], "replace", &by));
+    SR1__TRY(sr1__jarg_int(r, &c->arg[2], -1, &count));
+    return sr1__jtext_replace(r, c->self.text, old, by, count, out);
+}
+
+static sr1_status text_join(struct sr1__jrun *r, struct sr1__jcall *c,
+                            struct sr1__jvalue *out)
+{
+    struct sr1__jlist *list;
+
+    SR1__TRY(sr1__jvalue_iterate(r, &c->arg[0], &list));
+    return sr1__jtext_join(r, c->self.text, list, 1, out);
+}
+
+/* ---- asking what characters are ---- */
+
+enum char_class { DIGITS, LETTERS, LETTERS_OR_DIGITS, SPACES };
+
+static int is_of_class(uint32_t cp, enum char_class class)
+{
+    utf8proc_category_t g = utf8proc_category((utf8proc_int32_t)cp);
+    int letter = g >= UTF8PROC_CATEGORY_LU && g <= UTF8PROC_CATEGORY_LO;
+    int digit = g == UTF8PROC_CATEGORY_ND;
+
+    return class == DIGITS    ? digit
+           : class == LETTERS ? letter
+           : class == SPACES  ? sr1__jinja_is_space(cp)
+                              : letter || digit;
+}
+
+static sr1_status are_all(struct sr1__jcall *c, enum char_class class,
+                          struct sr1__jvalue *out)
+{
+    struct sr1__jtext t = c->self.text;
+    int are = t.n > 0;
+    uint32_t cp;
+
+    for (size_t i = 0; i < t.n && are;) {
+        i += sr1__jinja_char(t.s + i, t.n - i, &cp);
+        are = is_of_class(cp, class);
+    }
+    *out = sr1__jvalue_bool(are);
+    return SR1_OK;
+}
+
+static sr1_status text_isdigit(struct sr1__jrun *r, struct sr1__jcall *c,
+                               struct sr1__jvalue *out)
+{
+    (void)r;
+    return are_all(c, DIGITS, out);
+}
+
+static sr1_status text_isalpha(struct sr1__jrun *r, struct sr1__jcall *c,
+                               struct sr1__jvalue *out)
+{
+    (void)r;
+    return are_all(c, LETTERS, out);
+}
+
+static sr1_status text_isalnum(struct sr1__jrun *r, struct sr1__jcall *c,
+                               struct sr1__jvalue *out)
+{
+    (void)r;
+    return are_all(c, LETTERS_OR_DIGITS, out);
+}
+
+static sr1_status text_isspace(struct sr1__jrun *r, struct sr1__jcall *c,
+                               struct sr1__jvalue *out)
+{
+    (void)r;
+    return are_all(c, SPACES, out);
+}
+
+/* Some letter of this case and none of the other. */
+static int has_only_case(struct sr1__jtext t, int upper)
+{
+    int seen = 0;
+    uint32_t cp;
+
+    for (size_t i = 0; i < t.n;) {
+        utf8proc_category_t g;
+
+        i += sr1__jinja_char(t.s + i, t.n - i, &cp);
+        g = utf8proc_category((utf8proc_int32_t)cp);
+        if (g == UTF8PROC_CATEGORY_LT ||
+            g == (upper ? UTF8PROC_CATEGORY_LL : UTF8PROC_CATEGORY_LU))
+            return 0;
+        seen |= g == (upper ? UTF8PROC_CATEGORY_LU : UTF8PROC_CATEGORY_LL);
+    }
+    return seen;
+}
+
+static sr1_status text_isupper(struct sr1__jrun *r, struct sr1__jcall *c,
+                               struct sr1__jvalue *out)
+{
+    (void)r;
+    *out = sr1__jvalue_bool(has_only_case(c->self.text, 1));
+    return SR1_OK;
+}
+
+static sr1_status text_islower(struct sr1__jrun *r, struct sr1__jcall *c,
+                               struct sr1__jvalue *out)
+{
+    (void)r;
+    *out = sr1__jvalue_bool(has_only_case(c->self.text, 0));
+    return SR1_OK;
+}
+
+const struct sr1__jfunction sr1__jinja_text_methods[] = {
+    {"upper", text_upper, "", 0},
+    {"lower", text_lower, "", 0},
+    {"title", text_title, "", 0},
+    {"capitalize", text_capitalize, "", 0},
+    {"strip", text_strip, "chars", 0},
+    {"lstrip", text_lstrip, "chars", 0},
+    {"rstrip", text_rstrip, "chars", 0},
+    {"split", text_split, "sep maxsplit", 0},
+    {"rsplit", text_rsplit, "sep maxsplit", 0},
+    {"partition", text_partition, "sep", 1},
+    {"rpartition", text_rpartition, "sep", 1},
+    {"splitlines", text_splitlines, "keepends", 0},
+    {"startswith", text_startswith, "prefix start end", 1},
+    {"endswith", text_endswith, "suffix start end", 1},
+    {"removeprefix", text_removeprefix, "prefix", 1},
+    {"removesuffix", text_removesuffix, "suffix", 1},
+    {"find", text_find, "sub start end", 1},
+    {"rfind", text_rfind, "sub start end", 1},
+    {"index", text_index, "sub start end", 1},
+    {"rindex", text_rindex, "sub start end", 1},
+    {"count", text_count, "sub", 1},
+    {"replace", text_replace, "old new count", 2},
+    {"join", text_join, "iterable", 1},
+    {"isdigit", text_isdigit, "", 0},
+    {"isalpha", text_isalpha, "", 0},
+    {"isalnum", text_isalnum, "", 0},
+    {"isspace", text_isspace, "", 0},
+    {"isupper", text_isupper, "", 0},
+    {"islower", text_islower, "", 0},
+    {"format", NULL, NULL, 0},
+    {"format_map", NULL, NULL, 0},
+    {"casefold", NULL, NULL, 0},
+    {"center", NULL, NULL, 0},
+    {"encode", NULL, NULL, 0},
+    {"expandtabs", NULL, NULL, 0},
+    {"isascii", NULL, NULL, 0},
+    {"isdecimal", NULL, NULL, 0},
+    {"isidentifier", NULL, NULL, 0},
+    {"isnumeric", NULL, NULL, 0},
+    {"isprintable", NULL, NULL, 0},
+    {"istitle", NULL, NULL, 0},
+    {"ljust", NULL, NULL, 0},
+    {"maketrans", NULL, NULL, 0},
+    {"rjust", NULL, NULL, 0},
+    {"swapcase", NULL, NULL, 0},
+    {"translate", NULL, NULL, 0},
+    {"zfill", NULL, NULL, 0},
+    {NULL, NULL, NULL, 0},
+};

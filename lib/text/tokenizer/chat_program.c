@@ -1,0 +1,235 @@
+/* text/tokenizer/chat_program.c - a folder's own chat template, run for each conversation
+ * (text/jinja). The template's words keep which stretches of the prompt they are; texts
+ * of messages stay apart from them. What a template opens a generation prompt with and
+ * ends a message with is read off conversations that it renders when it is loaded. */
+#include "text/tokenizer/chat.h"
+
+#include "base/mem.h"
+#include "text/jinja/jinja.h"
+
+#include <string.h>
+#include <time.h>
+
+struct sr1__chat_program {
+    struct sr1__jinja *jinja; /* NULL: it cannot be run */
+    char *fault;              /* why; NULL: it can */
+    int64_t now;              /* one time for all prompts */
+    int opens_thought[2];     /* a generation prompt ends with <think>; [no_thinking] */
+    int32_t end_id;
+};
+
+void sr1__chat_program_free(struct sr1__chat_program *p)
+{
+    if (p) {
+        sr1__jinja_free(p->jinja);
+        sr1__free(p->fault);
+    }
+    sr1__free(p);
+}
+
+const char *sr1__chat_program_fault(const struct sr1__chat_program *p)
+{
+    return p->jinja ? NULL : p->fault;
+}
+
+int sr1__chat_program_opens_thought(const struct sr1__chat_program *p, int no_thinking)
+{
+    return p->opens_thought[no_thinking != 0];
+}
+
+int32_t sr1__chat_program_end_id(const struct sr1__chat_program *p)
+{
+    return p->end_id;
+}
+
+/* ---- the variables of a run ---- */
+
+static json_t *message_from_text(const struct sr1__message *m)
+{
+    return json_pack("{s:s, s:s%}", "role", sr1__role_names[m->role], "content",
+                     m->content.n ? m->content.s : "", m->content.n);
+}
+
+/* A thought has two names in templates. */
+static json_t *message_from_json(const json_t *given)
+{
+    json_t *copy = json_copy((json_t *)given);
+    json_t *thought = json_object_get(given, "reasoning_content");
+
+    if (copy && json_is_string(thought) && !json_object_get(given, "thinking") &&
+        json_object_set(copy, "thinking", thought) != 0) {
+        json_decref(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+static sr1_status list_messages(const struct sr1__conversation *c, json_t **out)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; list && i < c->n; i++) {
+        json_t *m = c->list ? message_from_json(json_array_get(c->list, i))
+                            : message_from_text(&c->messages[i]);
+
+        if (json_array_append_new(list, m) != 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    }
+    SR1__CHECK_ALLOC(list, "chat");
+    *out = list;
+    return SR1_OK;
+}
+
+/* Roles are of the four names, and messages may hold the caller's own words. */
+static sr1_status mark_messages(struct sr1__jrun *r, const struct sr1__conversation *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        size_t role[2] = {0, strlen(sr1__role_names[c->messages[i].role])};
+        const struct sr1__spans own = {role, 1, 1};
+
+        SR1__TRY(sr1__jrun_mark_own(r, "messages", i, "role", &own));
+        if (c->messages[i].own)
+            SR1__TRY(sr1__jrun_mark_own(r, "messages", i, "content", c->messages[i].own));
+    }
+    return SR1_OK;
+}
+
+static sr1_status bind_token(struct sr1__jrun *r, const sr1_tokenizer *t,
+                             const char *name, int32_t role)
+{
+    size_t n = 0;
+    const char *text =
+        t->role_id[role] < 0 ? NULL : sr1__tokenizer_token_bytes(t, t->role_id[role], &n);
+
+    return text ? sr1__jrun_bind_own(r, name, text, n) : SR1_OK;
+}
+
+static sr1_status bind_conversation(struct sr1__jrun *r, const sr1_tokenizer *t,
+                                    const struct sr1__conversation *c,
+                                    const json_t *messages)
+{
+    sr1__jinja_text_of text_of = c->list ? sr1__chat_json_text : NULL;
+
+    SR1__TRY(bind_token(r, t, "bos_token", SR1_TOKEN_BOS));
+    SR1__TRY(bind_token(r, t, "eos_token", SR1_TOKEN_EOS));
+    SR1__TRY(bind_token(r, t, "pad_token", SR1_TOKEN_PAD));
+    SR1__TRY(sr1__jrun_bind_json(r, "messages", messages, text_of));
+    SR1__TRY(mark_messages(r, c));
+    SR1__TRY(sr1__jrun_bind_json(r, "tools", c->tools, sr1__chat_json_text));
+    SR1__TRY(sr1__jrun_bind_json(r, "documents", NULL, NULL));
+    SR1__TRY(sr1__jrun_bind_bool(r, "add_generation_prompt", c->add_generation_prompt));
+    return c->no_thinking ? sr1__jrun_bind_bool(r, "enable_thinking", 0) : SR1_OK;
+}
+
+sr1_status sr1__chat_program_render(const sr1_tokenizer *t,
+                                    const struct sr1__conversation *c,
+                                    struct sr1__rendered *out)
+{
+    json_t *messages = NULL;
+    struct sr1__jrun *r = NULL;
+    sr1_status status = list_messages(c, &messages);
+
+    if (status == SR1_OK)
+        status = sr1__jrun_new(&r, t->program->jinja, t->program->now);
+    if (status == SR1_OK)
+        status = bind_conversation(r, t, c, messages);
+    if (status == SR1_OK)
+        status = sr1__jrun_render(r, &out->text, &out->own);
+    sr1__jrun_free(r);
+    json_decref(messages);
+    return status;
+}
+
+/* ---- what the template shows of itself ---- */
+
+/* Contents that no template has in it. */
+#define QUESTION "mark-of-the-question"
+#define ANSWER "mark-of-the-answer"
+
+/* Render a question, an answer and another question, or the first n of them. */
+static sr1_status render_probe(const sr1_tokenizer *t, size_t n, int prompt,
+                               int no_thinking, struct sr1__rendered *out)
+{
+    const struct sr1__str question = sr1__str_of(QUESTION), answer = sr1__str_of(ANSWER);
+    const struct sr1__message messages[3] = {
+        {.role = SR1__ROLE_USER, .content = question},
+        {.role = SR1__ROLE_ASSISTANT, .content = answer},
+        {.role = SR1__ROLE_USER, .content = question}};
+    const struct sr1__conversation c = {.messages = messages,
+                                        .n = n,
+                                        .add_generation_prompt = prompt,
+                                        .no_thinking = no_thinking};
+
+    return sr1__chat_program_render(t, &c, out);
+}
+
+static sr1_status find_thought(const sr1_tokenizer *t, int no_thinking, int *opens)
+{
+    struct sr1__rendered r;
+    sr1_status status;
+
+    sr1__rendered_init(&r);
+    status = render_probe(t, 1, 1, no_thinking, &r);
+    while (status == SR1_OK && r.text.len && strchr(" \n", r.text.data[r.text.len - 1]))
+        r.text.data[--r.text.len] = '\0';
+    *opens = status == SR1_OK &&
+             sr1__str_ends_with((struct sr1__str){sr1__buf_cstr(&r.text), r.text.len},
+                                "<think>");
+    sr1__rendered_free(&r);
+    return status;
+}
+
+/* The added token that stands behind an answer; without one the end token. */
+static sr1_status find_end_id(const sr1_tokenizer *t, int32_t *id)
+{
+    const struct sr1__added *added = t->added.n ? &t->added : &t->added_normalised;
+    struct sr1__added_match m;
+    struct sr1__rendered r;
+    const char *behind;
+    sr1_status status;
+
+    *id = t->role_id[SR1_TOKEN_EOS];
+    sr1__rendered_init(&r);
+    status = render_probe(t, 3, 0, 0, &r);
+    behind = status == SR1_OK ? strstr(sr1__buf_cstr(&r.text), ANSWER) : NULL;
+    if (behind) {
+        behind += strlen(ANSWER);
+        if (sr1__added_find(added, behind, strlen(behind), 0, &m) && m.at == 0)
+            *id = m.id;
+    }
+    sr1__rendered_free(&r);
+    return status;
+}
+
+/* A template that cannot render these shows nothing; only memory is a failure. */
+static sr1_status probe_program(const sr1_tokenizer *t)
+{
+    struct sr1__chat_program *p = t->program;
+    sr1_status status = find_thought(t, 0, &p->opens_thought[0]);
+
+    if (!sr1__is_memory(status))
+        status = find_thought(t, 1, &p->opens_thought[1]);
+    if (!sr1__is_memory(status))
+        status = find_end_id(t, &p->end_id);
+    return sr1__is_memory(status) ? status : SR1_OK;
+}
+
+sr1_status sr1__chat_program_load(sr1_tokenizer *t, const char *chat_template)
+{
+    struct sr1__chat_program *p = sr1__calloc(1, sizeof *p);
+    sr1_status status;
+
+    SR1__CHECK_ALLOC(p, "chat template");
+    t->program = p;
+    p->now = (int64_t)time(NULL);
+    p->end_id = -1;
+    status = sr1__jinja_parse(&p->jinja, chat_template, strlen(chat_template));
+    if (sr1__is_memory(status))
+        return status;
+    if (status == SR1_OK)
+        return probe_program(t);
+    p->fault = sr1__strdup(sr1_last_error());
+    return p->fault ? SR1_OK : sr1__fail_nomem("chat template");
+}
