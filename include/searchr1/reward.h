@@ -141,7 +141,8 @@ SR1_API void sr1_reward_set_free(sr1_reward_set *set);
 
 /* Add a reward of the caller's, times weight. ops is copied. On success the set owns
  * self; on failure the caller still does. SR1_E_INVALID: the name is taken, is not UTF-8
- * of at most 200 bytes, or the weight is not finite. SR1_E_STATE: the set is scoring. */
+ * of 1 to 200 bytes without a comma, or the weight is not finite. SR1_E_STATE: the set is
+ * scoring. */
 SR1_API sr1_status sr1_reward_set_add(sr1_reward_set *set, const sr1_reward_ops *ops,
                                       void *self, double weight);
 

@@ -56,6 +56,11 @@ static int is_choice_name(const char *name)
            strspn(name, LETTERS "0123456789_-.") == n;
 }
 
+int sr1__added_choice_may_be(const char *key, const char *name)
+{
+    return sr1__added_choice_how(key) != NULL && is_choice_name(name);
+}
+
 static const struct added_choice *find_added(const char *key, const char *name)
 {
     const struct added_choice *c = first_added;

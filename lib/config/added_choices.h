@@ -14,6 +14,8 @@ sr1_status sr1__added_choice(const char *key, const char *name, const void *thin
 const void *sr1__added_choice_find(const char *key, const char *name);
 /* What added name i of the key stands for, in the order of adding; NULL past the last. */
 const void *sr1__added_choice_at(const char *key, size_t i);
+/* Can it be a name that some program adds to this key? */
+int sr1__added_choice_may_be(const char *key, const char *name);
 /* How a program adds to this key, for error texts; NULL: nobody can. */
 const char *sr1__added_choice_how(const char *key);
 

@@ -17,6 +17,7 @@
 
 struct sr1_config {
     struct config_value values[CONFIG_N_KEYS];
+    int of_record;      /* it is being read from a run folder */
     char *given_engine; /* see sr1__config_given_engine; NULL: none */
 };
 
@@ -45,7 +46,7 @@ sr1_status sr1_config_new(sr1_config **out)
         sr1_status status = SR1_OK;
 
         if (key->type != SR1_CONFIG_SECRET)
-            status = sr1__config_value_text(key, key->default_text, &c->values[i]);
+            status = sr1__config_value_text(key, key->default_text, 0, &c->values[i]);
         if (status != SR1_OK) {
             sr1_config_free(c);
             return status;
@@ -82,6 +83,7 @@ sr1_status sr1_config_copy(sr1_config **out, const sr1_config *config)
             return sr1__fail_nomem("configuration");
         }
     }
+    c->of_record = config->of_record;
     if (sr1__config_set_given_engine(c, config->given_engine) != SR1_OK) {
         sr1_config_free(c);
         return SR1_E_NOMEM;
@@ -104,6 +106,20 @@ sr1_status sr1__config_set_given_engine(sr1_config *c, const char *name)
 const char *sr1__config_given_engine(const sr1_config *c)
 {
     return c->given_engine ? c->given_engine : "";
+}
+
+void sr1__config_read_record(sr1_config *c, int of_record)
+{
+    c->of_record = of_record;
+}
+
+sr1_status sr1__config_check_names(const sr1_config *c)
+{
+    for (size_t i = 0; i < CONFIG_N_KEYS; i++)
+        if (sr1__config_keys[i].type == SR1_CONFIG_CHOICE)
+            SR1__TRY(
+                sr1__config_check_choice(&sr1__config_keys[i], c->values[i].s));
+    return SR1_OK;
 }
 
 /* ---- presets ---- */
@@ -147,7 +163,7 @@ static sr1_status apply_presets(sr1_config *c)
             return SR1_E_CONFIG;
         if (value_of(c, key)->is_set)
             continue;
-        SR1__TRY(sr1__config_value_text(key, value ? value : key->default_text, &v));
+        SR1__TRY(sr1__config_value_text(key, value ? value : key->default_text, 0, &v));
         v.is_set = 0;
         store_key_value(c, key, &v);
     }
@@ -199,7 +215,7 @@ sr1_status sr1_config_set(sr1_config *config, const char *key, const char *text)
     k = sr1__config_key_find(key);
     if (!k)
         return SR1_E_CONFIG;
-    SR1__TRY(sr1__config_value_text(k, text, &v));
+    SR1__TRY(sr1__config_value_text(k, text, config->of_record, &v));
     if (k == &sr1__config_keys[CONFIG_KEY_compat])
         return store_and_apply_presets(config, k, &v);
     store_key_value(config, k, &v);
@@ -215,7 +231,7 @@ sr1_status sr1_config_unset(sr1_config *config, const char *key)
     k = sr1__config_key_find(key);
     if (!k)
         return SR1_E_CONFIG;
-    SR1__TRY(sr1__config_value_text(k, k->default_text, &v));
+    SR1__TRY(sr1__config_value_text(k, k->default_text, 0, &v));
     v.is_set = 0;
     return store_and_apply_presets(config, k, &v);
 }
@@ -247,7 +263,7 @@ static sr1_status set_member(sr1_config *c, json_t *file, const char *name,
 
     if (!key)
         return sr1__config_refuse_names(file, name);
-    SR1__TRY(sr1__config_value_json(key, j, &v));
+    SR1__TRY(sr1__config_value_json(key, j, c->of_record, &v));
     status = sr1__config_path_beside(key, folder, &v);
     if (status == SR1_OK)
         store_key_value(c, key, &v);

@@ -27,6 +27,11 @@ int sr1__config_by_compat(const sr1_config *c, const char *key);
  * NULL sets none. */
 const char *sr1__config_given_engine(const sr1_config *c);
 sr1_status sr1__config_set_given_engine(sr1_config *c, const char *name);
+/* While of_record is set, take names that a program registered for itself: who generates
+ * with the run's model needs neither its estimator nor its loss. */
+void sr1__config_read_record(sr1_config *c, int of_record);
+/* SR1_E_CONFIG where a key has such a name, and this program has not registered it. */
+sr1_status sr1__config_check_names(const sr1_config *c);
 /* A SECRET key's value from its environment variable, "" when absent; never kept or
  * logged. */
 const char *sr1__config_secret(const sr1_config *c, const char *key);

@@ -103,7 +103,7 @@ int sr1__config_lists(const struct config_key *key, const char *text)
     return 0;
 }
 
-static sr1_status check_choice(const struct config_key *key, const char *text)
+sr1_status sr1__config_check_choice(const struct config_key *key, const char *text)
 {
     const char *how = sr1__added_choice_how(key->name);
     char allowed[512];
@@ -117,7 +117,7 @@ static sr1_status check_choice(const struct config_key *key, const char *text)
 }
 
 static sr1_status parse_text_value(const struct config_key *key, const char *text,
-                                   struct config_value *v)
+                                   int of_record, struct config_value *v)
 {
     size_t n = strlen(text);
     size_t most = key->type == SR1_CONFIG_LIST ? MAX_LIST : MAX_TEXT;
@@ -130,8 +130,9 @@ static sr1_status parse_text_value(const struct config_key *key, const char *tex
     /* A path is bytes to the system; every other text must be readable. */
     if (!is_bytes && !sr1__utf8_valid(text, n))
         return sr1__fail(SR1_E_CONFIG, "key '%s': the text is not UTF-8", key->name);
-    if (key->type == SR1_CONFIG_CHOICE)
-        SR1__TRY(check_choice(key, text));
+    if (key->type == SR1_CONFIG_CHOICE &&
+        !(of_record && sr1__added_choice_may_be(key->name, text)))
+        SR1__TRY(sr1__config_check_choice(key, text));
     v->s = sr1__strdup(text);
     return v->s ? SR1_OK : sr1__fail_nomem("configuration value");
 }
@@ -148,7 +149,7 @@ static sr1_status check_later(const struct config_key *key, const char *text)
 }
 
 sr1_status sr1__config_value_text(const struct config_key *key, const char *text,
-                                  struct config_value *out)
+                                  int of_record, struct config_value *out)
 {
     struct config_value v = {0};
 
@@ -170,7 +171,7 @@ sr1_status sr1__config_value_text(const struct config_key *key, const char *text
     }
     SR1__TRY(check_later(key, text));
     if (key->type >= SR1_CONFIG_STRING)
-        SR1__TRY(parse_text_value(key, text, &v));
+        SR1__TRY(parse_text_value(key, text, of_record, &v));
     *out = v;
     return SR1_OK;
 }
@@ -249,7 +250,7 @@ static sr1_status json_text(const struct config_key *key, const json_t *j,
 }
 
 sr1_status sr1__config_value_json(const struct config_key *key, const json_t *j,
-                                  struct config_value *out)
+                                  int of_record, struct config_value *out)
 {
     struct sr1__buf b;
     sr1_status status;
@@ -259,7 +260,7 @@ sr1_status sr1__config_value_json(const struct config_key *key, const json_t *j,
     sr1__buf_init(&b, 1 << 20);
     status = json_text(key, j, &b);
     if (status == SR1_OK)
-        status = sr1__config_value_text(key, sr1__buf_cstr(&b), out);
+        status = sr1__config_value_text(key, sr1__buf_cstr(&b), of_record, out);
     if (status == SR1_OK)
         out->is_set = !json_is_null(j);
     sr1__buf_free(&b);

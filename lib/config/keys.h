@@ -53,12 +53,15 @@ struct config_value {
     int is_set;
 };
 
+/* SR1_E_CONFIG unless the key takes the text, by its row or since a program added it. */
+sr1_status sr1__config_check_choice(const struct config_key *key, const char *text);
+
 /* A checked value of key from text or from a file; *out (uninitialised) on success only.
- */
+ * of_record: a name that only the program of a recorded run registered is one too. */
 sr1_status sr1__config_value_text(const struct config_key *key, const char *text,
-                                  struct config_value *out);
+                                  int of_record, struct config_value *out);
 sr1_status sr1__config_value_json(const struct config_key *key, const json_t *j,
-                                  struct config_value *out);
+                                  int of_record, struct config_value *out);
 
 /* Let each have the other's values. */
 void sr1__config_swap(sr1_config *a, sr1_config *b);

@@ -98,7 +98,7 @@ static sr1_status load_original(sr1_config *c, const char *run)
     return st;
 }
 
-sr1_status sr1__config_load_recorded(sr1_config *c, const char *run)
+static sr1_status load_record(sr1_config *c, const char *run)
 {
     json_t *rows = NULL;
     sr1_status st;
@@ -107,6 +107,16 @@ sr1_status sr1__config_load_recorded(sr1_config *c, const char *run)
     SR1__TRY(sr1__config_changes(&rows, run));
     st = sr1__context(apply_changes(c, rows), "%s/" SR1__CHANGES_FILE, run);
     json_decref(rows);
+    return st;
+}
+
+sr1_status sr1__config_load_recorded(sr1_config *c, const char *run)
+{
+    sr1_status st;
+
+    sr1__config_read_record(c, 1);
+    st = load_record(c, run);
+    sr1__config_read_record(c, 0);
     return st;
 }
 

@@ -32,7 +32,8 @@ sr1_status sr1__config_changes(json_t **out, const char *run);
 json_t *sr1__config_given(const char *run);
 
 /* config.json of a run and the changes since, as they were written: paths of a run that
- * was moved are its old ones. */
+ * was moved are its old ones, and names of its program need not be registered here
+ * (sr1__config_check_names). */
 sr1_status sr1__config_load_recorded(sr1_config *c, const char *run);
 
 /* The run in which a folder is the model, RUN/model or RUN/checkpoints/step-N/model;

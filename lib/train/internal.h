@@ -191,6 +191,7 @@ struct sr1_trainer {
     int64_t saved;           /* step of the newest checkpoint; -1: there is none */
     int64_t skipped;         /* updates left out, all steps */
     uint32_t alarms;         /* that rang after the last step */
+    uint32_t unlogged;       /* alarms of the steps since the last row of metrics */
     json_t *record;          /* the configuration as the run folder has it */
     json_t *changes;         /* of it since the checkpoint, to be written */
     json_t *starts;          /* of the run, the present one last; NULL before it */

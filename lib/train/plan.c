@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/disk.h"
 #include "base/mem.h"
+#include "policy/assemble/assemble.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -58,11 +59,42 @@ static sr1_status find_disk(sr1_plan *p)
     return SR1_OK;
 }
 
+/* As sr1__reference_open: int8 matrices need a reference of its own, and the reviser of
+ * critiques may hold it already. */
+static sr1_status check_quantized_reference(const sr1_plan *p)
+{
+    const sr1_config *c = p->config;
+    const char *proxy = sr1__config_str(c, "proxy_model");
+    const char *dtype = sr1__config_str(c, "reference_dtype");
+    struct sr1__settings set;
+
+    SR1__TRY(sr1__settings_read(&set, c));
+    if (!set.frozen_reference || !p->shapes.has_reviser ||
+        sr1__config_is(c, "reference_quantization", "none") ||
+        (*proxy && !sr1__config_is(c, "model_name_or_path", proxy)) ||
+        (strcmp(dtype, "auto") != 0 && !sr1__config_is(c, "dtype", dtype)))
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "reference_quantization %s: the reference takes no memory of its "
+                     "own, as it is the proxy_model, which is loaded anyway; set "
+                     "reference_quantization to none",
+                     sr1__config_str(c, "reference_quantization"));
+}
+
+/* What a run refuses once its models are there. */
+static sr1_status check_planned_models(const sr1_plan *p)
+{
+    if (p->shapes.stored.rank > 0)
+        SR1__TRY(sr1__adapter_check(&p->shapes.stored, p->config));
+    return check_quantized_reference(p);
+}
+
 static sr1_status begin_plan(sr1_plan *p, double memory_gb)
 {
     SR1__TRY(sr1__settings_resolve(p->config));
     SR1__TRY(sr1_config_validate(p->config));
     SR1__TRY(sr1__plan_shapes_read(&p->shapes, p->config));
+    SR1__TRY(check_planned_models(p));
     SR1__TRY(choose_place(p, memory_gb));
     return sr1__plan_choose(p);
 }

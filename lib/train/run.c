@@ -316,6 +316,27 @@ static sr1_status log_row(sr1_trainer *tr, json_t *row)
     return sr1__metric_sink_give(tr, row);
 }
 
+/* Let the row have the alarms of the steps that have no row of their own, too. */
+static sr1_status add_unlogged_alarms(sr1_trainer *tr, json_t *row)
+{
+    json_int_t n = json_integer_value(json_object_get(row, "health/alarms"));
+    const char *name;
+
+    for (size_t i = 0; (name = sr1_alarm_name(i)); i++) {
+        char metric[64];
+
+        snprintf(metric, sizeof(metric), "health/alarm_%s", name);
+        if (!(tr->unlogged >> i & 1) ||
+            json_integer_value(json_object_get(row, metric)) > 0)
+            continue;
+        if (json_object_set_new(row, metric, json_integer(1)) != 0 ||
+            json_object_set_new(row, "health/alarms", json_integer(++n)) != 0)
+            return sr1__fail_nomem("metrics");
+    }
+    tr->unlogged = 0;
+    return SR1_OK;
+}
+
 /* The step's metrics, with those of a validation where one is due. */
 static sr1_status log_step(struct run *r, json_t *row)
 {
@@ -324,9 +345,13 @@ static sr1_status log_step(struct run *r, json_t *row)
 
     if (validated)
         SR1__TRY(run_validation(r, row));
-    if (validated || is_due(tr->step, tr->set.log_interval) || tr->step == tr->planned)
-        return log_row(tr, row);
-    return SR1_OK;
+    if (!validated && !is_due(tr->step, tr->set.log_interval) &&
+        tr->step != tr->planned) {
+        tr->unlogged |= sr1__find_alarms(&tr->step_metrics);
+        return SR1_OK;
+    }
+    SR1__TRY(add_unlogged_alarms(tr, row));
+    return log_row(tr, row);
 }
 
 /* Bytes of the journal; 0 where another process writes it. */

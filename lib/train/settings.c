@@ -47,6 +47,7 @@ sr1_status sr1__settings_resolve(sr1_config *c)
 {
     const struct sr1__loss_row *row = sr1__loss_find(sr1__config_str(c, "loss"));
 
+    SR1__TRY(sr1__config_check_names(c));
     if (is_sft(c))
         return SR1_OK;
     if (sr1__config_is(c, "kl_in", "reward") && !is_given(c, "beta") &&

@@ -106,6 +106,21 @@ def test_rooms_are_written(tmp_path):
     assert {phase for phase, _, _ in told} >= {"train", "demonstrations"}
 
 
+@pytest.mark.parametrize("write", [world.write, world.write_rooms, world.write_programs])
+def test_a_folder_with_files_is_replaced_with_force_alone(tmp_path, write):
+    kept = tmp_path / "train.jsonl"
+    kept.write_text("mine\n")
+    with pytest.raises(errors.InvalidError, match=f"{tmp_path} is not empty.*force=True"):
+        write(tmp_path)
+    assert kept.read_text() == "mine\n" and list(tmp_path.iterdir()) == [kept]
+    few = ({"scale": 0.05} if write is world.write else
+           {"demonstrations": 2, **{f"{split}_{rows}": 2
+            for rows in ["questions" if write is world.write_rooms else "problems"]
+            for split in ("train", "validation", "test")}})
+    write(tmp_path, seed=2, force=True, **few)
+    assert kept.read_text() != "mine\n"
+
+
 def test_programs_are_written(tmp_path):
     told = []
     world.write_programs(tmp_path, seed=2, train_problems=4, validation_problems=3,

@@ -291,6 +291,27 @@ def test_trajectories_are_from_all_of_a_small_run(tmp_path):
 # ---- numbers ----
 
 
+def test_rows_of_some_steps(tmp_path):
+    """What took how long with log_interval 5; a row of a validation alone has no alarms."""
+    rows = [{"step": 0, "val/reward": 0.5}] + [metrics(s) for s in (5, 10)]
+    rows[2].update({"health/alarms": 1, "health/alarm_kl": 1})
+    run = make_run(tmp_path / "r", rows)
+    starts = [
+        {"begun": "2026-02-28T23:59:50Z", "ended": "2026-03-01T00:00:20Z"},
+        {"begun": "2026-03-01T10:00:00Z", "ended": "2026-03-01T10:00:12Z"},
+    ]
+    (run / "run.json").write_text(json.dumps({"format": 1, "starts": starts}))
+    (figures,) = json.loads(call(run, "--json").stdout)
+    assert figures["run_seconds"] == 42 and "seconds" not in figures
+    texts = [v["text"] for v in figures["verdict"]]
+    assert "Alarms rang in 1 of 2 rows, last at step 10, and still do." in texts
+    assert any(text.startswith("Alarm kl in 1 of 2 rows, last at") for text in texts)
+    del starts[0]["ended"]  # it was killed, and nobody knows when
+    (run / "run.json").write_text(json.dumps({"format": 1, "starts": starts}))
+    (figures,) = json.loads(call(run, "--json").stdout)
+    assert "run_seconds" not in figures
+
+
 def test_a_run_that_learned_nothing(tmp_path):
     barren = {"health/alarms": 1, "health/alarm_zero_advantage": 1}
     rows = [metrics(s, **barren) for s in range(1, 4)]
@@ -357,7 +378,7 @@ def test_a_validation_tells_what_the_task_is(tmp_path, environment, name, words)
     [
         ([0.1 * (i % 3) for i in range(30)], "plain", "No clear change of the mean reward yet"),
         ([3 - i / 10 for i in range(30)], "bad", "Getting worse: the mean reward fell"),
-        ([0.0] * 4 + [9.0] * 5, "plain", "Too few steps to judge: the mean reward was 0"),
+        ([0.0] * 4 + [9.0] * 5, "plain", "Too few rows to judge: the mean reward was 0"),
     ],
 )
 def test_the_verdict_is_no_flatterer(tmp_path, rewards, tone, words):

@@ -149,6 +149,12 @@ def test_a_function_that_cannot_be_called_is_refused():
     assert rewards.names == ["format"]
 
 
+@pytest.mark.parametrize("name", ["", "a,b", ",", "x" * 300])
+def test_names_that_are_refused(name):
+    with pytest.raises(errors.InvalidError, match="1 to 200 bytes without a comma"):
+        RewardSet("format").add(name, lambda trajectories: [0.0] * len(trajectories))
+
+
 def test_a_builtin_reward_is_not_shadowed_silently():
     def mine(trajectories):
         return [0.0] * len(trajectories)

@@ -17,7 +17,7 @@
 
 /* ---- the table ---- */
 
-enum which { FIRST_FIFTH, LAST_FIFTH, FIRST, LAST, GREATEST, SUM };
+enum which { FIRST_FIFTH, LAST_FIFTH, FIRST, LAST, GREATEST };
 
 static const struct {
     const char *name;
@@ -52,7 +52,6 @@ static const struct {
     {"tokens_per_second_last", "perf/throughput", LAST_FIFTH, ALL},
     {"memory_bytes_greatest", "perf/rss_bytes", GREATEST, ALL},
     {"skipped_updates", "training/skipped_updates_total", LAST, ALL},
-    {"seconds", "timing_s/step", SUM, ALL},
 };
 
 /* The validation metric to report, by environment: success for rooms, reward for
@@ -103,8 +102,6 @@ static double read_column_figure(const struct series *s, const struct column *c,
         return c->last;
     case GREATEST:
         return c->greatest;
-    case SUM:
-        return c->sum;
     }
     return NAN;
 }
@@ -118,6 +115,48 @@ static double searches_last(const struct loaded_run *r)
                                       LAST_FIFTH) /
                        n
                  : NAN;
+}
+
+/* Has each step a row (log_interval 1)? */
+static int has_all_steps(const struct loaded_run *r)
+{
+    const struct column *c = series_find(&r->series, "timing_s/step");
+
+    return c != NULL && (double)c->n >= r->series.last_step;
+}
+
+/* Of all steps, where each has a row. */
+static double seconds_of_steps(const struct loaded_run *r)
+{
+    return has_all_steps(r) ? series_find(&r->series, "timing_s/step")->sum : NAN;
+}
+
+static time_t read_time(const json_t *start, const char *member)
+{
+    const char *text = json_string_value(json_object_get(start, member));
+    struct tm t = {0};
+
+    return text != NULL && strptime(text, "%Y-%m-%dT%H:%M:%SZ", &t) ? timegm(&t) : 0;
+}
+
+/* Of all starts (run.json), with validations and checkpoints; one that has no end lasted
+ * to the last row at least. */
+static double seconds_of_starts(const struct loaded_run *r)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < json_array_size(r->starts); i++) {
+        const json_t *start = json_array_get(r->starts, i);
+        int is_last = i + 1 == json_array_size(r->starts);
+        time_t begun = read_time(start, "begun"), ended = read_time(start, "ended");
+
+        if (ended == 0 && is_last)
+            ended = r->last;
+        if (begun == 0 || ended < begun)
+            return NAN;
+        sum += (double)(ended - begun);
+    }
+    return json_array_size(r->starts) > 0 ? sum : NAN;
 }
 
 static int64_t alarm_rows(const struct loaded_run *r)
@@ -154,7 +193,12 @@ json_t *run_figures(const struct loaded_run *r)
     json_t *o = json_pack("{s:o, s:b, s:I}", "run", path_as_json(r->label), "finished",
                           is_finished(r), "steps_done", (json_int_t)run_steps_done(r));
     int bad = o == NULL;
-    double searches = run_is_sft(r) ? NAN : searches_last(r);
+    const struct {
+        const char *name;
+        double value;
+    } others[] = {{"seconds", seconds_of_steps(r)},
+                  {"run_seconds", seconds_of_starts(r)},
+                  {"searches_last", run_is_sft(r) ? NAN : searches_last(r)}};
 
     if (!bad && r->planned > 0)
         bad = json_object_set_new(o, "steps_planned", json_integer(r->planned));
@@ -165,8 +209,9 @@ json_t *run_figures(const struct loaded_run *r)
         if (isfinite(v) && is_figure_shown(r, i))
             bad = json_object_set_new(o, figures[i].name, json_real(v));
     }
-    if (!bad && isfinite(searches))
-        bad = json_object_set_new(o, "searches_last", json_real(searches));
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]) && !bad; i++)
+        if (isfinite(others[i].value))
+            bad = json_object_set_new(o, others[i].name, json_real(others[i].value));
     if (!bad)
         bad = json_object_set_new(o, "rows_with_alarms", json_integer(alarm_rows(r)));
     if (!bad)
@@ -207,7 +252,7 @@ static void judge_change(json_t **list, const struct loaded_run *r, const char *
     better = (to > from) == rising;
     if (c->n < ENOUGH_ROWS || fabs(to - from) <= error) {
         snprintf(text, sizeof(text), "%s the %s%s %.3g, then %.3g.",
-                 c->n < ENOUGH_ROWS ? "Too few steps to judge:" : "No clear change of",
+                 c->n < ENOUGH_ROWS ? "Too few rows to judge:" : "No clear change of",
                  what, c->n < ENOUGH_ROWS ? " was" : " yet:", from, to);
         add_verdict_sentence(list, "plain", text);
         return;
@@ -258,8 +303,9 @@ static void judge_validation(json_t **list, const struct loaded_run *r)
     add_verdict_sentence(list, c->n > 1 && c->last > c->first ? "good" : "plain", text);
 }
 
-static void judge_alarm(json_t **list, const struct loaded_run *r, const char *name,
-                        const char *meaning)
+/* rows: that say whether alarms ring; one of a validation alone does not. */
+static void judge_alarm(json_t **list, const struct loaded_run *r, int64_t rows,
+                        const char *name, const char *meaning)
 {
     const struct column *c;
     char text[512];
@@ -272,7 +318,7 @@ static void judge_alarm(json_t **list, const struct loaded_run *r, const char *n
     still = c->last_above >= r->series.last_step;
     snprintf(text, sizeof(text),
              "Alarm %s in %lld of %lld rows, last at step %.0f%s: %s.", name,
-             (long long)c->above_zero, (long long)r->series.n_rows, c->last_above,
+             (long long)c->above_zero, (long long)rows, c->last_above,
              still ? ", and still" : "", meaning);
     add_verdict_sentence(list, still ? "bad" : "plain", text);
 }
@@ -293,7 +339,7 @@ static void judge_alarms(json_t **list, const struct loaded_run *r)
              c->last > 0 ? ", and still do" : "");
     add_verdict_sentence(list, c->last > 0 ? "bad" : "plain", text);
     for (size_t i = 0; sr1_alarm_name(i) != NULL; i++)
-        judge_alarm(list, r, sr1_alarm_name(i), sr1_alarm_text(i));
+        judge_alarm(list, r, c->n, sr1_alarm_name(i), sr1_alarm_text(i));
 }
 
 static void judge_numbers(json_t **list, const struct loaded_run *r)

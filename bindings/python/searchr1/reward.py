@@ -319,9 +319,9 @@ def _is_builtin(name: str) -> bool:
         RewardSet([name])
     except NotFoundError:
         return False
-    except Error:  # known, and it needs more than its name
-        return True
-    return "," not in name
+    except Error:
+        pass  # known, and it needs more than its name
+    return True
 
 
 def _called(key: int, trajectories: Any, n: int, out: Any) -> int:

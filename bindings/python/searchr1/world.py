@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from ctypes import byref, c_void_p, sizeof
 from dataclasses import dataclass
 from typing import Any, Callable, Optional, Sequence, Tuple
@@ -16,6 +17,7 @@ from ._structs import (
     WorldProgressFn,
 )
 from ._text import PathLike, decode, optional, path_bytes, take, terminated
+from .errors import InvalidError
 
 
 def write(
@@ -29,11 +31,13 @@ def write(
     protocol: Optional[str] = None,
     hops: Optional[int] = None,
     progress: Optional[Callable[[str, int, int], Any]] = None,
+    force: bool = False,
 ) -> None:
     """Write tokenizer/, corpus.jsonl, corpus.bm25, sft.jsonl, mix.jsonl, train.jsonl,
     validation.jsonl and test.jsonl into folder. None: the defaults (scale 1
     has 1216 passages; stage_steps are five; protocol is "search-r1", hops 2).
-    progress(phase, done, total)."""
+    progress(phase, done, total). A folder that is not empty is refused; force: replace
+    files in it."""
     options = WorldOptions()
     lib.sr1_world_options_init(byref(options))
     options.struct_size = sizeof(options)
@@ -48,7 +52,7 @@ def write(
         "hops": hops,
     }
     _set(options, given)
-    _run(lib.sr1_world_write, folder, options, progress)
+    _run(lib.sr1_world_write, folder, options, progress, force)
 
 
 def _set(options: Any, given: Any) -> None:
@@ -57,7 +61,14 @@ def _set(options: Any, given: Any) -> None:
             setattr(options, name, value)
 
 
-def _run(function: Any, folder: PathLike, options: Any, progress: Any) -> None:
+def _run(
+    function: Any, folder: PathLike, options: Any, progress: Any, force: bool
+) -> None:
+    if not force and os.path.isdir(folder) and os.listdir(folder):
+        raise InvalidError(
+            f"{os.fsdecode(folder)} is not empty: name another folder, or replace files in "
+            "it with force=True"
+        )
     carrier = _callbacks.Carrier()
 
     def tell(user: int, phase: bytes, done: int, total: int) -> int:
@@ -99,10 +110,12 @@ def write_rooms(
     demonstrations: Optional[int] = None,
     progress: Optional[Callable[[str, int, int], Any]] = None,
     small: bool = False,
+    force: bool = False,
 ) -> None:
     """Write tokenizer/, sft.jsonl, train.jsonl, validation.jsonl and test.jsonl into
     folder. None: the defaults (2000, 200 and 200 questions, 4000 demonstrations). small:
-    worlds of two rooms without doors to open. progress(phase, done, total)."""
+    worlds of two rooms without doors to open. progress(phase, done, total). A folder that
+    is not empty is refused; force: replace files in it."""
     options = RoomsOptions()
     lib.sr1_rooms_options_init(byref(options))
     options.struct_size = sizeof(options)  # what follows came later
@@ -115,7 +128,7 @@ def write_rooms(
         "small": int(small),
     }
     _set(options, given)
-    _run(lib.sr1_rooms_write, folder, options, progress)
+    _run(lib.sr1_rooms_write, folder, options, progress, force)
 
 
 # ---- programs ----
@@ -132,12 +145,14 @@ def write_programs(
     careless: Optional[int] = None,
     correct: Optional[float] = None,
     progress: Optional[Callable[[str, int, int], Any]] = None,
+    force: bool = False,
 ) -> None:
     """Write tokenizer/, train.jsonl, validation.jsonl, test.jsonl (tiny problems with
     solutions, of which the share `correct` has no bug), sft.jsonl and careless.jsonl
     (demonstrations), critique.txt and solve.txt (templates of prompts) into folder. None:
     the defaults.
-    progress(phase, done, total)."""
+    progress(phase, done, total). A folder that is not empty is refused; force: replace
+    files in it."""
     options = ProgramsOptions()
     lib.sr1_programs_options_init(byref(options))
     given = {
@@ -151,4 +166,4 @@ def write_programs(
         "correct": correct,
     }
     _set(options, given)
-    _run(lib.sr1_programs_write, folder, options, progress)
+    _run(lib.sr1_programs_write, folder, options, progress, force)

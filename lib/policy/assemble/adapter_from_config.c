@@ -53,6 +53,14 @@ static sr1_status check_loaded(const struct sr1__lora_config *given,
                      differs);
 }
 
+sr1_status sr1__adapter_check(const struct sr1__lora_config *held, const sr1_config *c)
+{
+    struct sr1__lora_config asked;
+
+    SR1__TRY(sr1__lora_configured(&asked, "", c));
+    return check_loaded(held, &asked, c);
+}
+
 sr1_status sr1__adapter_configured(sr1_model *m, const sr1_config *c)
 {
     struct sr1__lora_config lora;

@@ -338,11 +338,12 @@ static sr1_status check_new(const sr1_reward_set *set, const sr1_reward_ops *ops
     if (set == NULL || ops->name == NULL || ops->score == NULL)
         return sr1__fail(SR1_E_INVALID,
                          "reward: set, ops with name and score are needed");
-    if (strlen(ops->name) > SR1__REWARD_NAME_MAX ||
-        !sr1__utf8_valid(ops->name, strlen(ops->name)))
+    if (*ops->name == '\0' || strlen(ops->name) > SR1__REWARD_NAME_MAX ||
+        strchr(ops->name, ',') || !sr1__utf8_valid(ops->name, strlen(ops->name)))
         return sr1__fail(SR1_E_INVALID,
-                         "reward '%.40s': a name is UTF-8 of at most %d bytes", ops->name,
-                         SR1__REWARD_NAME_MAX);
+                         "reward '%.40s': a name is UTF-8 of 1 to %d bytes without a "
+                         "comma, which separates the names of the key rewards",
+                         ops->name, SR1__REWARD_NAME_MAX);
     if (!isfinite(weight))
         return sr1__fail(SR1_E_INVALID, "reward '%s': its weight is not finite",
                          ops->name);

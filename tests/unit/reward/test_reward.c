@@ -378,7 +378,7 @@ static void names_are_short_texts(void **state)
     longest[201] = '\0';
     assert_int_equal(sr1_reward_set_new(&set, &o), SR1_OK);
     assert_int_equal(sr1_reward_set_add(set, &ops, NULL, 1), SR1_E_INVALID);
-    assert_non_null(strstr(sr1_last_error(), "UTF-8 of at most 200 bytes"));
+    assert_non_null(strstr(sr1_last_error(), "UTF-8 of 1 to 200 bytes"));
     longest[200] = '\0';
     assert_int_equal(sr1_reward_set_add(set, &ops, NULL, 1), SR1_OK);
     ops.name = "caf\xe9";

@@ -336,6 +336,52 @@ static void a_sink_hears_the_rows_of_a_run(void **state)
     json_decref(h.rows);
 }
 
+/* Those of the first step are worth the same, so it has no advantages. */
+static sr1_status score_later_steps(void *self, const sr1_trajectory *const *t, size_t n,
+                                    double *rewards)
+{
+    int *steps = self;
+
+    (void)t;
+    for (size_t i = 0; i < n; i++)
+        rewards[i] = *steps > 0 ? (double)(i % 2) : 0;
+    ++*steps;
+    return SR1_OK;
+}
+
+static void rows_have_the_alarms_of_steps_between(void **state)
+{
+    static const double want[] = {1, 0};
+    int steps = 0;
+    sr1_reward_ops ops = {
+        .struct_size = sizeof ops, .name = "later", .score = score_later_steps};
+    sr1_trainer *tr = open_trainer(RUN("between", "rewards=none", "batch_size=1",
+                                       "group_size=2", "max_steps=4", "log_interval=2"));
+    json_t *rows;
+
+    (void)state;
+    OK(sr1_trainer_add_reward(tr, &ops, &steps, 1.0));
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+    rows = metrics("between");
+    assert_int_equal(json_array_size(rows), 2);
+    for (size_t i = 0; i < 2; i++) {
+        json_t *row = json_array_get(rows, i);
+        const char *name;
+        double n = 0;
+
+        assert_true(of(row, "health/alarm_zero_advantage") == want[i]);
+        for (size_t a = 0; (name = sr1_alarm_name(a)); a++) {
+            char metric[64];
+
+            snprintf(metric, sizeof metric, "health/alarm_%s", name);
+            n += of(row, metric);
+        }
+        assert_true(of(row, "health/alarms") == n);
+    }
+    json_decref(rows);
+}
+
 static void a_sink_that_fails_ends_the_run(void **state)
 {
     struct heard h = {.rows = json_array(), .fails_at = 3};
@@ -374,6 +420,7 @@ int main(void)
         cmocka_unit_test(every_step_has_the_names_of_the_table),
         cmocka_unit_test(reports_that_say_nothing_are_refused),
         cmocka_unit_test(a_sink_hears_the_rows_of_a_run),
+        cmocka_unit_test(rows_have_the_alarms_of_steps_between),
         cmocka_unit_test(a_sink_that_fails_ends_the_run),
         cmocka_unit_test(tiny_nothing_leaks),
     };
