@@ -117,8 +117,7 @@ sr1_status sr1__config_check_names(const sr1_config *c)
 {
     for (size_t i = 0; i < CONFIG_N_KEYS; i++)
         if (sr1__config_keys[i].type == SR1_CONFIG_CHOICE)
-            SR1__TRY(
-                sr1__config_check_choice(&sr1__config_keys[i], c->values[i].s));
+            SR1__TRY(sr1__config_check_choice(&sr1__config_keys[i], c->values[i].s));
     return SR1_OK;
 }
 

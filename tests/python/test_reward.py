@@ -165,4 +165,3 @@ def test_a_builtin_reward_is_not_shadowed_silently():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         RewardSet("format").add("mine", mine)
-        RewardSet("format").add("format,answer", mine)

@@ -288,6 +288,13 @@ static void int8_references_are_refused(void **state)
     (void)state;
     refuse(path, "reference_quantization=int8", SR1_E_CONFIG, "kl_reference to frozen");
     REFUSED(sr1_plan_new(&p, c, 24), SR1_E_CONFIG, "takes no memory of its own");
+    OK(sr1_config_set(c, "lora_rank", "0"));
+    OK(sr1_config_set(c, "protocol", "ctrl"));
+    OK(sr1_config_set(c, "environment", "critique")); /* whose reviser is as frozen */
+    REFUSED(sr1_plan_new(&p, c, 24), SR1_E_CONFIG, "as it is the proxy_model");
+    OK(sr1_config_set(c, "reference_quantization", "none"));
+    OK(sr1_plan_new(&p, c, 24));
+    sr1_plan_free(p);
     sr1_config_free(c);
 }
 
