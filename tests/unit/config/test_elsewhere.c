@@ -99,7 +99,7 @@ static const char *const tried[][2] = {
     {"n_samples_per_prompt", "group_size"},
     {"eps_clip", "clip_epsilon"},
     {"init_kl_coef", "beta"},
-    {"deepspeed", NULL},
+    {"deepspeed", "fsdp_size"},
     {"tensor_model_parallel_size", NULL},
     {"+trainer.save_freq", "save_interval"},
     {"peft_config", "lora_rank"},
