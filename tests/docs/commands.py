@@ -61,7 +61,7 @@ MOST_NOT_RUN = 28
 
 # Blocks of yaml that are read, not trained, by a line in them, and why.
 NOT_TRAINED = {
-    "openai_sync_url:": "needs a server that loads weights; test_serving.c has one",
+    "weight_sync_backend:": "needs servers that load weights; test_weight_push.c has them",
 }
 
 # Commands that go on with a path of their own, and end when they are told to.
