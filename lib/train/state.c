@@ -155,9 +155,9 @@ static sr1_status sync_journals(sr1_trainer *tr)
 sr1_status sr1__state_save(sr1_trainer *tr)
 {
     json_t *state = pack_counters(tr);
-    int bad = !state ||
-              (tr->record && json_object_set(state, "config", tr->record) != 0) ||
-              (tr->pending_row && json_object_set(state, PENDING_ROW, tr->pending_row) != 0);
+    int bad =
+        !state || (tr->record && json_object_set(state, "config", tr->record) != 0) ||
+        (tr->pending_row && json_object_set(state, PENDING_ROW, tr->pending_row) != 0);
     struct sr1__checkpoint c = {.dist = tr->sharded ? tr->dist : NULL,
                                 .run = tr->run_folder,
                                 .step = tr->step,
