@@ -219,8 +219,6 @@ static void test_fork_memory(void **state)
     struct sr1__decoder *d;
     sr1_model *m;
 
-    if (!test_on_cpu()) /* there a fork is a copy */
-        skip();
     (void)state;
     m = open_model("qwen3-tied", "fp32");
     d = new_decoder(m, 8, TOKENS);
@@ -231,7 +229,8 @@ static void test_fork_memory(void **state)
     for (int32_t r = 1; r < 8; r++)
         feed(d, r, ids[0] + 130, 1);
     sr1__decoder_stats(d, &all);
-    assert_true(all.cache_bytes < 3 * one.cache_bytes);
+    if (test_on_cpu()) /* elsewhere a fork is a copy */
+        assert_true(all.cache_bytes < 3 * one.cache_bytes);
     assert_int_equal(all.forwards, 8);
     sr1__decoder_free(d);
     sr1_model_free(m);
