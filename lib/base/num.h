@@ -12,6 +12,25 @@ int sr1__parse_int(const char *s, size_t n, int64_t *out);
 /* The whole of s[0..n) as [+-]digits[.digits][e[+-]digits]; 0 when it is not one or is
  * not finite, else 1. No spaces, hexadecimal, inf or nan. */
 int sr1__parse_real(const char *s, size_t n, double *out);
+/* The value of a hexadecimal digit of either case; -1: it is none. */
+static inline int sr1__hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static inline int64_t sr1__min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t sr1__max_i64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Around calls of libraries that read or print numbers as the locale does: the calling
  * thread has the "C" locale from begin until end gets what begin returned. */
 locale_t sr1__c_locale_begin(void);

@@ -2,6 +2,7 @@
  * text is no character of that grammar, so it ends every loop. */
 #include "base/pull.h"
 
+#include "base/num.h"
 #include "base/utf8.h"
 
 #include <string.h>
@@ -102,20 +103,12 @@ int sr1__pull_more(struct sr1__pull *s)
     return 1;
 }
 
-static int hex_digit_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 int32_t sr1__pull_hex4(const char *p)
 {
     int32_t v = 0;
 
     for (int i = 0; i < 4; i++) {
-        int digit = hex_digit_value(p[i]);
+        int digit = sr1__hex_digit(p[i]);
 
         if (digit < 0)
             return -1;

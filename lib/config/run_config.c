@@ -198,11 +198,8 @@ static int is_under_way(const char *run)
 {
     char holder[SR1__LOCK_HOLDER];
     char *path = sr1__path_join(run, ".lock");
-    struct sr1__lock *lock = NULL;
-    int yes = path && sr1__path_exists(path) &&
-              sr1__lock_take(&lock, path, holder) == SR1_E_STATE;
+    int yes = path && sr1__lock_look(path, holder) == SR1_E_STATE;
 
-    sr1__lock_release(lock);
     sr1__free(path);
     return yes;
 }

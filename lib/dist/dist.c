@@ -492,14 +492,13 @@ static sr1_status gather_all(struct sr1__dist *d, const char *place, const void 
     return st;
 }
 
-sr1_status sr1__dist_gather(struct sr1__dist *d, const char *place, const void *bytes,
-                            size_t n, struct sr1__gathered *out)
+sr1_status sr1__dist_gather(struct sr1__dist *d, const char *place, sr1_status st,
+                            const void *bytes, size_t n, struct sr1__gathered *out)
 {
-    sr1_status st;
-
     *out = (struct sr1__gathered){
         .sizes = sr1__calloc((size_t)sr1__dist_size(d), sizeof(*out->sizes))};
-    st = out->sizes ? SR1_OK : sr1__fail_nomem("sizes of ranks");
+    if (st == SR1_OK && !out->sizes)
+        st = sr1__fail_nomem("sizes of ranks");
     if (d)
         st = agree_with_size(d, place, st, n);
     if (st == SR1_OK && d)

@@ -55,9 +55,10 @@ struct sr1__gathered {
     int64_t *sizes;   /* [size] */
     const void *self; /* of a job of one: the caller's own bytes */
 };
-/* Free with sr1__gathered_free. */
-sr1_status sr1__dist_gather(struct sr1__dist *d, const char *place, const void *bytes,
-                            size_t n, struct sr1__gathered *out);
+/* Only where every rank's st is SR1_OK: it is agreed on as by sr1__dist_agree, in the
+ * same meeting. Free with sr1__gathered_free. */
+sr1_status sr1__dist_gather(struct sr1__dist *d, const char *place, sr1_status st,
+                            const void *bytes, size_t n, struct sr1__gathered *out);
 const void *sr1__gathered_of(const struct sr1__gathered *g, int32_t rank, size_t *n);
 void sr1__gathered_free(struct sr1__gathered *g); /* a zeroed one is fine */
 

@@ -5,9 +5,10 @@
  *                 TORCHELASTIC_RESTART_COUNT TORCHELASTIC_USE_AGENT_STORE; a shell loop
  *                 sets the same
  *     Open MPI    OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE ..._LOCAL_RANK ..._LOCAL_SIZE
- *     PMI         PMI_RANK PMI_SIZE (MPICH, Intel MPI) MPI_LOCALRANKID MPI_LOCALNRANKS
- *     PMIx        PMIX_RANK, with PMIX_SIZE where the launcher gives it
+ *     PMI         PMI_RANK PMI_SIZE MPI_LOCALRANKID MPI_LOCALNRANKS (MPICH, Intel MPI)
  *     Slurm       SLURM_PROCID SLURM_STEP_NUM_TASKS SLURM_LOCALID, in a step of srun only
+ *     PMI         without the local ones
+ *     PMIx        PMIX_RANK, with PMIX_SIZE where the launcher gives it
  *
  * The first that says a rank wins. Without any, the world is one process. */
 #ifndef SR1__DIST_LAUNCH_H

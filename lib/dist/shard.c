@@ -5,6 +5,7 @@
 #include "dist/shard.h"
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "tensor/ops/ops.h"
 
 #define PART ((int64_t)1 << 20)
@@ -60,23 +61,13 @@ void sr1__shards_free(struct sr1__shards *s)
     sr1__free(s);
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 int64_t sr1__shards_own(const struct sr1__shards *s, size_t i, int64_t *from)
 {
-    int64_t begin = larger(s->bounds[s->rank], s->starts[i]);
-    int64_t end = smaller(s->bounds[s->rank + 1], s->starts[i + 1]);
+    int64_t begin = sr1__max_i64(s->bounds[s->rank], s->starts[i]);
+    int64_t end = sr1__min_i64(s->bounds[s->rank + 1], s->starts[i + 1]);
 
     *from = begin < end ? begin - s->starts[i] : 0;
-    return larger(0, end - begin);
+    return sr1__max_i64(0, end - begin);
 }
 
 /* ---- rounds ---- */
@@ -86,7 +77,7 @@ static int64_t find_round(const struct sr1__shards *s, int32_t r, int64_t k,
                           int64_t *begin)
 {
     *begin = s->bounds[r] + k * PART;
-    return larger(0, smaller(PART, s->bounds[r + 1] - *begin));
+    return sr1__max_i64(0, sr1__min_i64(PART, s->bounds[r + 1] - *begin));
 }
 
 /* The most that a rank has in round k; 0: all are through. */
@@ -95,7 +86,7 @@ static int64_t size_round(const struct sr1__shards *s, int64_t k)
     int64_t most = 0, begin;
 
     for (int32_t r = 0; r < s->ranks; r++)
-        most = larger(most, find_round(s, r, k, &begin));
+        most = sr1__max_i64(most, find_round(s, r, k, &begin));
     return most;
 }
 
@@ -111,8 +102,8 @@ struct exchange {
 static void copy_tensor(sr1_scope *s, const struct exchange *e, size_t i, int64_t begin,
                         int64_t n, sr1_tensor *flat)
 {
-    int64_t first = larger(begin, e->s->starts[i]), own = 0;
-    int64_t end = smaller(begin + n, e->s->starts[i + 1]);
+    int64_t first = sr1__max_i64(begin, e->s->starts[i]), own = 0;
+    int64_t end = sr1__min_i64(begin + n, e->s->starts[i + 1]);
     sr1_tensor *t = e->tensors[i], *part;
 
     if (first >= end || (!t && e->back))

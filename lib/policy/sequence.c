@@ -5,6 +5,7 @@
 #include "policy/sequence.h"
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "policy/observation_tokens.h"
 #include "retrieval/search/search_engine.h"
 #include "text/tokenizer/tokenizer.h"
@@ -198,19 +199,14 @@ static int turn_is_full(const struct sr1__sequence *row)
     return most > 0 && row->turn_tokens >= most;
 }
 
-static int64_t smaller_count(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 int64_t sr1__sequence_tokens_left(const struct sr1__sequence *row)
 {
     const struct sr1__rollout_limits *limits = &row->g->rollout->limits;
     int64_t most = row->g->max_tokens - row->tokens;
 
     if (limits->max_turn_tokens > 0)
-        most = smaller_count(most, limits->max_turn_tokens - row->turn_tokens);
-    most = smaller_count(most, limits->max_context - context_used(row));
+        most = sr1__min_i64(most, limits->max_turn_tokens - row->turn_tokens);
+    most = sr1__min_i64(most, limits->max_context - context_used(row));
     return most > 0 ? most : 1;
 }
 

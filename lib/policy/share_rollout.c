@@ -150,9 +150,7 @@ static sr1_status exchange_shares(const struct rollout_share *s, sr1_status st,
     sr1__buf_init(&b, SIZE_MAX / 2);
     if (st == SR1_OK)
         st = encode_share(s, &b);
-    st = sr1__dist_agree(s->dist, "rollouts", st);
-    if (st == SR1_OK)
-        st = sr1__dist_gather(s->dist, "trajectories", b.data, b.len, &g);
+    st = sr1__dist_gather(s->dist, "rollouts", st, b.data, b.len, &g);
     sr1__buf_free(&b);
     for (size_t rank = 0; st == SR1_OK && rank < (size_t)sr1__dist_size(s->dist); rank++)
         st = take_gathered(s, rank, &g, &sum, out);
@@ -240,9 +238,7 @@ sr1_status sr1__score_shared(struct sr1__dist *d, sr1_reward_set *rewards,
     sr1_status st = own ? score_own(d, rewards, t, n, own, &n_own)
                         : sr1__fail_nomem("rewards of trajectories");
 
-    st = sr1__dist_agree(d, "rewards", st);
-    if (st == SR1_OK)
-        st = sr1__dist_gather(d, "rewards", own, n_own * sizeof(*own), &g);
+    st = sr1__dist_gather(d, "rewards", st, own, n_own * sizeof(*own), &g);
     for (int32_t rank = 0; st == SR1_OK && rank < sr1__dist_size(d); rank++)
         st = spread_scores(&g, rank, sr1__dist_size(d), t, n, totals);
     sr1__gathered_free(&g);

@@ -215,9 +215,7 @@ static sr1_status share_manifest(struct sr1__dist *d, const char *folder, json_t
     sr1__buf_init(&b, 0);
     if (st == SR1_OK)
         st = sr1__json_dump(*out, 0, &b);
-    st = sr1__dist_agree(d, "checkpoint manifest", st);
-    if (st == SR1_OK)
-        st = sr1__dist_gather(d, "files of a checkpoint", sr1__buf_cstr(&b), b.len, &g);
+    st = sr1__dist_gather(d, "files of a checkpoint", st, sr1__buf_cstr(&b), b.len, &g);
     sr1__buf_free(&b);
     SR1__TRY(st);
     st = add_ranks(d, *out, &g);

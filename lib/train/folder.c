@@ -24,8 +24,8 @@
 
 #define CHOOSE_ANOTHER ", or choose another folder with out=FOLDER"
 
-/* remedy ends the error where another process holds the folder. */
-/* NULL in *out's place: only look whether another holds it. */
+/* remedy ends the error where another process holds the folder. out NULL: only look
+ * whether one does. */
 static sr1_status take_lock(const char *folder, const char *remedy,
                             struct sr1__lock **out)
 {

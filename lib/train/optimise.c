@@ -290,7 +290,7 @@ static sr1_status merge_workers(const struct update *u, struct worker *all)
     struct sr1__gathered g;
 
     memset(all, 0, sizeof(*all));
-    SR1__TRY(sr1__dist_gather(u->tr->dist, "loss", u->workers, size, &g));
+    SR1__TRY(sr1__dist_gather(u->tr->dist, "loss", SR1_OK, u->workers, size, &g));
     for (int32_t rank = 0; rank < sr1__dist_size(u->tr->dist); rank++) {
         const char *bytes = sr1__gathered_of(&g, rank, &size);
         struct worker w;

@@ -17,14 +17,11 @@ static sr1_status find_trained(struct sr1__learner *l, uint8_t *trained)
     const sr1_model *m = l->replicas[0];
     sr1_scope *s = sr1__scope_open(m->device, "gradients");
     struct sr1__gathered g;
-    sr1_status st;
 
     for (size_t i = 0; i < m->n_params; i++)
         trained[i] = sr1__model_grad(s, m, i) != NULL;
-    st = sr1__dist_agree(l->dist, "gradients", sr1__scope_close(s));
-    if (st == SR1_OK)
-        st = sr1__dist_gather(l->dist, "trained parameters", trained, m->n_params, &g);
-    SR1__TRY(st);
+    SR1__TRY(sr1__dist_gather(l->dist, "gradients", sr1__scope_close(s), trained,
+                              m->n_params, &g));
     for (int32_t r = 0; r < sr1__dist_size(l->dist); r++) {
         size_t n;
         const uint8_t *of = sr1__gathered_of(&g, r, &n);
@@ -222,9 +219,8 @@ static sr1_status gather_squares(struct sharded_step *p)
     struct sr1__gathered g;
     sr1_status st = sr1__optimizer_squares(p->l->optimizer, p->parts, p->squares);
 
-    SR1__TRY(sr1__dist_agree(d, "norm of gradients", st));
-    SR1__TRY(sr1__dist_gather(d, "squares of gradients", p->squares, own * sizeof(double),
-                              &g));
+    SR1__TRY(sr1__dist_gather(d, "norm of gradients", st, p->squares,
+                              own * sizeof(double), &g));
     for (int32_t r = 0; r < sr1__dist_size(d); r++) {
         size_t n;
         const void *of = sr1__gathered_of(&g, r, &n);

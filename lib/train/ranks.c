@@ -81,12 +81,11 @@ static sr1_status compare_config(const sr1_trainer *tr)
     char *text = NULL;
     sr1_status st = sr1_config_to_json(tr->config, &text);
 
-    st = sr1__dist_agree(tr->dist, "configuration", st);
+    st = sr1__dist_gather(tr->dist, "configuration", st, text, text ? strlen(text) : 0,
+                          &g);
     if (st == SR1_OK)
         st = sr1__dist_same(tr->dist, "the library's version",
                             sr1__hash64(version, strlen(version), 0));
-    if (st == SR1_OK)
-        st = sr1__dist_gather(tr->dist, "configuration", text, strlen(text), &g);
     if (st == SR1_OK)
         st = compare_gathered(&g, sr1__dist_size(tr->dist));
     sr1__gathered_free(&g);

@@ -494,7 +494,7 @@ static sr1_status share_decision(struct run *r, struct run_decision *all)
                                metrics_size(tr) > 0};
     struct sr1__gathered g;
 
-    SR1__TRY(sr1__dist_gather(tr->dist, "next step", &own, sizeof(own), &g));
+    SR1__TRY(sr1__dist_gather(tr->dist, "next step", SR1_OK, &own, sizeof(own), &g));
     for (int32_t rank = 0; rank < sr1__dist_size(tr->dist); rank++) {
         size_t n;
 

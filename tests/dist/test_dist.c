@@ -74,14 +74,14 @@ static void exchange_bytes(const struct ranks *r)
     RANK_CHECK(strcmp(text, "from 1") == 0);
     /* rank 1 has nothing to give */
     n = ranks_self == 1 ? 0 : (size_t)ranks_self + 1;
-    RANK_CHECK(sr1__dist_gather(d, "words", "abcdef", n, &g) == SR1_OK);
+    RANK_CHECK(sr1__dist_gather(d, "words", SR1_OK, "abcdef", n, &g) == SR1_OK);
     for (int32_t k = 0; k < r->size; k++) {
         const char *of = sr1__gathered_of(&g, k, &n);
 
         RANK_CHECK(n == (k == 1 ? 0 : (size_t)k + 1) && memcmp(of, "abcdef", n) == 0);
     }
     sr1__gathered_free(&g);
-    RANK_CHECK(sr1__dist_gather(d, "nothing", NULL, 0, &g) == SR1_OK);
+    RANK_CHECK(sr1__dist_gather(d, "nothing", SR1_OK, NULL, 0, &g) == SR1_OK);
     (void)sr1__gathered_of(&g, 1, &n);
     RANK_CHECK(n == 0);
     sr1__gathered_free(&g);
@@ -141,7 +141,7 @@ static void test_world_of_one(void **state)
     REFUSED(sr1__dist_agree(d, "here", sr1__fail(SR1_E_IO, "own text")), SR1_E_IO,
             "own text");
     OK(sr1__dist_broadcast(d, "here", 0, &byte, 1));
-    OK(sr1__dist_gather(d, "here", &byte, 1, &g));
+    OK(sr1__dist_gather(d, "here", SR1_OK, &byte, 1, &g));
     assert_ptr_equal(sr1__gathered_of(&g, 0, &n), &byte);
     assert_int_equal(n, 1);
     sr1__gathered_free(&g);

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/rng.h"
 #include "config/model_folder.h"
 #include "policy/local_engine.h"
@@ -150,11 +151,6 @@ static sr1_status read_question(sr1_rollout *r, const sr1_config *c)
 
 /* ---- limits ---- */
 
-static int64_t smaller_limit(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* What model and server read at most. A server that does not say takes what it takes. */
 static int64_t max_context(const sr1_rollout *r, const sr1_config *c)
 {
@@ -163,10 +159,10 @@ static int64_t max_context(const sr1_rollout *r, const sr1_config *c)
     int64_t said = r->server.ops ? r->server_context : 0;
 
     if (r->model)
-        most = smaller_limit(most, r->model->config.max_positions);
+        most = sr1__min_i64(most, r->model->config.max_positions);
     if (r->server.ops && key > 0)
-        return smaller_limit(most, key);
-    return said > 0 ? smaller_limit(most, said) : most;
+        return sr1__min_i64(most, key);
+    return said > 0 ? sr1__min_i64(most, said) : most;
 }
 
 /* 0 is for the plan of a training run, which has set the key by now. */

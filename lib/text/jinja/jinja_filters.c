@@ -3,6 +3,7 @@
 #include "text/jinja/jinja_list_filters.h"
 
 #include "base/num.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -73,8 +74,7 @@ static sr1_status filter_title(struct sr1__jrun *r, struct sr1__jcall *c,
     sr1__jout_init(&o, r);
     while (i < t.n) {
         size_t n = sr1__jinja_char(t.s + i, t.n - i, &cp);
-        int parts =
-            sr1__jinja_is_space(cp) || (cp && cp < 128 && strchr("-({[<", (int)cp));
+        int parts = sr1__is_space(cp) || (cp && cp < 128 && strchr("-({[<", (int)cp));
 
         if (parts || i + n == t.n) {
             size_t end = parts ? i : i + n;

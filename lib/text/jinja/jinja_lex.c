@@ -3,6 +3,8 @@
  * within tags. */
 #include "text/jinja/jinja_tree.h"
 
+#include "base/num.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 #include <string.h>
@@ -49,7 +51,7 @@ static void skip_spaces(struct lexer *x)
     while (x->p < x->end) {
         size_t n = sr1__jinja_char(x->p, (size_t)(x->end - x->p), &cp);
 
-        if (!sr1__jinja_is_space(cp))
+        if (!sr1__is_space(cp))
             break;
         x->line += *x->p == '\n';
         x->p += n;
@@ -135,15 +137,6 @@ static int is_name_char(char c)
            (unsigned char)c >= 0x80;
 }
 
-static int hex_value(char c)
-{
-    const char *digits = "0123456789abcdef", *at;
-
-    c = c >= 'A' && c <= 'F' ? (char)(c - 'A' + 'a') : c;
-    at = c ? strchr(digits, c) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
 /* The character of \xHH, \uHHHH, \UHHHHHHHH or \OOO; returns where it ends, NULL: none.
  */
 static const char *read_code(const char *p, const char *end, uint32_t *cp)
@@ -157,7 +150,7 @@ static const char *read_code(const char *p, const char *end, uint32_t *cp)
         return p;
     }
     for (p++; digits > 0; digits--, p++) {
-        int v = p < end ? hex_value(*p) : -1;
+        int v = p < end ? sr1__hex_digit(*p) : -1;
 
         if (v < 0)
             return NULL;
@@ -244,7 +237,7 @@ static sr1_status lex_number(struct lexer *x)
 
     if (*x->p == '0' && x->p + 2 < x->end && strchr("xXoObB", x->p[1])) {
         q = x->p + 2;
-        while (q < x->end && (hex_value(*q) >= 0 || *q == '_'))
+        while (q < x->end && (sr1__hex_digit(*q) >= 0 || *q == '_'))
             q++;
         p = q;
     } else if (!behind_dot) {

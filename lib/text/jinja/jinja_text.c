@@ -2,6 +2,7 @@
  * replacing, joining, the % operator. Each result keeps which bytes are own words. */
 #include "text/jinja/jinja_value.h"
 
+#include "base/text.h"
 #include "base/utf8.h"
 
 #include <stdio.h>
@@ -22,13 +23,6 @@ size_t sr1__jinja_char(const char *s, size_t n, uint32_t *cp)
         return (size_t)length;
     *cp = (unsigned char)*s;
     return 1;
-}
-
-int sr1__jinja_is_space(uint32_t cp)
-{
-    return (cp >= 9 && cp <= 13) || (cp >= 0x1c && cp <= 0x20) || cp == 0x85 ||
-           cp == 0xa0 || cp == 0x1680 || (cp >= 0x2000 && cp <= 0x200a) || cp == 0x2028 ||
-           cp == 0x2029 || cp == 0x202f || cp == 0x205f || cp == 0x3000;
 }
 
 struct sr1__jtext sr1__jtext_slice(struct sr1__jtext t, size_t begin, size_t end)
@@ -54,7 +48,7 @@ static int is_stripped(const struct sr1__jtext *chars, const char *s, size_t n,
                        uint32_t cp)
 {
     if (!chars)
-        return sr1__jinja_is_space(cp);
+        return sr1__is_space(cp);
     return sr1__jtext_find(*chars, (struct sr1__jtext){s, n, NULL}, 0) != SR1__J_NOWHERE;
 }
 

@@ -1,6 +1,8 @@
 /* text/jinja/jinja_text_methods.c - the methods of texts that templates call. */
 #include "text/jinja/jinja_value.h"
 
+#include "base/text.h"
+
 #include <string.h>
 
 #include <utf8proc.h>
@@ -94,7 +96,7 @@ static sr1_status split_spaces(struct sr1__jrun *r, struct sr1__jtext t, int64_t
         for (i = 0; i < t.n;) {
             size_t n = sr1__jinja_char(t.s + i, t.n - i, &cp);
 
-            if (sr1__jinja_is_space(cp))
+            if (sr1__is_space(cp))
                 break;
             i += n;
         }
@@ -374,7 +376,7 @@ static int is_of_class(uint32_t cp, enum char_class class)
 
     return class == DIGITS    ? digit
            : class == LETTERS ? letter
-           : class == SPACES  ? sr1__jinja_is_space(cp)
+           : class == SPACES  ? sr1__is_space(cp)
                               : letter || digit;
 }
 

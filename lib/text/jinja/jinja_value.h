@@ -287,7 +287,6 @@ sr1_status sr1__jtext_format(struct sr1__jrun *r, struct sr1__jtext format,
                              struct sr1__jvalue *out);
 sr1_status sr1__jtext_escape(struct sr1__jrun *r, struct sr1__jtext t,
                              struct sr1__jtext *out);
-int sr1__jinja_is_space(uint32_t cp); /* str.isspace */
 /* The character at s[0..n) and its bytes; a byte that is none counts as one. */
 size_t sr1__jinja_char(const char *s, size_t n, uint32_t *cp);
 extern const struct sr1__jfunction sr1__jinja_text_methods[];
