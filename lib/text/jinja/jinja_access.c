@@ -6,37 +6,20 @@
 
 /* ---- methods of dicts and lists ---- */
 
-static sr1_status dict_parts(struct sr1__jrun *r, const struct sr1__jdict *d, int form,
+static sr1_status dict_parts(struct sr1__jrun *r, struct sr1__jcall *c,
                              struct sr1__jvalue *out)
 {
+    const struct sr1__jdict *d = c->self.dict;
     struct sr1__jvalue item;
 
-    SR1__TRY(sr1__jlist_new(r, form, out));
+    SR1__TRY(sr1__jlist_new(r, c->how, out));
     for (size_t i = 0; i < d->n; i++) {
-        item = form == SR1__J_IS_KEYS ? d->v[i].key : d->v[i].value;
-        if (form == SR1__J_IS_ITEMS)
+        item = c->how == SR1__J_IS_KEYS ? d->v[i].key : d->v[i].value;
+        if (c->how == SR1__J_IS_ITEMS)
             SR1__TRY(sr1__jvalue_pair(r, d->v[i].key, d->v[i].value, &item));
         SR1__TRY(sr1__jlist_add(r, out->list, item));
     }
     return SR1_OK;
-}
-
-static sr1_status dict_items(struct sr1__jrun *r, struct sr1__jcall *c,
-                             struct sr1__jvalue *out)
-{
-    return dict_parts(r, c->self.dict, SR1__J_IS_ITEMS, out);
-}
-
-static sr1_status dict_keys(struct sr1__jrun *r, struct sr1__jcall *c,
-                            struct sr1__jvalue *out)
-{
-    return dict_parts(r, c->self.dict, SR1__J_IS_KEYS, out);
-}
-
-static sr1_status dict_values(struct sr1__jrun *r, struct sr1__jcall *c,
-                              struct sr1__jvalue *out)
-{
-    return dict_parts(r, c->self.dict, SR1__J_IS_VALUES, out);
 }
 
 static sr1_status dict_get(struct sr1__jrun *r, struct sr1__jcall *c,
@@ -72,9 +55,9 @@ sr1_status sr1__jinja_refuse_change(struct sr1__jrun *r, struct sr1__jcall *c,
 }
 
 static const struct sr1__jfunction dict_methods[] = {
-    {"items", dict_items, "", 0},
-    {"keys", dict_keys, "", 0},
-    {"values", dict_values, "", 0},
+    {"items", dict_parts, "", 0, SR1__J_IS_ITEMS},
+    {"keys", dict_parts, "", 0, SR1__J_IS_KEYS},
+    {"values", dict_parts, "", 0, SR1__J_IS_VALUES},
     {"get", dict_get, "key default", 1},
     {"copy", dict_copy, "", 0},
     {"clear", sr1__jinja_refuse_change, NULL, 0},
@@ -126,9 +109,7 @@ static sr1_status list_copy(struct sr1__jrun *r, struct sr1__jcall *c,
                             struct sr1__jvalue *out)
 {
     SR1__TRY(sr1__jlist_new(r, SR1__J_IS_LIST, out));
-    for (size_t i = 0; i < c->self.list->n; i++)
-        SR1__TRY(sr1__jlist_add(r, out->list, c->self.list->v[i]));
-    return SR1_OK;
+    return sr1__jlist_extend(r, out->list, c->self.list);
 }
 
 static const struct sr1__jfunction list_methods[] = {

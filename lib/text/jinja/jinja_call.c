@@ -64,6 +64,7 @@ sr1_status sr1__jfunction_call(struct sr1__jrun *r, const struct sr1__jfunction 
                          r->line, what, f->name);
     if (f->params)
         SR1__TRY(bind_arguments(r, f, what, c));
+    c->how = f->how;
     return f->body(r, c, out);
 }
 

@@ -156,11 +156,8 @@ static sr1_status add_lists(struct sr1__jrun *r, const struct sr1__jvalue *a,
                             const struct sr1__jvalue *b, struct sr1__jvalue *out)
 {
     SR1__TRY(sr1__jlist_new(r, a->form, out));
-    for (size_t i = 0; i < a->list->n; i++)
-        SR1__TRY(sr1__jlist_add(r, out->list, a->list->v[i]));
-    for (size_t i = 0; i < b->list->n; i++)
-        SR1__TRY(sr1__jlist_add(r, out->list, b->list->v[i]));
-    return SR1_OK;
+    SR1__TRY(sr1__jlist_extend(r, out->list, a->list));
+    return sr1__jlist_extend(r, out->list, b->list);
 }
 
 static int is_list_or_tuple(const struct sr1__jvalue *v)
@@ -186,8 +183,7 @@ static sr1_status repeat_value(struct sr1__jrun *r, const struct sr1__jvalue *v,
     }
     SR1__TRY(sr1__jlist_new(r, v->form, out));
     for (int64_t k = 0; k < times && v->list->n; k++)
-        for (size_t i = 0; i < v->list->n; i++)
-            SR1__TRY(sr1__jlist_add(r, out->list, v->list->v[i]));
+        SR1__TRY(sr1__jlist_extend(r, out->list, v->list));
     return SR1_OK;
 }
 
@@ -254,25 +250,6 @@ static sr1_status eval_sign(struct sr1__jrun *r, const struct sr1__jnode *n,
 
 /* ---- comparing and choosing ---- */
 
-static sr1_status compare_values(struct sr1__jrun *r, const char *op,
-                                 const struct sr1__jvalue *a, const struct sr1__jvalue *b,
-                                 int *is)
-{
-    int order = 0, negated = op[0] == '!';
-
-    if (strcmp(op, "==") == 0 || strcmp(op, "!=") == 0) {
-        SR1__TRY(sr1__jvalue_equal(r, a, b, is));
-    } else if (strcmp(op, "in") == 0 || strcmp(op, "!in") == 0) {
-        SR1__TRY(sr1__jvalue_contains(r, b, a, is));
-    } else {
-        SR1__TRY(sr1__jvalue_compare(r, a, b, &order));
-        *is = order != 2 && ((op[0] == '<' && order < 0) || (op[0] == '>' && order > 0) ||
-                             (op[1] == '=' && order == 0));
-    }
-    *is ^= negated;
-    return SR1_OK;
-}
-
 static sr1_status eval_compare(struct sr1__jrun *r, const struct sr1__jnode *n,
                                struct sr1__jvalue *out)
 {
@@ -283,7 +260,7 @@ static sr1_status eval_compare(struct sr1__jrun *r, const struct sr1__jnode *n,
     for (const struct sr1__jnode *o = n->items; o && is; o = o->next) {
         SR1__TRY(sr1__jinja_eval(r, o->a, &b));
         r->line = n->line;
-        SR1__TRY(compare_values(r, o->op, &a, &b, &is));
+        SR1__TRY(sr1__jvalue_relate(r, o->op, &a, &b, &is));
         a = b;
     }
     *out = sr1__jvalue_bool(is);
@@ -436,8 +413,7 @@ static sr1_status eval_spread(struct sr1__jrun *r, const struct sr1__jnode *n,
     if (n->b) {
         SR1__TRY(sr1__jinja_eval(r, n->b, &v));
         SR1__TRY(sr1__jvalue_iterate(r, &v, &more));
-        for (size_t i = 0; i < more->n; i++)
-            SR1__TRY(sr1__jlist_add(r, list, more->v[i]));
+        SR1__TRY(sr1__jlist_extend(r, list, more));
     }
     if (!n->c)
         return SR1_OK;

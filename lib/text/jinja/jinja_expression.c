@@ -24,7 +24,7 @@ static sr1_status wrap_node(struct sr1__jparser *p, int kind, struct sr1__jnode 
     return SR1_OK;
 }
 
-/* The words of one level, and the level above it. */
+/* The operators of one level, signs or words, and the level above it. */
 struct operator_level {
     const char *const *ops; /* NULL-terminated */
     int kind;
@@ -34,7 +34,7 @@ struct operator_level {
 static int find_op(const struct sr1__jparser *p, const char *const *ops)
 {
     for (int i = 0; ops[i]; i++)
-        if (sr1__jparser_is(p, ops[i]))
+        if (sr1__jparser_is(p, ops[i]) || sr1__jparser_is_word(p, ops[i]))
             return i;
     return -1;
 }
@@ -158,33 +158,20 @@ static sr1_status parse_not(struct sr1__jparser *p, struct sr1__jnode **out)
     return SR1_OK;
 }
 
-static sr1_status parse_words(struct sr1__jparser *p, const char *word, int kind,
-                              parse_level operand, struct sr1__jnode **out)
-{
-    struct sr1__jnode *left = NULL, *n;
-    int depth = p->depth;
-
-    SR1__TRY(operand(p, &left));
-    while (sr1__jparser_is_word(p, word)) {
-        SR1__TRY(sr1__jparser_enter(p));
-        SR1__TRY(wrap_node(p, kind, left, &n));
-        p->t++;
-        SR1__TRY(operand(p, &n->b));
-        left = n;
-    }
-    p->depth = depth;
-    *out = left;
-    return SR1_OK;
-}
-
 static sr1_status parse_and(struct sr1__jparser *p, struct sr1__jnode **out)
 {
-    return parse_words(p, "and", SR1__N_AND, parse_not, out);
+    static const char *const ops[] = {"and", NULL};
+    static const struct operator_level l = {ops, SR1__N_AND, parse_not};
+
+    return parse_left(p, &l, out);
 }
 
 static sr1_status parse_or(struct sr1__jparser *p, struct sr1__jnode **out)
 {
-    return parse_words(p, "or", SR1__N_OR, parse_and, out);
+    static const char *const ops[] = {"or", NULL};
+    static const struct operator_level l = {ops, SR1__N_OR, parse_and};
+
+    return parse_left(p, &l, out);
 }
 
 /* a if b else c, where a node's a, b, c are in this order. */

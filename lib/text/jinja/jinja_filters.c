@@ -33,31 +33,13 @@ static sr1_status filter_length(struct sr1__jrun *r, struct sr1__jcall *c,
     return SR1_OK;
 }
 
-static sr1_status filter_case(struct sr1__jrun *r, struct sr1__jcall *c, int how,
+static sr1_status filter_case(struct sr1__jrun *r, struct sr1__jcall *c,
                               struct sr1__jvalue *out)
 {
     struct sr1__jtext t;
 
     SR1__TRY(sr1__jvalue_str(r, &c->self, &t));
-    return sr1__jtext_case(r, t, how, out);
-}
-
-static sr1_status filter_upper(struct sr1__jrun *r, struct sr1__jcall *c,
-                               struct sr1__jvalue *out)
-{
-    return filter_case(r, c, SR1__J_UPPER, out);
-}
-
-static sr1_status filter_lower(struct sr1__jrun *r, struct sr1__jcall *c,
-                               struct sr1__jvalue *out)
-{
-    return filter_case(r, c, SR1__J_LOWER, out);
-}
-
-static sr1_status filter_capitalize(struct sr1__jrun *r, struct sr1__jcall *c,
-                                    struct sr1__jvalue *out)
-{
-    return filter_case(r, c, SR1__J_CAPITALIZE, out);
+    return sr1__jtext_case(r, t, c->how, out);
 }
 
 /* Words begin behind white space, hyphens and opening brackets: unlike str.title. */
@@ -404,13 +386,13 @@ static sr1_status filter_round(struct sr1__jrun *r, struct sr1__jcall *c,
     SR1__TRY(sr1__jarg_int(r, &c->arg[0], 0, &digits));
     if (c->arg[1].kind != SR1__J_ABSENT)
         SR1__TRY(sr1__jarg_text(r, &c->arg[1], "round", &method));
-    if (method.n == 6 && memcmp(method.s, "common", 6) == 0)
+    if (sr1__jtext_is(method, "common"))
         return round_half(r, &c->self, digits, out);
     scale = pow(10, (double)digits);
     v = sr1__jvalue_as_real(&c->self) * scale;
-    if (method.n == 4 && memcmp(method.s, "ceil", 4) == 0)
+    if (sr1__jtext_is(method, "ceil"))
         v = ceil(v);
-    else if (method.n == 5 && memcmp(method.s, "floor", 5) == 0)
+    else if (sr1__jtext_is(method, "floor"))
         v = floor(v);
     else
         return sr1__jrun_fail(r, "round: the method must be common, ceil or floor");
@@ -451,9 +433,9 @@ static const struct sr1__jfunction filters[] = {
     {"trim", filter_trim, "chars", 0},
     {"length", filter_length, "", 0},
     {"count", filter_length, "", 0},
-    {"upper", filter_upper, "", 0},
-    {"lower", filter_lower, "", 0},
-    {"capitalize", filter_capitalize, "", 0},
+    {"upper", filter_case, "", 0, SR1__J_UPPER},
+    {"lower", filter_case, "", 0, SR1__J_LOWER},
+    {"capitalize", filter_case, "", 0, SR1__J_CAPITALIZE},
     {"title", filter_title, "", 0},
     {"default", filter_default, "default_value boolean", 0},
     {"d", filter_default, "default_value boolean", 0},

@@ -104,25 +104,13 @@ static sr1_status copy_items(struct sr1__jrun *r, const struct sr1__jvalue *from
 
     SR1__TRY(sr1__jvalue_iterate(r, from, &l));
     SR1__TRY(sr1__jlist_new(r, form, out));
-    for (size_t i = 0; i < l->n; i++)
-        SR1__TRY(sr1__jlist_add(r, out->list, l->v[i]));
-    return SR1_OK;
+    return sr1__jlist_extend(r, out->list, l);
 }
 
 static sr1_status filter_list(struct sr1__jrun *r, struct sr1__jcall *c,
                               struct sr1__jvalue *out)
 {
     return copy_items(r, &c->self, SR1__J_IS_LIST, out);
-}
-
-static void reverse_items(struct sr1__jlist *l)
-{
-    for (size_t i = 0; i < l->n / 2; i++) {
-        struct sr1__jvalue v = l->v[i];
-
-        l->v[i] = l->v[l->n - 1 - i];
-        l->v[l->n - 1 - i] = v;
-    }
 }
 
 static sr1_status filter_reverse(struct sr1__jrun *r, struct sr1__jcall *c,
@@ -133,7 +121,7 @@ static sr1_status filter_reverse(struct sr1__jrun *r, struct sr1__jcall *c,
     struct sr1__jcall join = {.arg = {{.kind = SR1__J_ABSENT}}};
 
     SR1__TRY(copy_items(r, &c->self, SR1__J_IS_GENERATOR, &v));
-    reverse_items(v.list);
+    sr1__jlist_reverse(v.list);
     *out = v;
     if (c->self.kind != SR1__J_TEXT)
         return SR1_OK;
@@ -217,9 +205,9 @@ static sr1_status map_attribute(struct sr1__jrun *r, const struct sr1__jcall *c,
     for (size_t i = 0; i < c->n_named; i++) {
         struct sr1__jtext key = c->named[i].key.text;
 
-        if (key.n == 9 && memcmp(key.s, "attribute", 9) == 0)
+        if (sr1__jtext_is(key, "attribute"))
             attribute = &c->named[i].value;
-        else if (key.n == 7 && memcmp(key.s, "default", 7) == 0)
+        else if (sr1__jtext_is(key, "default"))
             none = &c->named[i].value;
         else
             return sr1__jrun_fail(r, "map has no argument '%.*s'",
@@ -256,10 +244,14 @@ static sr1_status filter_map(struct sr1__jrun *r, struct sr1__jcall *c,
     return SR1_OK;
 }
 
-/* wanted: what the test must say; attribute: c->v[0] names what is tested. */
-static sr1_status select_items(struct sr1__jrun *r, struct sr1__jcall *c, int wanted,
-                               int attribute, struct sr1__jvalue *out)
+enum { TAKES = 1, BY_ATTRIBUTE = 2 };
+
+/* Items of which the test says yes (how: TAKES) or no; BY_ATTRIBUTE: c->v[0] names what
+ * is tested. */
+static sr1_status select_items(struct sr1__jrun *r, struct sr1__jcall *c,
+                               struct sr1__jvalue *out)
 {
+    int wanted = (c->how & TAKES) != 0, attribute = (c->how & BY_ATTRIBUTE) != 0;
     const struct sr1__jfunction *f = NULL;
     size_t at = attribute ? 1 : 0;
     struct sr1__jlist *l;
@@ -283,30 +275,6 @@ static sr1_status select_items(struct sr1__jrun *r, struct sr1__jcall *c, int wa
             SR1__TRY(sr1__jlist_add(r, out->list, l->v[i]));
     }
     return SR1_OK;
-}
-
-static sr1_status filter_select(struct sr1__jrun *r, struct sr1__jcall *c,
-                                struct sr1__jvalue *out)
-{
-    return select_items(r, c, 1, 0, out);
-}
-
-static sr1_status filter_reject(struct sr1__jrun *r, struct sr1__jcall *c,
-                                struct sr1__jvalue *out)
-{
-    return select_items(r, c, 0, 0, out);
-}
-
-static sr1_status filter_selectattr(struct sr1__jrun *r, struct sr1__jcall *c,
-                                    struct sr1__jvalue *out)
-{
-    return select_items(r, c, 1, 1, out);
-}
-
-static sr1_status filter_rejectattr(struct sr1__jrun *r, struct sr1__jcall *c,
-                                    struct sr1__jvalue *out)
-{
-    return select_items(r, c, 0, 1, out);
 }
 
 /* ---- order ---- */
@@ -386,8 +354,8 @@ static sr1_status filter_dictsort(struct sr1__jrun *r, struct sr1__jcall *c,
         return sr1__jrun_fail(r, "dictsort of a %s", sr1__jvalue_type(&c->self));
     if (c->arg[1].kind != SR1__J_ABSENT)
         SR1__TRY(sr1__jarg_text(r, &c->arg[1], "dictsort", &by));
-    by_value = by.n == 5 && memcmp(by.s, "value", 5) == 0;
-    if (!by_value && !(by.n == 3 && memcmp(by.s, "key", 3) == 0))
+    by_value = sr1__jtext_is(by, "value");
+    if (!by_value && !sr1__jtext_is(by, "key"))
         return sr1__jrun_fail(r, "dictsort: by must be key or value");
     SR1__J_TAKE(r, v, d->n + 1);
     for (size_t i = 0; i < d->n; i++) {
@@ -419,8 +387,8 @@ static sr1_status filter_unique(struct sr1__jrun *r, struct sr1__jcall *c,
     return SR1_OK;
 }
 
-/* sign 1: the largest item, -1: the smallest; of equal ones the first. */
-static sr1_status find_extreme(struct sr1__jrun *r, struct sr1__jcall *c, int sign,
+/* how 1: the largest item, -1: the smallest; of equal ones the first. */
+static sr1_status find_extreme(struct sr1__jrun *r, struct sr1__jcall *c,
                                struct sr1__jvalue *out)
 {
     struct sr1__jvalue key, best;
@@ -433,25 +401,13 @@ static sr1_status find_extreme(struct sr1__jrun *r, struct sr1__jcall *c, int si
         SR1__TRY(make_key(r, &c->arg[1], sr1__jarg_true(&c->arg[0], 0), &l->v[i], &key));
         if (i) {
             SR1__TRY(sr1__jvalue_compare(r, &key, &best, &order));
-            if (order == 2 || order * sign <= 0)
+            if (order == 2 || order * c->how <= 0)
                 continue;
         }
         best = key;
         *out = l->v[i];
     }
     return SR1_OK;
-}
-
-static sr1_status filter_max(struct sr1__jrun *r, struct sr1__jcall *c,
-                             struct sr1__jvalue *out)
-{
-    return find_extreme(r, c, 1, out);
-}
-
-static sr1_status filter_min(struct sr1__jrun *r, struct sr1__jcall *c,
-                             struct sr1__jvalue *out)
-{
-    return find_extreme(r, c, -1, out);
 }
 
 static sr1_status filter_sum(struct sr1__jrun *r, struct sr1__jcall *c,
@@ -486,15 +442,15 @@ const struct sr1__jfunction sr1__jinja_list_filters[] = {
     {"items", filter_items, "", 0},
     {"join", filter_join, "d attribute", 0},
     {"map", filter_map, NULL, 0},
-    {"select", filter_select, NULL, 0},
-    {"reject", filter_reject, NULL, 0},
-    {"selectattr", filter_selectattr, NULL, 0},
-    {"rejectattr", filter_rejectattr, NULL, 0},
+    {"select", select_items, NULL, 0, TAKES},
+    {"reject", select_items, NULL, 0, 0},
+    {"selectattr", select_items, NULL, 0, TAKES | BY_ATTRIBUTE},
+    {"rejectattr", select_items, NULL, 0, BY_ATTRIBUTE},
     {"sort", filter_sort, "reverse case_sensitive attribute", 0},
     {"dictsort", filter_dictsort, "case_sensitive by reverse", 0},
     {"unique", filter_unique, "case_sensitive attribute", 0},
-    {"max", filter_max, "case_sensitive attribute", 0},
-    {"min", filter_min, "case_sensitive attribute", 0},
+    {"max", find_extreme, "case_sensitive attribute", 0, 1},
+    {"min", find_extreme, "case_sensitive attribute", 0, -1},
     {"sum", filter_sum, "attribute start", 0},
     {NULL, NULL, NULL, 0},
 };

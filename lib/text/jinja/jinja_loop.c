@@ -89,7 +89,7 @@ static sr1_status count_items(struct sr1__jrun *r, struct sr1__jloop *l, int64_t
 
 /* ---- loop.NAME ---- */
 
-static struct sr1__jvalue position(const struct sr1__jloop *l, int64_t n, int from_end)
+static struct sr1__jvalue count_turns(const struct sr1__jloop *l, int64_t n, int from_end)
 {
     return sr1__jvalue_int(from_end ? n - l->index0 : l->index0 + n);
 }
@@ -107,8 +107,8 @@ static sr1_status length_member(struct sr1__jrun *r, struct sr1__jloop *l,
 
     SR1__TRY(count_items(r, l, &n));
     *out = strcmp(name, "length") == 0     ? sr1__jvalue_int(n)
-           : strcmp(name, "revindex") == 0 ? position(l, n, 1)
-                                           : position(l, n - 1, 1);
+           : strcmp(name, "revindex") == 0 ? count_turns(l, n, 1)
+                                           : count_turns(l, n - 1, 1);
     return SR1_OK;
 }
 
@@ -173,9 +173,9 @@ sr1_status sr1__jloop_attribute(struct sr1__jrun *r, struct sr1__jloop *l,
         strcmp(name, "revindex0") == 0)
         return length_member(r, l, name, out);
     if (strcmp(name, "index") == 0)
-        *out = position(l, 1, 0);
+        *out = count_turns(l, 1, 0);
     else if (strcmp(name, "index0") == 0)
-        *out = position(l, 0, 0);
+        *out = count_turns(l, 0, 0);
     else if (strcmp(name, "previtem") == 0)
         *out = l->has_before ? l->before : sr1__jvalue_undefined("loop.previtem");
     else if (strcmp(name, "depth") == 0 || strcmp(name, "depth0") == 0)

@@ -2,6 +2,8 @@
  * has the expressions. */
 #include "text/jinja/jinja_parser.h"
 
+#include "base/rng.h"
+
 #include <string.h>
 
 sr1_status sr1__jparser_fail(const struct sr1__jparser *p, const char *wanted)
@@ -359,11 +361,7 @@ static sr1_status parse_statement(struct sr1__jparser *p, struct sr1__jnode **ou
 
 static size_t bucket_of(const char *s, size_t n)
 {
-    uint32_t h = 2166136261u;
-
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ (unsigned char)s[i]) * 16777619u;
-    return h % SR1__JINJA_NAMES;
+    return sr1__hash64(s, n, 0) % SR1__JINJA_NAMES;
 }
 
 static const char *find_name(const struct sr1__jinja *t, const char *s, size_t n)

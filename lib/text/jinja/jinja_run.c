@@ -135,8 +135,7 @@ static sr1_status bind_varargs(struct sr1__jrun *r, const struct sr1__jnode *m,
 static const struct sr1__jpair *find_named(const struct sr1__jcall *c, const char *name)
 {
     for (size_t i = 0; i < c->n_named; i++)
-        if (c->named[i].key.text.n == strlen(name) &&
-            memcmp(c->named[i].key.text.s, name, strlen(name)) == 0)
+        if (sr1__jtext_is(c->named[i].key.text, name))
             return &c->named[i];
     return NULL;
 }
@@ -144,7 +143,7 @@ static const struct sr1__jpair *find_named(const struct sr1__jcall *c, const cha
 static int is_parameter(const struct sr1__jnode *m, struct sr1__jtext name)
 {
     for (const struct sr1__jnode *p = m->items; p; p = p->next)
-        if (strlen(p->name) == name.n && memcmp(p->name, name.s, name.n) == 0)
+        if (sr1__jtext_is(name, p->name))
             return 1;
     return 0;
 }

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-static sr1_status answer(struct sr1__jvalue *out, int is)
+static sr1_status answer_test(struct sr1__jvalue *out, int is)
 {
     *out = sr1__jvalue_bool(is);
     return SR1_OK;
@@ -16,7 +16,7 @@ static sr1_status answer(struct sr1__jvalue *out, int is)
         const struct sr1__jvalue *v = &c->self;                                          \
                                                                                          \
         (void)r;                                                                         \
-        return answer(out, condition);                                                   \
+        return answer_test(out, condition);                                              \
     }
 
 KIND_TEST(test_defined, v->kind != SR1__J_UNDEFINED)
@@ -41,65 +41,16 @@ KIND_TEST(test_escaped, v->kind == SR1__J_TEXT && v->form)
 
 /* ---- comparisons ---- */
 
-static sr1_status test_equal(struct sr1__jrun *r, struct sr1__jcall *c,
-                             struct sr1__jvalue *out)
-{
-    int equal;
+static const char *const relations[] = {"==", "!=", "<", "<=", ">", ">=", "in"};
+enum { EQUAL, UNEQUAL, LESS, AT_MOST, MORE, AT_LEAST, CONTAINED };
 
-    SR1__TRY(sr1__jvalue_equal(r, &c->self, &c->arg[0], &equal));
-    return answer(out, equal);
-}
-
-static sr1_status test_unequal(struct sr1__jrun *r, struct sr1__jcall *c,
-                               struct sr1__jvalue *out)
-{
-    SR1__TRY(test_equal(r, c, out));
-    return answer(out, !out->i);
-}
-
-static sr1_status test_less(struct sr1__jrun *r, struct sr1__jcall *c,
-                            struct sr1__jvalue *out)
-{
-    int order;
-
-    SR1__TRY(sr1__jvalue_compare(r, &c->self, &c->arg[0], &order));
-    return answer(out, order < 0);
-}
-
-static sr1_status test_at_most(struct sr1__jrun *r, struct sr1__jcall *c,
-                               struct sr1__jvalue *out)
-{
-    int order;
-
-    SR1__TRY(sr1__jvalue_compare(r, &c->self, &c->arg[0], &order));
-    return answer(out, order <= 0);
-}
-
-static sr1_status test_more(struct sr1__jrun *r, struct sr1__jcall *c,
-                            struct sr1__jvalue *out)
-{
-    int order;
-
-    SR1__TRY(sr1__jvalue_compare(r, &c->self, &c->arg[0], &order));
-    return answer(out, order == 1);
-}
-
-static sr1_status test_at_least(struct sr1__jrun *r, struct sr1__jcall *c,
+static sr1_status test_relation(struct sr1__jrun *r, struct sr1__jcall *c,
                                 struct sr1__jvalue *out)
 {
-    int order;
+    int is;
 
-    SR1__TRY(sr1__jvalue_compare(r, &c->self, &c->arg[0], &order));
-    return answer(out, order >= 0 && order != 2);
-}
-
-static sr1_status test_in(struct sr1__jrun *r, struct sr1__jcall *c,
-                          struct sr1__jvalue *out)
-{
-    int found;
-
-    SR1__TRY(sr1__jvalue_contains(r, &c->arg[0], &c->self, &found));
-    return answer(out, found);
+    SR1__TRY(sr1__jvalue_relate(r, relations[c->how], &c->self, &c->arg[0], &is));
+    return answer_test(out, is);
 }
 
 /* Python's `is`: of numbers and texts the same value of the same type. */
@@ -110,11 +61,11 @@ static sr1_status test_same(struct sr1__jrun *r, struct sr1__jcall *c,
     int equal = 0;
 
     if (a->kind != b->kind)
-        return answer(out, 0);
+        return answer_test(out, 0);
     if (a->kind == SR1__J_LIST || a->kind == SR1__J_DICT)
-        return answer(out, a->list == b->list);
+        return answer_test(out, a->list == b->list);
     SR1__TRY(sr1__jvalue_equal(r, a, b, &equal));
-    return answer(out, equal);
+    return answer_test(out, equal);
 }
 
 /* ---- numbers ---- */
@@ -146,7 +97,7 @@ static sr1_status test_even(struct sr1__jrun *r, struct sr1__jcall *c,
     double rest;
 
     SR1__TRY(find_rest(r, &c->self, &two, &rest));
-    return answer(out, rest == 0);
+    return answer_test(out, rest == 0);
 }
 
 static sr1_status test_odd(struct sr1__jrun *r, struct sr1__jcall *c,
@@ -156,7 +107,7 @@ static sr1_status test_odd(struct sr1__jrun *r, struct sr1__jcall *c,
     double rest;
 
     SR1__TRY(find_rest(r, &c->self, &two, &rest));
-    return answer(out, rest == 1 || rest == -1);
+    return answer_test(out, rest == 1 || rest == -1);
 }
 
 static sr1_status test_divisible(struct sr1__jrun *r, struct sr1__jcall *c,
@@ -165,34 +116,23 @@ static sr1_status test_divisible(struct sr1__jrun *r, struct sr1__jcall *c,
     double rest;
 
     SR1__TRY(find_rest(r, &c->self, &c->arg[0], &rest));
-    return answer(out, rest == 0);
+    return answer_test(out, rest == 0);
 }
 
 /* ---- texts ---- */
 
 /* str(v).islower() and the like */
-static sr1_status ask_text(struct sr1__jrun *r, struct sr1__jcall *c, const char *method,
-                           struct sr1__jvalue *out)
+static sr1_status test_case(struct sr1__jrun *r, struct sr1__jcall *c,
+                            struct sr1__jvalue *out)
 {
     struct sr1__jcall call = {.n = 0};
     struct sr1__jtext t;
 
     SR1__TRY(sr1__jvalue_str(r, &c->self, &t));
     call.self = sr1__jvalue_text(t);
-    return sr1__jfunction_call(r, sr1__jinja_method(&call.self, method), "function",
-                               &call, out);
-}
-
-static sr1_status test_lower(struct sr1__jrun *r, struct sr1__jcall *c,
-                             struct sr1__jvalue *out)
-{
-    return ask_text(r, c, "islower", out);
-}
-
-static sr1_status test_upper(struct sr1__jrun *r, struct sr1__jcall *c,
-                             struct sr1__jvalue *out)
-{
-    return ask_text(r, c, "isupper", out);
+    return sr1__jfunction_call(
+        r, sr1__jinja_method(&call.self, c->how == SR1__J_UPPER ? "isupper" : "islower"),
+        "function", &call, out);
 }
 
 static const struct sr1__jfunction jinja_tests[] = {
@@ -211,28 +151,28 @@ static const struct sr1__jfunction jinja_tests[] = {
     {"iterable", test_iterable, "", 0},
     {"callable", test_callable, "", 0},
     {"escaped", test_escaped, "", 0},
-    {"eq", test_equal, "other", 1},
-    {"equalto", test_equal, "other", 1},
-    {"==", test_equal, "other", 1},
-    {"ne", test_unequal, "other", 1},
-    {"!=", test_unequal, "other", 1},
-    {"lt", test_less, "other", 1},
-    {"lessthan", test_less, "other", 1},
-    {"<", test_less, "other", 1},
-    {"le", test_at_most, "other", 1},
-    {"<=", test_at_most, "other", 1},
-    {"gt", test_more, "other", 1},
-    {"greaterthan", test_more, "other", 1},
-    {">", test_more, "other", 1},
-    {"ge", test_at_least, "other", 1},
-    {">=", test_at_least, "other", 1},
-    {"in", test_in, "seq", 1},
+    {"eq", test_relation, "other", 1, EQUAL},
+    {"equalto", test_relation, "other", 1, EQUAL},
+    {"==", test_relation, "other", 1, EQUAL},
+    {"ne", test_relation, "other", 1, UNEQUAL},
+    {"!=", test_relation, "other", 1, UNEQUAL},
+    {"lt", test_relation, "other", 1, LESS},
+    {"lessthan", test_relation, "other", 1, LESS},
+    {"<", test_relation, "other", 1, LESS},
+    {"le", test_relation, "other", 1, AT_MOST},
+    {"<=", test_relation, "other", 1, AT_MOST},
+    {"gt", test_relation, "other", 1, MORE},
+    {"greaterthan", test_relation, "other", 1, MORE},
+    {">", test_relation, "other", 1, MORE},
+    {"ge", test_relation, "other", 1, AT_LEAST},
+    {">=", test_relation, "other", 1, AT_LEAST},
+    {"in", test_relation, "seq", 1, CONTAINED},
     {"sameas", test_same, "other", 1},
     {"even", test_even, "", 0},
     {"odd", test_odd, "", 0},
     {"divisibleby", test_divisible, "num", 1},
-    {"lower", test_lower, "", 0},
-    {"upper", test_upper, "", 0},
+    {"lower", test_case, "", 0, SR1__J_LOWER},
+    {"upper", test_case, "", 0, SR1__J_UPPER},
     {"filter", NULL, NULL, 0},
     {"test", NULL, NULL, 0},
     {NULL, NULL, NULL, 0},

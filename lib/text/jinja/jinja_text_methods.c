@@ -7,39 +7,15 @@
 
 #include <utf8proc.h>
 
-static sr1_status method_case(struct sr1__jrun *r, struct sr1__jcall *c, int how,
+static sr1_status method_case(struct sr1__jrun *r, struct sr1__jcall *c,
                               struct sr1__jvalue *out)
 {
-    SR1__TRY(sr1__jtext_case(r, c->self.text, how, out));
+    SR1__TRY(sr1__jtext_case(r, c->self.text, c->how, out));
     out->form = c->self.form;
     return SR1_OK;
 }
 
-static sr1_status text_upper(struct sr1__jrun *r, struct sr1__jcall *c,
-                             struct sr1__jvalue *out)
-{
-    return method_case(r, c, SR1__J_UPPER, out);
-}
-
-static sr1_status text_lower(struct sr1__jrun *r, struct sr1__jcall *c,
-                             struct sr1__jvalue *out)
-{
-    return method_case(r, c, SR1__J_LOWER, out);
-}
-
-static sr1_status text_title(struct sr1__jrun *r, struct sr1__jcall *c,
-                             struct sr1__jvalue *out)
-{
-    return method_case(r, c, SR1__J_TITLE, out);
-}
-
-static sr1_status text_capitalize(struct sr1__jrun *r, struct sr1__jcall *c,
-                                  struct sr1__jvalue *out)
-{
-    return method_case(r, c, SR1__J_CAPITALIZE, out);
-}
-
-static sr1_status strip_sides(struct sr1__jrun *r, struct sr1__jcall *c, int sides,
+static sr1_status strip_sides(struct sr1__jrun *r, struct sr1__jcall *c,
                               struct sr1__jvalue *out)
 {
     struct sr1__jtext chars = {NULL, 0, NULL};
@@ -48,26 +24,8 @@ static sr1_status strip_sides(struct sr1__jrun *r, struct sr1__jcall *c, int sid
     if (given)
         SR1__TRY(sr1__jarg_text(r, &c->arg[0], "strip", &chars));
     *out = c->self;
-    out->text = sr1__jtext_strip(c->self.text, given ? &chars : NULL, sides);
+    out->text = sr1__jtext_strip(c->self.text, given ? &chars : NULL, c->how);
     return SR1_OK;
-}
-
-static sr1_status text_strip(struct sr1__jrun *r, struct sr1__jcall *c,
-                             struct sr1__jvalue *out)
-{
-    return strip_sides(r, c, 3, out);
-}
-
-static sr1_status text_lstrip(struct sr1__jrun *r, struct sr1__jcall *c,
-                              struct sr1__jvalue *out)
-{
-    return strip_sides(r, c, 1, out);
-}
-
-static sr1_status text_rstrip(struct sr1__jrun *r, struct sr1__jcall *c,
-                              struct sr1__jvalue *out)
-{
-    return strip_sides(r, c, 2, out);
 }
 
 /* ---- split ---- */
@@ -141,7 +99,7 @@ static sr1_status text_rsplit(struct sr1__jrun *r, struct sr1__jcall *c,
                               struct sr1__jvalue *out)
 {
     struct sr1__jtext t = c->self.text, by;
-    size_t end = t.n, at, n;
+    size_t end = t.n, at;
     int64_t most;
 
     SR1__TRY(sr1__jarg_int(r, &c->arg[1], -1, &most));
@@ -157,18 +115,12 @@ static sr1_status text_rsplit(struct sr1__jrun *r, struct sr1__jcall *c,
         end = at;
     }
     SR1__TRY(add_part(r, out, t, 0, end));
-    n = out->list->n;
-    for (size_t i = 0; i < n / 2; i++) {
-        struct sr1__jvalue v = out->list->v[i];
-
-        out->list->v[i] = out->list->v[n - 1 - i];
-        out->list->v[n - 1 - i] = v;
-    }
+    sr1__jlist_reverse(out->list);
     return SR1_OK;
 }
 
-/* (before, separator, behind); last: at the last place. */
-static sr1_status part_text(struct sr1__jrun *r, struct sr1__jcall *c, int last,
+/* (before, separator, behind), at the first place or (how) at the last. */
+static sr1_status part_text(struct sr1__jrun *r, struct sr1__jcall *c,
                             struct sr1__jvalue *out)
 {
     struct sr1__jtext t = c->self.text, by;
@@ -179,24 +131,12 @@ static sr1_status part_text(struct sr1__jrun *r, struct sr1__jcall *c, int last,
         return sr1__jrun_fail(r, "partition: the separator is empty");
     SR1__TRY(sr1__jrun_spend(r, t.n));
     SR1__TRY(sr1__jlist_new(r, SR1__J_IS_TUPLE, out));
-    at = last ? find_last(t, by, t.n) : sr1__jtext_find(t, by, 0);
-    behind = at == SR1__J_NOWHERE ? (last ? 0 : t.n) : at + by.n;
+    at = c->how ? find_last(t, by, t.n) : sr1__jtext_find(t, by, 0);
+    behind = at == SR1__J_NOWHERE ? (c->how ? 0 : t.n) : at + by.n;
     at = at == SR1__J_NOWHERE ? behind : at;
     SR1__TRY(add_part(r, out, t, 0, at));
     SR1__TRY(add_part(r, out, t, at, behind));
     return add_part(r, out, t, behind, t.n);
-}
-
-static sr1_status text_partition(struct sr1__jrun *r, struct sr1__jcall *c,
-                                 struct sr1__jvalue *out)
-{
-    return part_text(r, c, 0, out);
-}
-
-static sr1_status text_rpartition(struct sr1__jrun *r, struct sr1__jcall *c,
-                                  struct sr1__jvalue *out)
-{
-    return part_text(r, c, 1, out);
 }
 
 static sr1_status text_splitlines(struct sr1__jrun *r, struct sr1__jcall *c,
@@ -213,8 +153,8 @@ static int has_affix(struct sr1__jtext t, struct sr1__jtext what, int at_end)
                                                    what.s, what.n) == 0);
 }
 
-/* One text, or a tuple of which one will do. */
-static sr1_status test_affix(struct sr1__jrun *r, struct sr1__jcall *c, int at_end,
+/* One text, or a tuple of which one will do, at the beginning or (how) at the end. */
+static sr1_status test_affix(struct sr1__jrun *r, struct sr1__jcall *c,
                              struct sr1__jvalue *out)
 {
     const struct sr1__jvalue *v = &c->arg[0];
@@ -226,50 +166,26 @@ static sr1_status test_affix(struct sr1__jrun *r, struct sr1__jcall *c, int at_e
                                  "text");
     for (size_t i = 0; i < (many ? v->list->n : 1); i++) {
         SR1__TRY(sr1__jarg_text(r, many ? &v->list->v[i] : v, "startswith", &what));
-        is |= has_affix(c->self.text, what, at_end);
+        is |= has_affix(c->self.text, what, c->how);
     }
     *out = sr1__jvalue_bool(is);
     return SR1_OK;
 }
 
-static sr1_status text_startswith(struct sr1__jrun *r, struct sr1__jcall *c,
-                                  struct sr1__jvalue *out)
-{
-    return test_affix(r, c, 0, out);
-}
-
-static sr1_status text_endswith(struct sr1__jrun *r, struct sr1__jcall *c,
-                                struct sr1__jvalue *out)
-{
-    return test_affix(r, c, 1, out);
-}
-
-static sr1_status remove_affix(struct sr1__jrun *r, struct sr1__jcall *c, int at_end,
+static sr1_status remove_affix(struct sr1__jrun *r, struct sr1__jcall *c,
                                struct sr1__jvalue *out)
 {
     struct sr1__jtext what, t = c->self.text;
 
     SR1__TRY(sr1__jarg_text(r, &c->arg[0], "removeprefix", &what));
     *out = c->self;
-    if (has_affix(t, what, at_end))
-        out->text = sr1__jtext_slice(t, at_end ? 0 : what.n, at_end ? t.n - what.n : t.n);
+    if (has_affix(t, what, c->how))
+        out->text = sr1__jtext_slice(t, c->how ? 0 : what.n, c->how ? t.n - what.n : t.n);
     return SR1_OK;
 }
 
-static sr1_status text_removeprefix(struct sr1__jrun *r, struct sr1__jcall *c,
-                                    struct sr1__jvalue *out)
-{
-    return remove_affix(r, c, 0, out);
-}
-
-static sr1_status text_removesuffix(struct sr1__jrun *r, struct sr1__jcall *c,
-                                    struct sr1__jvalue *out)
-{
-    return remove_affix(r, c, 1, out);
-}
-
-/* Characters before the first or last place of arg[0]; -1: it is nowhere. */
-static sr1_status find_text(struct sr1__jrun *r, struct sr1__jcall *c, int last,
+/* Characters before the first or (how) the last place of arg[0]; -1: it is nowhere. */
+static sr1_status find_text(struct sr1__jrun *r, struct sr1__jcall *c,
                             struct sr1__jvalue *out)
 {
     struct sr1__jvalue before;
@@ -280,8 +196,8 @@ static sr1_status find_text(struct sr1__jrun *r, struct sr1__jcall *c, int last,
     if (c->arg[1].kind != SR1__J_ABSENT)
         return sr1__jrun_fail(r, "find takes no bounds here; slice the text");
     SR1__TRY(sr1__jrun_spend(r, c->self.text.n / 16));
-    at = last ? find_last(c->self.text, what, c->self.text.n)
-              : sr1__jtext_find(c->self.text, what, 0);
+    at = c->how ? find_last(c->self.text, what, c->self.text.n)
+                : sr1__jtext_find(c->self.text, what, 0);
     *out = sr1__jvalue_int(-1);
     if (at == SR1__J_NOWHERE)
         return SR1_OK;
@@ -291,35 +207,11 @@ static sr1_status find_text(struct sr1__jrun *r, struct sr1__jcall *c, int last,
     return SR1_OK;
 }
 
-static sr1_status text_find(struct sr1__jrun *r, struct sr1__jcall *c,
-                            struct sr1__jvalue *out)
-{
-    return find_text(r, c, 0, out);
-}
-
-static sr1_status text_rfind(struct sr1__jrun *r, struct sr1__jcall *c,
+static sr1_status index_text(struct sr1__jrun *r, struct sr1__jcall *c,
                              struct sr1__jvalue *out)
 {
-    return find_text(r, c, 1, out);
-}
-
-static sr1_status index_text(struct sr1__jrun *r, struct sr1__jcall *c, int last,
-                             struct sr1__jvalue *out)
-{
-    SR1__TRY(find_text(r, c, last, out));
+    SR1__TRY(find_text(r, c, out));
     return out->i >= 0 ? SR1_OK : sr1__jrun_fail(r, "index: the text is not there");
-}
-
-static sr1_status text_index(struct sr1__jrun *r, struct sr1__jcall *c,
-                             struct sr1__jvalue *out)
-{
-    return index_text(r, c, 0, out);
-}
-
-static sr1_status text_rindex(struct sr1__jrun *r, struct sr1__jcall *c,
-                              struct sr1__jvalue *out)
-{
-    return index_text(r, c, 1, out);
 }
 
 static sr1_status text_count(struct sr1__jrun *r, struct sr1__jcall *c,
@@ -380,7 +272,7 @@ static int is_of_class(uint32_t cp, enum char_class class)
                               : letter || digit;
 }
 
-static sr1_status are_all(struct sr1__jcall *c, enum char_class class,
+static sr1_status are_all(struct sr1__jrun *r, struct sr1__jcall *c,
                           struct sr1__jvalue *out)
 {
     struct sr1__jtext t = c->self.text;
@@ -389,38 +281,11 @@ static sr1_status are_all(struct sr1__jcall *c, enum char_class class,
 
     for (size_t i = 0; i < t.n && are;) {
         i += sr1__jinja_char(t.s + i, t.n - i, &cp);
-        are = is_of_class(cp, class);
+        are = is_of_class(cp, (enum char_class)c->how);
     }
+    (void)r;
     *out = sr1__jvalue_bool(are);
     return SR1_OK;
-}
-
-static sr1_status text_isdigit(struct sr1__jrun *r, struct sr1__jcall *c,
-                               struct sr1__jvalue *out)
-{
-    (void)r;
-    return are_all(c, DIGITS, out);
-}
-
-static sr1_status text_isalpha(struct sr1__jrun *r, struct sr1__jcall *c,
-                               struct sr1__jvalue *out)
-{
-    (void)r;
-    return are_all(c, LETTERS, out);
-}
-
-static sr1_status text_isalnum(struct sr1__jrun *r, struct sr1__jcall *c,
-                               struct sr1__jvalue *out)
-{
-    (void)r;
-    return are_all(c, LETTERS_OR_DIGITS, out);
-}
-
-static sr1_status text_isspace(struct sr1__jrun *r, struct sr1__jcall *c,
-                               struct sr1__jvalue *out)
-{
-    (void)r;
-    return are_all(c, SPACES, out);
 }
 
 /* Some letter of this case and none of the other. */
@@ -442,52 +307,44 @@ static int has_only_case(struct sr1__jtext t, int upper)
     return seen;
 }
 
-static sr1_status text_isupper(struct sr1__jrun *r, struct sr1__jcall *c,
-                               struct sr1__jvalue *out)
+static sr1_status test_only_case(struct sr1__jrun *r, struct sr1__jcall *c,
+                                 struct sr1__jvalue *out)
 {
     (void)r;
-    *out = sr1__jvalue_bool(has_only_case(c->self.text, 1));
-    return SR1_OK;
-}
-
-static sr1_status text_islower(struct sr1__jrun *r, struct sr1__jcall *c,
-                               struct sr1__jvalue *out)
-{
-    (void)r;
-    *out = sr1__jvalue_bool(has_only_case(c->self.text, 0));
+    *out = sr1__jvalue_bool(has_only_case(c->self.text, c->how == SR1__J_UPPER));
     return SR1_OK;
 }
 
 const struct sr1__jfunction sr1__jinja_text_methods[] = {
-    {"upper", text_upper, "", 0},
-    {"lower", text_lower, "", 0},
-    {"title", text_title, "", 0},
-    {"capitalize", text_capitalize, "", 0},
-    {"strip", text_strip, "chars", 0},
-    {"lstrip", text_lstrip, "chars", 0},
-    {"rstrip", text_rstrip, "chars", 0},
+    {"upper", method_case, "", 0, SR1__J_UPPER},
+    {"lower", method_case, "", 0, SR1__J_LOWER},
+    {"title", method_case, "", 0, SR1__J_TITLE},
+    {"capitalize", method_case, "", 0, SR1__J_CAPITALIZE},
+    {"strip", strip_sides, "chars", 0, 3},
+    {"lstrip", strip_sides, "chars", 0, 1},
+    {"rstrip", strip_sides, "chars", 0, 2},
     {"split", text_split, "sep maxsplit", 0},
     {"rsplit", text_rsplit, "sep maxsplit", 0},
-    {"partition", text_partition, "sep", 1},
-    {"rpartition", text_rpartition, "sep", 1},
+    {"partition", part_text, "sep", 1, 0},
+    {"rpartition", part_text, "sep", 1, 1},
     {"splitlines", text_splitlines, "keepends", 0},
-    {"startswith", text_startswith, "prefix start end", 1},
-    {"endswith", text_endswith, "suffix start end", 1},
-    {"removeprefix", text_removeprefix, "prefix", 1},
-    {"removesuffix", text_removesuffix, "suffix", 1},
-    {"find", text_find, "sub start end", 1},
-    {"rfind", text_rfind, "sub start end", 1},
-    {"index", text_index, "sub start end", 1},
-    {"rindex", text_rindex, "sub start end", 1},
+    {"startswith", test_affix, "prefix start end", 1, 0},
+    {"endswith", test_affix, "suffix start end", 1, 1},
+    {"removeprefix", remove_affix, "prefix", 1, 0},
+    {"removesuffix", remove_affix, "suffix", 1, 1},
+    {"find", find_text, "sub start end", 1, 0},
+    {"rfind", find_text, "sub start end", 1, 1},
+    {"index", index_text, "sub start end", 1, 0},
+    {"rindex", index_text, "sub start end", 1, 1},
     {"count", text_count, "sub", 1},
     {"replace", text_replace, "old new count", 2},
     {"join", text_join, "iterable", 1},
-    {"isdigit", text_isdigit, "", 0},
-    {"isalpha", text_isalpha, "", 0},
-    {"isalnum", text_isalnum, "", 0},
-    {"isspace", text_isspace, "", 0},
-    {"isupper", text_isupper, "", 0},
-    {"islower", text_islower, "", 0},
+    {"isdigit", are_all, "", 0, DIGITS},
+    {"isalpha", are_all, "", 0, LETTERS},
+    {"isalnum", are_all, "", 0, LETTERS_OR_DIGITS},
+    {"isspace", are_all, "", 0, SPACES},
+    {"isupper", test_only_case, "", 0, SR1__J_UPPER},
+    {"islower", test_only_case, "", 0, SR1__J_LOWER},
     {"format", NULL, NULL, 0},
     {"format_map", NULL, NULL, 0},
     {"casefold", NULL, NULL, 0},

@@ -134,8 +134,7 @@ struct sr1__jloop {
     struct sr1__jvalue before, now, after;
     int has_before, has_after;
     const struct sr1__jnode *node;
-    struct sr1__jscope *scope; /* around the loop */
-    int depth0;
+    struct sr1__jscope *scope;  /* around the loop */
     struct sr1__jvalue changed; /* what loop.changed was given last, or ABSENT */
 };
 

@@ -224,21 +224,49 @@ sr1_status sr1__jlist_new(struct sr1__jrun *r, int form, struct sr1__jvalue *out
     return SR1_OK;
 }
 
+/* The n items of a size, with room for more; NULL: no memory. */
+static void *grow_items(struct sr1__jrun *r, const void *items, size_t n, size_t size,
+                        size_t *cap)
+{
+    size_t more = 2 * n + 4;
+    void *grown = sr1__jarena_take(&r->memory, more * size);
+
+    if (grown && n)
+        memcpy(grown, items, n * size);
+    *cap = grown ? more : *cap;
+    return grown;
+}
+
 sr1_status sr1__jlist_add(struct sr1__jrun *r, struct sr1__jlist *l, struct sr1__jvalue v)
 {
     SR1__TRY(sr1__jrun_spend(r, 1));
     if (l->n == l->cap) {
-        size_t cap = 2 * l->cap + 4;
-        struct sr1__jvalue *grown;
+        struct sr1__jvalue *grown = grow_items(r, l->v, l->n, sizeof *l->v, &l->cap);
 
-        SR1__J_TAKE(r, grown, cap);
-        if (l->n)
-            memcpy(grown, l->v, l->n * sizeof *grown);
+        if (!grown)
+            return sr1__jrun_nomem(r);
         l->v = grown;
-        l->cap = cap;
     }
     l->v[l->n++] = v;
     return SR1_OK;
+}
+
+sr1_status sr1__jlist_extend(struct sr1__jrun *r, struct sr1__jlist *l,
+                             const struct sr1__jlist *by)
+{
+    for (size_t i = 0, n = by->n; i < n; i++)
+        SR1__TRY(sr1__jlist_add(r, l, by->v[i]));
+    return SR1_OK;
+}
+
+void sr1__jlist_reverse(struct sr1__jlist *l)
+{
+    for (size_t i = 0; i < l->n / 2; i++) {
+        struct sr1__jvalue v = l->v[i];
+
+        l->v[i] = l->v[l->n - 1 - i];
+        l->v[l->n - 1 - i] = v;
+    }
 }
 
 sr1_status sr1__jvalue_pair(struct sr1__jrun *r, struct sr1__jvalue a,
@@ -296,11 +324,8 @@ sr1_status sr1__jdict_find(struct sr1__jrun *r, const struct sr1__jdict *d,
 
 struct sr1__jvalue *sr1__jdict_named(const struct sr1__jdict *d, const char *name)
 {
-    size_t n = strlen(name);
-
     for (size_t i = 0; i < d->n; i++)
-        if (d->v[i].key.kind == SR1__J_TEXT && d->v[i].key.text.n == n &&
-            memcmp(d->v[i].key.text.s, name, n) == 0)
+        if (d->v[i].key.kind == SR1__J_TEXT && sr1__jtext_is(d->v[i].key.text, name))
             return &d->v[i].value;
     return NULL;
 }
@@ -310,14 +335,11 @@ static sr1_status append_pair(struct sr1__jrun *r, struct sr1__jdict *d,
                               struct sr1__jvalue key, struct sr1__jvalue value)
 {
     if (d->n == d->cap) {
-        size_t cap = 2 * d->cap + 4;
-        struct sr1__jpair *grown;
+        struct sr1__jpair *grown = grow_items(r, d->v, d->n, sizeof *d->v, &d->cap);
 
-        SR1__J_TAKE(r, grown, cap);
-        if (d->n)
-            memcpy(grown, d->v, d->n * sizeof *grown);
+        if (!grown)
+            return sr1__jrun_nomem(r);
         d->v = grown;
-        d->cap = cap;
     }
     d->v[d->n++] = (struct sr1__jpair){key, value};
     return SR1_OK;
@@ -654,6 +676,25 @@ sr1_status sr1__jvalue_contains(struct sr1__jrun *r, const struct sr1__jvalue *i
     SR1__TRY(sr1__jvalue_iterate(r, in, &list));
     for (size_t i = 0; i < list->n && !*found; i++)
         SR1__TRY(sr1__jvalue_equal(r, &list->v[i], item, found));
+    return SR1_OK;
+}
+
+sr1_status sr1__jvalue_relate(struct sr1__jrun *r, const char *op,
+                              const struct sr1__jvalue *a, const struct sr1__jvalue *b,
+                              int *is)
+{
+    int order = 0, negated = op[0] == '!';
+
+    if (strcmp(op, "==") == 0 || strcmp(op, "!=") == 0) {
+        SR1__TRY(sr1__jvalue_equal(r, a, b, is));
+    } else if (strcmp(op, "in") == 0 || strcmp(op, "!in") == 0) {
+        SR1__TRY(sr1__jvalue_contains(r, b, a, is));
+    } else {
+        SR1__TRY(sr1__jvalue_compare(r, a, b, &order));
+        *is = order != 2 && ((op[0] == '<' && order < 0) || (op[0] == '>' && order > 0) ||
+                             (op[1] == '=' && order == 0));
+    }
+    *is ^= negated;
     return SR1_OK;
 }
 

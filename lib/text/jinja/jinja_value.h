@@ -157,6 +157,9 @@ struct sr1__jvalue sr1__jvalue_own(const char *s); /* borrowed */
 sr1_status sr1__jlist_new(struct sr1__jrun *r, int form, struct sr1__jvalue *out);
 sr1_status sr1__jlist_add(struct sr1__jrun *r, struct sr1__jlist *l,
                           struct sr1__jvalue v);
+sr1_status sr1__jlist_extend(struct sr1__jrun *r, struct sr1__jlist *l,
+                             const struct sr1__jlist *by);
+void sr1__jlist_reverse(struct sr1__jlist *l);
 sr1_status sr1__jdict_new(struct sr1__jrun *r, int kind, struct sr1__jvalue *out);
 sr1_status sr1__jdict_set(struct sr1__jrun *r, struct sr1__jdict *d,
                           struct sr1__jvalue key, struct sr1__jvalue value);
@@ -181,6 +184,10 @@ sr1_status sr1__jvalue_equal(struct sr1__jrun *r, const struct sr1__jvalue *a,
 /* *order below, at or above 0; an error for what Python does not order. */
 sr1_status sr1__jvalue_compare(struct sr1__jrun *r, const struct sr1__jvalue *a,
                                const struct sr1__jvalue *b, int *order);
+/* The comparison of an operator: == != < <= > >= in !in. */
+sr1_status sr1__jvalue_relate(struct sr1__jrun *r, const char *op,
+                              const struct sr1__jvalue *a, const struct sr1__jvalue *b,
+                              int *is);
 sr1_status sr1__jvalue_contains(struct sr1__jrun *r, const struct sr1__jvalue *in,
                                 const struct sr1__jvalue *item, int *found);
 /* len(v) */
@@ -216,6 +223,7 @@ struct sr1__jcall {
     const struct sr1__jpair *named; /* keys are texts */
     size_t n_named;
     struct sr1__jvalue arg[SR1__J_ARGS]; /* by the function's parameters, or ABSENT */
+    int how;                             /* of the function's row */
 };
 
 typedef sr1_status (*sr1__jfunction_body)(struct sr1__jrun *r, struct sr1__jcall *c,
@@ -226,6 +234,7 @@ struct sr1__jfunction {
     sr1__jfunction_body body; /* NULL: known to Python, not supported here */
     const char *params;       /* "a b c"; NULL: takes the arguments as they come */
     int needed;               /* how many must be given */
+    int how;                  /* which of several things the body does */
 };
 
 struct sr1__jcallable {
@@ -264,6 +273,10 @@ sr1_status sr1__jarg_text(struct sr1__jrun *r, const struct sr1__jvalue *v,
 
 /* ---- texts (jinja_text.c) ---- */
 
+static inline int sr1__jtext_is(struct sr1__jtext t, const char *text)
+{
+    return sr1__str_is((struct sr1__str){t.s, t.n}, text);
+}
 struct sr1__jtext sr1__jtext_slice(struct sr1__jtext t, size_t begin, size_t end);
 size_t sr1__jtext_find(struct sr1__jtext t, struct sr1__jtext what, size_t from);
 #define SR1__J_NOWHERE ((size_t)-1)
