@@ -1,5 +1,5 @@
-/* searchr1/model.h - language models: Qwen3 and Qwen2.5 decoders from Hugging Face
- * folders.
+/* searchr1/model.h - language models: decoders (Qwen3, Qwen2.5, Llama, Mistral) from
+ * Hugging Face folders; docs/formats.md says which.
  *
  * Ownership: free a model with sr1_model_free.
  * Errors:    a status other than SR1_OK leaves outputs as they were.

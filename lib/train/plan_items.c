@@ -50,7 +50,7 @@ static double get_number(const struct planner *p, const char *key)
 static double prompt_tokens(const struct planner *p)
 {
     return fmin(get_number(p, "max_prompt_tokens"),
-                (double)p->policy.config.max_positions);
+                (double)sr1__hf_config_context(&p->policy.config));
 }
 
 /* Prompt, sampled tokens and results of searches, as long as their limits allow. */
@@ -61,7 +61,7 @@ static double longest_trajectory(const struct planner *p)
     double seen = alone ? 0 : turns * get_number(p, "max_observation_tokens");
 
     return fmin(get_number(p, "max_prompt_tokens") + get_number(p, "max_tokens") + seen,
-                (double)p->policy.config.max_positions);
+                (double)sr1__hf_config_context(&p->policy.config));
 }
 
 /* fsdp_size names the ranks of a job that is planned elsewhere, too. */

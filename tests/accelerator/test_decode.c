@@ -33,7 +33,7 @@ static sr1_model *open_model(const char *name, const char *device)
 }
 
 static const char *const cases[] = {"qwen3-tied", "qwen3-group8-sharded", "qwen3-bias",
-                                    "qwen2-tied"};
+                                    "qwen2-tied", "llama-scaled",         "qwen3-yarn"};
 #define N_CASES (sizeof cases / sizeof *cases)
 
 /* ---- the same as the CPU ---- */

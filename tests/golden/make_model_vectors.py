@@ -18,8 +18,12 @@ import sys
 
 import torch
 from safetensors.torch import save_file
-from transformers import (AutoModelForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config,
+from transformers import (AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM, MistralConfig,
+                          MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config,
                           Qwen3ForCausalLM)
+
+KINDS = {"qwen3": (Qwen3Config, Qwen3ForCausalLM), "qwen2": (Qwen2Config, Qwen2ForCausalLM),
+         "llama": (LlamaConfig, LlamaForCausalLM), "mistral": (MistralConfig, MistralForCausalLM)}
 
 SHAPE = dict(hidden_size=32, num_hidden_layers=2, intermediate_size=48, vocab_size=128,
              max_position_embeddings=256, bos_token_id=None, eos_token_id=1, pad_token_id=0)
@@ -48,13 +52,33 @@ CASES = {
     "qwen2-untied-bf16": dict(kind="qwen2", num_attention_heads=8, num_key_value_heads=1,
                               hidden_size=64, intermediate_size=80, tie_word_embeddings=False,
                               rope_theta=1e6, dtype=torch.bfloat16, old=True),
+    "llama-scaled": dict(kind="llama", num_attention_heads=4, num_key_value_heads=2,
+                         tie_word_embeddings=True, rope_theta=5e5, grads=True,
+                         rope=dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                                   original_max_position_embeddings=64)),
+    "llama-linear-bias": dict(kind="llama", num_attention_heads=4, num_key_value_heads=None, head_dim=12,
+                              tie_word_embeddings=False, attention_bias=True, rope_theta=1e4,
+                              rope=dict(rope_type="linear", factor=2.0), old=True),
+    "mistral-window-bf16": dict(kind="mistral", num_attention_heads=8, num_key_value_heads=2, head_dim=8,
+                                tie_word_embeddings=False, rope_theta=1e4, sliding_window=64,
+                                dtype=torch.bfloat16),
+    "qwen3-yarn": dict(kind="qwen3", num_attention_heads=4, num_key_value_heads=2, head_dim=16,
+                       tie_word_embeddings=True, rope_theta=1e4,
+                       rope=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=64)),
+    "qwen2-yarn-mscale": dict(kind="qwen2", num_attention_heads=4, num_key_value_heads=2,
+                              tie_word_embeddings=True, rope_theta=1e4,
+                              rope=dict(rope_type="yarn", factor=2.0, original_max_position_embeddings=128,
+                                        beta_fast=16.0, beta_slow=2.0, mscale=1.5, mscale_all_dim=0.5,
+                                        truncate=False)),
 }
 
 
 def build(case):
-    own = {k: v for k, v in case.items() if k not in ("kind", "dtype", "shard", "old", "grads", "rope_theta")}
-    cfg, cls = (Qwen3Config, Qwen3ForCausalLM) if case["kind"] == "qwen3" else (Qwen2Config, Qwen2ForCausalLM)
-    cfg = cfg(**{**SHAPE, **own}, rope_parameters=dict(rope_type="default", rope_theta=case["rope_theta"]))
+    own = {k: v for k, v in case.items() if k not in ("kind", "dtype", "shard", "old", "grads", "rope_theta",
+                                                         "rope")}
+    cfg, cls = KINDS[case["kind"]]
+    cfg = cfg(**{**SHAPE, **own},
+              rope_parameters={"rope_type": "default", "rope_theta": case["rope_theta"], **case.get("rope", {})})
     model = cls(cfg).float().eval()
     with torch.no_grad():  # fresh norms are 1 and biases 0, which would hide mistakes
         for name, p in model.named_parameters():
@@ -71,8 +95,9 @@ def old_keys(path):
     """config.json as transformers 4 wrote it."""
     with open(path) as f:
         c = json.load(f)
-    c["rope_theta"] = c.pop("rope_parameters")["rope_theta"]
-    c["rope_scaling"] = None
+    rope = c.pop("rope_parameters")
+    c["rope_theta"] = rope.pop("rope_theta")
+    c["rope_scaling"] = rope if rope["rope_type"] != "default" else None
     c["torch_dtype"] = c.pop("dtype")
     c.pop("layer_types", None)
     with open(path, "w") as f:

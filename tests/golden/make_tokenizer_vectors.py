@@ -3,12 +3,16 @@
 
     python3 tests/golden/make_tokenizer_vectors.py keep   [TOKENIZER_FOLDER]
     python3 tests/golden/make_tokenizer_vectors.py random TOKENIZER_JSON COUNT SEED OUT.jsonl
+    python3 tests/golden/make_tokenizer_vectors.py splits TOKENIZER_JSON COUNT SEED OUT.jsonl
     python3 tests/golden/make_tokenizer_vectors.py merges TRAINED_FOLDER CORPUS
 
 keep writes the vectors kept in tests/golden/tokenizer: 2,000 random strings over the small
 vocabulary there (sr1_tokenizer_train over the lines of corpus.txt, vocab_size 1000) and, given the folder of the real Qwen3 tokenizer,
 2,000 over that one. random writes any number, for a longer comparison:
     SR1_TOKENIZER=FOLDER SR1_TOKENIZER_CASES=OUT.jsonl test-parity
+splits gives any vocabulary the pre-tokenizers of Llama 3, SmolLM2, Mistral (Tekken) and one that
+keeps runs of digits together, in turn, each in the form that their tokenizer.json has; keep does it
+for tests/golden/tokenizer/splits.jsonl. A line with "family" says which, and what it replaces.
 merges checks that the reference's trainer learns the same merges from the lines of CORPUS as
 sr1_tokenizer_train did (min_frequency 2).
 """
@@ -105,6 +109,49 @@ def write(tokenizer_json, count, seed, out, decoded=True, longest=40):
             f.write(json.dumps(record, separators=(",", ":")) + "\n")
 
 
+BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
+CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|"
+LLAMA3 = (CONTRACTIONS + r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
+          r"\s*[\r\n]+|\s+(?!\S)|\s+")
+UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+TEKKEN = (r"[^\r\n\p{L}\p{N}]?" + UPPER + "*" + LOWER + r"+|[^\r\n\p{L}\p{N}]?" + UPPER + "+" + LOWER +
+          r"*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+
+
+def split(regex):
+    return {"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False}
+
+
+def steps(*list_):
+    return {"type": "Sequence", "pretokenizers": list(list_)}
+
+
+FAMILIES = {
+    "llama3": {"pre_tokenizer": steps(split(LLAMA3), dict(BYTE_LEVEL, use_regex=False)), "ignore_merges": True},
+    "smollm2": {"pre_tokenizer": steps({"type": "Digits", "individual_digits": True},
+                                       dict(BYTE_LEVEL, use_regex=True))},
+    "tekken": {"pre_tokenizer": steps(split(TEKKEN), dict(BYTE_LEVEL, use_regex=False)), "ignore_merges": True},
+    "digit-runs": {"pre_tokenizer": steps({"type": "Digits", "individual_digits": False},
+                                          dict(BYTE_LEVEL, use_regex=True))},
+}
+
+
+def write_splits(tokenizer_json, count, seed, out, longest=40):
+    rng = random.Random(seed)
+    with open(tokenizer_json) as f:
+        whole = json.load(f)
+    whole["normalizer"] = None
+    with open(out, "w") as f:
+        for name, parts in FAMILIES.items():
+            whole["pre_tokenizer"] = parts["pre_tokenizer"]
+            whole["model"]["ignore_merges"] = parts.get("ignore_merges", False)
+            tokenizer = Tokenizer.from_str(json.dumps(whole))
+            f.write(json.dumps({"family": name, **parts}) + "\n")
+            for _ in range(count):
+                record = case(tokenizer, text(rng, longest))
+                f.write(json.dumps({"text": record["text"], "ids": record["ids"]}, separators=(",", ":")) + "\n")
+
+
 def same_merges(folder, corpus):
     path = os.path.join(folder, "tokenizer.json")
     ours = json.load(open(path))
@@ -130,12 +177,17 @@ def main(arguments):
     if len(arguments) in (1, 2) and arguments[0] == "keep":
         write(os.path.join(FIXTURES, "small", "tokenizer.json"), 2000, 1,
               os.path.join(FIXTURES, "random_small.jsonl"), decoded=False, longest=12)
+        write_splits(os.path.join(FIXTURES, "small", "tokenizer.json"), 400, 3,
+                     os.path.join(FIXTURES, "splits.jsonl"), longest=12)
         if len(arguments) == 2:
             write(os.path.join(arguments[1], "tokenizer.json"), 2000, 2,
                   os.path.join(FIXTURES, "random_qwen3.jsonl"), decoded=False, longest=12)
         return 0
     if len(arguments) == 5 and arguments[0] == "random":
         write(arguments[1], int(arguments[2]), int(arguments[3]), arguments[4])
+        return 0
+    if len(arguments) == 5 and arguments[0] == "splits":
+        write_splits(arguments[1], int(arguments[2]), int(arguments[3]), arguments[4])
         return 0
     if len(arguments) == 3 and arguments[0] == "merges":
         return same_merges(*arguments[1:])

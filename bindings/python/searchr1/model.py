@@ -1,4 +1,4 @@
-"""Language models: Qwen3 and Qwen2.5 decoders from Hugging Face folders."""
+"""Language models: decoders (Qwen3, Qwen2.5, Llama, Mistral) from Hugging Face folders."""
 
 from __future__ import annotations
 

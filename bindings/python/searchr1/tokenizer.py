@@ -1,4 +1,4 @@
-"""Byte-level BPE tokenizers (Qwen2.5, Qwen3) and their chat prompts; WordPiece and Unigram
+"""Byte-level BPE tokenizers (Qwen, Llama 3) and their chat prompts; WordPiece and Unigram
 tokenizers of text encoders (BERT, T5)."""
 
 from __future__ import annotations

@@ -201,7 +201,7 @@ static sr1_status create_model(sr1_model **out, const struct sr1__hf_config *con
     m->refs = 1;
     m->shares = shares;
     m->n_shared = shares ? count_shared(shares, config) : 0;
-    sr1__rope_init(&m->rope, config->rope_theta, (int32_t)config->head_dim, device);
+    sr1__rope_init(&m->rope, &config->rope, (int32_t)config->head_dim, device);
     m->layers = sr1__calloc(n, sizeof *m->layers);
     m->leaves = sr1__calloc(n * LEAVES_PER_LAYER + 4, sizeof *m->leaves);
     m->views = sr1__calloc(n * VIEWS_PER_LAYER + 4, sizeof *m->views);

@@ -1,5 +1,5 @@
-/* tensor/model/model.h - the inside of sr1_model: a Qwen3 or Qwen2.5 decoder and its
- * forward pass.
+/* tensor/model/model.h - the inside of sr1_model: a decoder and its forward
+ * pass.
  *
  * Weights are trained in fused leaves (q, k, v rows in one matrix, gate and up in
  * another); the Hugging Face names are views of their rows, used to load and to save.
@@ -9,6 +9,7 @@
 
 #include "tensor/ops/nn.h"
 #include "tensor/ops/optimizer.h"
+#include "tensor/ops/rope.h"
 #include "tensor/weights/hf_config.h"
 #include "tensor/weights/lora_config.h"
 

@@ -1,11 +1,12 @@
-/* tensor/model/qwen.c - the forward pass of Qwen3 and Qwen2.5 over packed tokens.
+/* tensor/model/qwen.c - the forward pass of a decoder over packed tokens.
  *
  *     x = embed[ids]
  *     a layer:  x += Wo attention(rope(norm(Wq h)), rope(norm(Wk h)), Wv h),  h = norm(x)
  *               x += Wdown (silu(Wgate h) * (Wup h)),                         h = norm(x)
  *     hidden = norm(x)
  *
- * Qwen3 normalises each head of q and k; Qwen2.5 has biases on q, k and v instead.
+ * Qwen3 normalises each head of q and k; Qwen2.5 has biases on q, k and v instead; Llama
+ * and Mistral have neither.
  * Which tokens a token attends to is decided by the caller: packed sequences here, a
  * key-value cache in the decoder. */
 #include "tensor/model/adapter.h"
@@ -181,10 +182,17 @@ static void pick_positions(sr1_scope *s, struct qwen_pass *p,
 {
     struct sr1__rope *rope = &p->m->rope;
     sr1_tensor *index = in->positions_there;
+    int64_t window = p->m->config.sliding_window;
     int64_t top = 0;
 
     for (size_t i = 0; i < in->n; i++)
         top = in->positions[i] > top ? in->positions[i] : top;
+    if (window && top >= window)
+        sr1__scope_fail(
+            s, SR1_E_LIMIT,
+            "position %lld is beyond the sliding window of %lld tokens, up to "
+            "which this model's attention is that of its whole context",
+            (long long)top, (long long)window);
     sr1__scope_check(s, sr1__rope_reserve(rope, top + 1));
     if (!index)
         index = t_from_i64(s, in->positions, T_SHAPE((int64_t)in->n));

@@ -1,80 +1,10 @@
-/* tensor/ops/nn.c - rotary positions, SwiGLU, and causal attention over packed
- * sequences.
- */
+/* tensor/ops/nn.c - rotation by positions, SwiGLU, and causal attention over packed
+ * sequences. */
 #include "tensor/ops/nn.h"
 
 #include "base/mem.h"
 
 #include <math.h>
-
-#define ROPE_FIRST 1024
-#define ROPE_LIMIT ((int64_t)1 << 24)
-
-void sr1__rope_init(struct sr1__rope *r, double theta, int32_t dim, sr1__device device)
-{
-    *r = (struct sr1__rope){.theta = theta, .dim = dim, .device = device};
-}
-
-void sr1__rope_free(struct sr1__rope *r)
-{
-    sr1__tensor_free(r->cos);
-    sr1__tensor_free(r->sin);
-    r->cos = NULL;
-    r->sin = NULL;
-    r->n = 0;
-}
-
-/* Angles position * theta^(-2i/D), rounded where transformers rounds: the frequency and
- * the product are fp32. */
-static void fill_angles(float *angle, int64_t n, int32_t dim, double theta)
-{
-    int32_t half = dim / 2;
-
-    for (int32_t i = 0; i < half; i++) {
-        float freq = 1.0f / powf((float)theta, (float)(2 * i) / (float)dim);
-
-        for (int64_t p = 0; p < n; p++) {
-            angle[p * dim + i] = (float)p * freq;
-            angle[p * dim + half + i] = (float)p * freq;
-        }
-    }
-}
-
-sr1_status sr1__rope_reserve(struct sr1__rope *r, int64_t n)
-{
-    int64_t want = r->n ? r->n : ROPE_FIRST;
-    float *angle;
-    sr1_tensor *cos;
-    sr1_tensor *sin;
-    sr1_scope *s;
-
-    if (n <= r->n)
-        return SR1_OK;
-    if (n > ROPE_LIMIT)
-        return sr1__fail(SR1_E_LIMIT, "position %lld is beyond %lld", (long long)n - 1,
-                         (long long)ROPE_LIMIT);
-    while (want < n)
-        want *= 2;
-    angle = sr1__realloc(NULL, (size_t)want * (size_t)r->dim, sizeof *angle);
-    SR1__CHECK_ALLOC(angle, "rotary table");
-    fill_angles(angle, want, r->dim, r->theta);
-    s = sr1__scope_open(r->device, "rotary table");
-    sr1__scope_no_grad(s);
-    cos = t_from_f32(s, angle, T_SHAPE(want, r->dim));
-    sin = t_hold(s, t_sin(s, cos));
-    cos = t_hold(s, t_cos(s, cos));
-    sr1__free(angle);
-    if (sr1__scope_status(s) != SR1_OK) {
-        sr1__tensor_free(cos);
-        sr1__tensor_free(sin);
-        return sr1__scope_close(s);
-    }
-    sr1__rope_free(r);
-    r->cos = cos;
-    r->sin = sin;
-    r->n = want;
-    return sr1__scope_close(s);
-}
 
 sr1_tensor *sr1__nn_rope(sr1_scope *s, sr1_tensor *x, sr1_tensor *cos, sr1_tensor *sin)
 {

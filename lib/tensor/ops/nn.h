@@ -6,23 +6,8 @@
 
 #include "tensor/ops/ops.h"
 
-/* Rotary tables for positions 0..n-1: cos and sin of position * theta^(-2i/D), both
- * [n,D], the D/2 angles twice (the half-split form of Qwen and Llama). */
-struct sr1__rope {
-    sr1_tensor *cos; /* fp32, on the device */
-    sr1_tensor *sin;
-    int64_t n;
-    double theta;
-    int32_t dim;
-    sr1__device device;
-};
-void sr1__rope_init(struct sr1__rope *r, double theta, int32_t dim, sr1__device device);
-/* Make the tables cover positions below n (grows by doubling; older tensors stay valid).
+/* Rotate x [N,H,D] by its tokens' rows cos, sin [N,D] (picked from sr1__rope's tables).
  */
-sr1_status sr1__rope_reserve(struct sr1__rope *r, int64_t n);
-void sr1__rope_free(struct sr1__rope *r);
-
-/* Rotate x [N,H,D] by its tokens' rows cos, sin [N,D] (picked from the tables). */
 sr1_tensor *sr1__nn_rope(sr1_scope *s, sr1_tensor *x, sr1_tensor *cos, sr1_tensor *sin);
 
 /* silu(gate) * up for gate_up [N,2F] = [gate | up] -> [N,F] */

@@ -1,6 +1,6 @@
-/* tensor/weights/hf_config.c - reading and checking config.json of dense Qwen3 and
- * Qwen2 decoders. Defaults of absent keys are those of transformers' Qwen3Config and
- * Qwen2Config. */
+/* tensor/weights/hf_config.c - reading and checking config.json of decoders. Defaults of
+ * absent keys are those of transformers' Qwen3Config, Qwen2Config, LlamaConfig and
+ * MistralConfig. */
 #include "tensor/weights/hf_config_tables.h"
 
 #include "base/file.h"
@@ -14,10 +14,19 @@
 #include <stdio.h>
 #include <string.h>
 
-const struct sr1__arch_row sr1__archs[SR1__N_ARCHS] = {
-    {{"Qwen3ForCausalLM", "Qwen3ForTokenClassification"}, "qwen3", 1, 0, 128},
-    {{"Qwen2ForCausalLM", "Qwen2ForTokenClassification"}, "qwen2", 0, 1, 0},
+#define ARCH(name)                                                                       \
+    {                                                                                    \
+        name "ForCausalLM", name "ForTokenClassification"                                \
+    }
+const struct sr1__arch_row sr1__archs[SR1__ARCHS] = {
+    {ARCH("Qwen3"), "qwen3", 1, 0, 128, 32, 32768, 0},
+    {ARCH("Qwen2"), "qwen2", 0, 1, 0, 32, 32768, 0},
+    {ARCH("Llama"), "llama", 0, 0, 0, 0, 2048, 0},
+    {ARCH("Mistral"), "mistral", 0, 0, 0, 8, 131072, 4096},
 };
+#undef ARCH
+
+#define BY_ARCH (INT64_MIN + 1) /* a column of sr1__archs */
 
 const struct sr1__hf_size sr1__sizes[SR1__N_SIZES] = {
 #define SIZE(key, member, def, max)                                                      \
@@ -28,10 +37,10 @@ const struct sr1__hf_size sr1__sizes[SR1__N_SIZES] = {
     SIZE("hidden_size", hidden_size, SR1__HF_NEEDED, 1 << 16),
     SIZE("num_hidden_layers", n_layers, SR1__HF_NEEDED, 1024),
     SIZE("num_attention_heads", n_heads, SR1__HF_NEEDED, 1024),
-    SIZE("num_key_value_heads", n_kv_heads, 32, 1024), /* null: as many as heads */
-    SIZE("head_dim", head_dim, -1, 1024),              /* by architecture */
+    SIZE("num_key_value_heads", n_kv_heads, BY_ARCH, 1024), /* null: as many as heads */
+    SIZE("head_dim", head_dim, BY_ARCH, 1024),
     SIZE("intermediate_size", intermediate_size, SR1__HF_NEEDED, 1 << 20),
-    SIZE("max_position_embeddings", max_positions, 32768, 1 << 30),
+    SIZE("max_position_embeddings", max_positions, BY_ARCH, 1 << 30),
 #undef SIZE
 };
 
@@ -44,10 +53,11 @@ static const struct sr1__hf_refused refused[] = {
     {"n_routed_experts", "mixture of experts"},
     {"moe_intermediate_size", "mixture of experts"},
     {"attention_dropout", "dropout"},
+    {"mlp_bias", "biases in the MLP"},
     {"is_encoder_decoder", "an encoder-decoder"},
 };
 
-#define REMEDY "use a dense Qwen3 or Qwen2.5 model"
+#define REMEDY "use a dense Qwen3, Qwen2.5, Llama or Mistral model"
 
 static const struct sr1__hf_refused quantised = {"quantization_config",
                                                  "quantised weights"};
@@ -97,7 +107,7 @@ static sr1_status read_arch(const json_t *root, const char *name,
                          "%s: 'architectures' does not name one architecture; it must be "
                          "a list of one, such as [\"Qwen3ForCausalLM\"]",
                          name);
-    for (int32_t i = 0; i < 2 * SR1__N_ARCHS; i++) {
+    for (int32_t i = 0; i < 2 * SR1__ARCHS; i++) {
         if (strcmp(text, sr1__archs[i / 2].architectures[i % 2]) == 0) {
             c->arch = i / 2;
             c->value_head = i % 2;
@@ -105,87 +115,48 @@ static sr1_status read_arch(const json_t *root, const char *name,
         }
     }
     return sr1__fail(SR1_E_UNSUPPORTED,
-                     "%s: architecture %.100s is not supported; Qwen3ForCausalLM and "
-                     "Qwen2ForCausalLM are",
+                     "%s: architecture %.100s is not supported; Qwen3ForCausalLM, "
+                     "Qwen2ForCausalLM, LlamaForCausalLM and MistralForCausalLM are",
                      name, text);
 }
 
 /* ---- numbers ---- */
 
+static int64_t by_arch(int64_t value, int64_t otherwise)
+{
+    return value == BY_ARCH ? otherwise : value;
+}
+
 static sr1_status read_sizes(const json_t *root, const char *name,
                              struct sr1__hf_config *c)
 {
+    const struct sr1__arch_row *arch = &sr1__archs[c->arch];
+    int64_t heads;
+
     SR1__TRY(sr1__hf_sizes_read(root, sr1__sizes, SR1__N_SIZES, name, c));
+    heads = c->n_heads > 0 ? c->n_heads : 1;
     if (json_is_null(json_object_get(root, "num_key_value_heads")))
         c->n_kv_heads = c->n_heads;
-    if (c->head_dim == -1)
-        c->head_dim = sr1__archs[c->arch].head_dim;
-    if (c->head_dim == 0 && c->n_heads > 0 && !sr1__hf_given(root, "head_dim"))
-        c->head_dim = c->hidden_size / c->n_heads;
+    c->n_kv_heads =
+        by_arch(c->n_kv_heads, arch->n_kv_heads ? arch->n_kv_heads : c->n_heads);
+    c->head_dim =
+        by_arch(c->head_dim, arch->head_dim ? arch->head_dim : c->hidden_size / heads);
+    c->max_positions = by_arch(c->max_positions, arch->max_positions);
     return SR1_OK;
 }
 
-/* Check the members of an unscaled rope object. Unknown members are ignored with a
- * warning, as in transformers; an object as member means parameters per layer type, which
- * is refused. */
-static sr1_status check_rope_members(const json_t *o, const char *key, const char *name)
+/* An architecture without a window leaves the key alone: Qwen's use_sliding_window says
+ * whether theirs counts. */
+static sr1_status read_window(const json_t *root, const char *name,
+                              struct sr1__hf_config *c)
 {
-    static const char known[] = " rope_type type rope_theta partial_rotary_factor ";
-    const char *member;
-    json_t *value;
-    char word[64];
+    int64_t window = sr1__archs[c->arch].sliding_window;
+    const json_t *v = json_object_get(root, "sliding_window");
 
-    json_object_foreach((json_t *)(uintptr_t)o, member, value)
-    {
-        if (json_is_object(value))
-            return sr1__fail(SR1_E_UNSUPPORTED,
-                             "%s: '%s' has parameters by layer type ('%.64s'), which are "
-                             "not supported; " REMEDY,
-                             name, key, member);
-        snprintf(word, sizeof word, " %.60s ", member);
-        if (!json_is_null(value) && !strstr(known, word))
-            sr1__log(SR1_LOG_WARN, "%s: '%s' member '%.64s' is not known and not used",
-                     name, key, member);
-    }
+    if (window && v && !json_is_null(v) && !json_is_integer(v))
+        return sr1__fail(SR1_E_PARSE, "%s: 'sliding_window' is not an integer", name);
+    c->sliding_window = window && v ? json_integer_value(v) : window;
     return SR1_OK;
-}
-
-/* rope_scaling of older files and rope_parameters of newer ones must be of the plain
- * type. */
-static sr1_status check_rope(const json_t *root, const char *key, const char *name)
-{
-    const json_t *o = sr1__hf_given(root, key);
-    const json_t *type = sr1__hf_given(o, "rope_type");
-    double partial = 1.0;
-
-    if (!o)
-        return SR1_OK;
-    if (!json_is_object(o))
-        return sr1__fail(SR1_E_PARSE, "%s: '%s' is not an object", name, key);
-    if (!type)
-        type = sr1__hf_given(o, "type");
-    if (type &&
-        (!json_is_string(type) || strcmp(json_string_value(type), "default") != 0))
-        return refuse_config_key(name, key, "scaled rope");
-    if (!type && sr1__hf_given(o, "factor"))
-        return refuse_config_key(name, key, "scaled rope");
-    SR1__TRY(sr1__hf_real(o, "partial_rotary_factor", name, &partial));
-    if (partial != 1.0)
-        return refuse_config_key(name, "partial_rotary_factor", "partial rope");
-    return check_rope_members(o, key, name);
-}
-
-static sr1_status read_rope(const json_t *root, const char *name,
-                            struct sr1__hf_config *c)
-{
-    c->rope_theta = 10000.0;
-    SR1__TRY(check_rope(root, "rope_scaling", name));
-    SR1__TRY(check_rope(root, "rope_parameters", name));
-    SR1__TRY(sr1__hf_real(root, "rope_theta", name, &c->rope_theta));
-    SR1__TRY(sr1__hf_real(sr1__hf_given(root, "rope_parameters"), "rope_theta", name,
-                          &c->rope_theta));
-    return sr1__hf_real(sr1__hf_given(root, "rope_scaling"), "rope_theta", name,
-                        &c->rope_theta);
 }
 
 static sr1_status read_config_dtype(const json_t *root, const char *name,
@@ -268,7 +239,9 @@ static sr1_status read_hf_config(const json_t *root, const char *name,
     SR1__TRY(read_arch(root, name, c));
     SR1__TRY(check_features(root, name));
     SR1__TRY(read_sizes(root, name, c));
-    SR1__TRY(read_rope(root, name, c));
+    SR1__TRY(read_window(root, name, c));
+    SR1__TRY(
+        sr1__rope_config_read(&c->rope, root, (double)c->max_positions, REMEDY, name));
     SR1__TRY(read_config_dtype(root, name, c));
     SR1__TRY(sr1__hf_flag(root, "tie_word_embeddings", name, &c->tie_word_embeddings));
     SR1__TRY(sr1__hf_flag(root, "attention_bias", name, &attention_bias));
@@ -297,9 +270,13 @@ static sr1_status check_id(const struct sr1__hf_config *c, int32_t id, const cha
 sr1_status sr1__hf_config_check(const struct sr1__hf_config *c, const char *name)
 {
     SR1__TRY(sr1__hf_sizes_check(c, sr1__sizes, SR1__N_SIZES, name));
-    if (c->arch < 0 || c->arch >= SR1__N_ARCHS || c->dtype < 0 ||
+    if (c->arch < 0 || c->arch >= SR1__ARCHS || c->dtype < 0 ||
         c->dtype >= SR1__WEIGHT_DTYPES || c->n_eos < 0 || c->n_eos > SR1__MAX_EOS)
         return sr1__fail(SR1_E_INVALID, "%s: not a model configuration", name);
+    if (c->sliding_window < 0 || c->sliding_window > 1 << 30)
+        return sr1__fail(SR1_E_INVALID,
+                         "%s: 'sliding_window' must be from 0 to %d, not %" PRId64, name,
+                         1 << 30, c->sliding_window);
     if (c->n_heads % c->n_kv_heads != 0)
         return sr1__fail(SR1_E_INVALID,
                          "%s: 'num_key_value_heads' %" PRId64 " does not divide "
@@ -309,7 +286,7 @@ sr1_status sr1__hf_config_check(const struct sr1__hf_config *c, const char *name
         return sr1__fail(SR1_E_INVALID, "%s: 'head_dim' %" PRId64 " is odd", name,
                          c->head_dim);
     SR1__TRY(sr1__hf_real_check(c->rms_norm_eps, 0.1, "rms_norm_eps", name));
-    SR1__TRY(sr1__hf_real_check(c->rope_theta, 1e12, "rope_theta", name));
+    SR1__TRY(sr1__rope_config_check(&c->rope, name));
     SR1__TRY(sr1__hf_real_check(c->initializer_range, 10.0, "initializer_range", name));
     SR1__TRY(check_id(c, c->bos_id, "bos_token_id", name));
     SR1__TRY(check_id(c, c->pad_id, "pad_token_id", name));
@@ -335,6 +312,13 @@ sr1_status sr1__hf_config_parse(struct sr1__hf_config *out, const char *text, si
     return SR1_OK;
 }
 
+int64_t sr1__hf_config_context(const struct sr1__hf_config *c)
+{
+    int windowed = c->sliding_window > 0 && c->sliding_window < c->max_positions;
+
+    return windowed ? c->sliding_window : c->max_positions;
+}
+
 static sr1_status parse_file(struct sr1__hf_config *out, const char *path)
 {
     struct sr1__buf b;
@@ -346,7 +330,7 @@ static sr1_status parse_file(struct sr1__hf_config *out, const char *path)
     return status;
 }
 
-/* generation_config.json of Qwen's chat models names a second end token. */
+/* generation_config.json of chat models names more end tokens. */
 static sr1_status add_generation_eos(struct sr1__hf_config *c, const char *path)
 {
     json_t *root = NULL;

@@ -1,13 +1,21 @@
-/* tensor/weights/hf_config.h - config.json of a Hugging Face model folder: the dense
- * Qwen3 and Qwen2 (Qwen2.5) decoders. Unsupported settings (sliding windows, scaled rope,
- * experts, other architectures, quantised weights) are refused by the name of their key.
- */
+/* tensor/weights/hf_config.h - config.json of a Hugging Face model folder: dense decoders
+ * of one form (norm before attention and MLP, rotary positions, SwiGLU), which are Qwen3,
+ * Qwen2 (Qwen2.5), Llama and Mistral. Unsupported settings (experts, other activations,
+ * layers of several kinds, other architectures, quantised weights) are refused by the
+ * name of their key. */
 #ifndef SR1__WEIGHTS_HF_CONFIG_H
 #define SR1__WEIGHTS_HF_CONFIG_H
 
+#include "tensor/weights/rope_config.h"
 #include "tensor/weights/safetensors.h"
 
-enum sr1__arch { SR1__ARCH_QWEN3 = 0, SR1__ARCH_QWEN2 = 1 };
+enum sr1__arch {
+    SR1__ARCH_QWEN3,
+    SR1__ARCH_QWEN2,
+    SR1__ARCH_LLAMA,
+    SR1__ARCH_MISTRAL,
+    SR1__ARCHS
+};
 
 #define SR1__MAX_EOS 8
 
@@ -15,7 +23,7 @@ struct sr1__hf_config {
     int32_t arch;
     int32_t qk_norm;    /* rms norm of each query and key head: Qwen3 */
     int32_t qkv_bias;   /* q_proj, k_proj, v_proj have biases: Qwen2, or attention_bias */
-    int32_t o_bias;     /* o_proj has one: Qwen3 with attention_bias */
+    int32_t o_bias;     /* o_proj has one: with attention_bias, not Qwen2 */
     int32_t value_head; /* a critic: score.weight, score.bias give a number for each token
                            (...ForTokenClassification with one label), no lm_head */
     int32_t tie_word_embeddings; /* the head is the embedding; no lm_head.weight in the
@@ -29,8 +37,9 @@ struct sr1__hf_config {
     int64_t head_dim;   /* even; not always hidden_size / n_heads */
     int64_t intermediate_size;
     int64_t max_positions;
+    int64_t sliding_window; /* tokens that a token attends to; 0: all before it */
     double rms_norm_eps;
-    double rope_theta;
+    struct sr1__rope_config rope;
     double initializer_range;      /* standard deviation of fresh weights, default 0.02 */
     int32_t n_eos;                 /* 0 when the folder names none */
     int32_t eos_ids[SR1__MAX_EOS]; /* of config.json, then new ones of
@@ -46,6 +55,9 @@ sr1_status sr1__hf_config_parse(struct sr1__hf_config *out, const char *text, si
                                 const char *name);
 /* The checks of load on a struct filled by hand (name as above). */
 sr1_status sr1__hf_config_check(const struct sr1__hf_config *c, const char *name);
+/* Most tokens of a sequence: max_positions, or the sliding window where it is smaller, as
+ * attention to a window is attention to everything only so far. */
+int64_t sr1__hf_config_context(const struct sr1__hf_config *c);
 /* Write folder/config.json as transformers reads it; the folder exists. */
 sr1_status sr1__hf_config_save(const struct sr1__hf_config *c, const char *folder);
 

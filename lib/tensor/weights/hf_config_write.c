@@ -1,5 +1,5 @@
-/* tensor/weights/hf_config_write.c - writing config.json of dense Qwen3 and Qwen2
- * decoders, and of critics made from them. */
+/* tensor/weights/hf_config_write.c - writing config.json of decoders, and of critics made
+ * from them. */
 #include "tensor/weights/hf_config_tables.h"
 
 #include "base/file.h"
@@ -28,40 +28,59 @@ static json_t *eos_json(const struct sr1__hf_config *c)
     return list;
 }
 
-/* rope_theta stands in both places: transformers 5 reads rope_parameters, 4 the plain
- * key. */
-static json_t *make_config_json(const struct sr1__hf_config *c)
+/* Rope stands in both forms: transformers 5 reads rope_parameters, 4 rope_theta and,
+ * where positions are scaled, rope_scaling. */
+static int set_rope(json_t *root, const struct sr1__rope_config *c)
 {
-    const struct sr1__arch_row *arch = &sr1__archs[c->arch];
-    json_t *root = json_pack(
-        "{s:[s], s:s, s:s, s:f, s:b, s:f, s:f, s:f, s:{s:s, s:f}, s:b, s:b, s:o, s:o, "
-        "s:o, s:s, "
-        "s:s}",
-        "architectures", arch->architectures[c->value_head != 0], "model_type",
-        arch->model_type, "hidden_act", "silu", "attention_dropout", 0.0,
-        "attention_bias", c->qkv_bias && !arch->qkv_bias, "initializer_range",
-        c->initializer_range, "rms_norm_eps", c->rms_norm_eps, "rope_theta",
-        c->rope_theta, "rope_parameters", "rope_type", "default", "rope_theta",
-        c->rope_theta, "tie_word_embeddings", (int)c->tie_word_embeddings,
-        "use_sliding_window", 0, "eos_token_id", eos_json(c), "bos_token_id",
-        id_json(c->bos_id), "pad_token_id", id_json(c->pad_id), "dtype",
-        sr1__weight_dtype_name(c->dtype), "torch_dtype",
-        sr1__weight_dtype_name(c->dtype));
+    return json_object_set_new(root, "rope_theta", json_real(c->theta)) ||
+           json_object_set_new(root, "rope_parameters", sr1__rope_config_json(c)) ||
+           (c->type != SR1__ROPE_DEFAULT &&
+            json_object_set_new(root, "rope_scaling", sr1__rope_config_json(c)));
+}
 
+/* What only some models have. */
+static int set_others(json_t *root, const struct sr1__hf_config *c)
+{
+    json_t *window = c->sliding_window ? json_integer(c->sliding_window) : json_null();
+
+    if (json_object_set_new(root, "sliding_window", window) ||
+        json_object_set_new(root, "use_sliding_window", json_false()))
+        return 1;
+    if (!c->value_head)
+        return 0;
+    return json_object_set_new(root, "id2label", json_pack("{s:s}", "0", "value")) ||
+           json_object_set_new(root, "label2id", json_pack("{s:i}", "value", 0));
+}
+
+static int set_sizes(json_t *root, const struct sr1__hf_config *c)
+{
     int bad = 0;
 
     for (size_t i = 0; i < SR1__N_SIZES && !bad; i++)
         bad = json_object_set_new(
             root, sr1__sizes[i].key,
             json_integer(*sr1__hf_size_at((void *)(uintptr_t)c, &sr1__sizes[i])));
-    if (c->value_head && !bad)
-        bad = json_object_set_new(root, "id2label", json_pack("{s:s}", "0", "value")) ||
-              json_object_set_new(root, "label2id", json_pack("{s:i}", "value", 0));
-    if (bad) {
-        json_decref(root);
-        return NULL;
-    }
-    return root;
+    return bad;
+}
+
+static json_t *make_config_json(const struct sr1__hf_config *c)
+{
+    const struct sr1__arch_row *arch = &sr1__archs[c->arch];
+    json_t *root =
+        json_pack("{s:[s], s:s, s:s, s:f, s:b, s:f, s:f, s:b, s:o, s:o, s:o, s:s, s:s}",
+                  "architectures", arch->architectures[c->value_head != 0], "model_type",
+                  arch->model_type, "hidden_act", "silu", "attention_dropout", 0.0,
+                  "attention_bias", c->qkv_bias && !arch->qkv_bias, "initializer_range",
+                  c->initializer_range, "rms_norm_eps", c->rms_norm_eps,
+                  "tie_word_embeddings", (int)c->tie_word_embeddings, "eos_token_id",
+                  eos_json(c), "bos_token_id", id_json(c->bos_id), "pad_token_id",
+                  id_json(c->pad_id), "dtype", sr1__weight_dtype_name(c->dtype),
+                  "torch_dtype", sr1__weight_dtype_name(c->dtype));
+
+    if (root && !set_rope(root, &c->rope) && !set_sizes(root, c) && !set_others(root, c))
+        return root;
+    json_decref(root);
+    return NULL;
 }
 
 sr1_status sr1__hf_config_save(const struct sr1__hf_config *c, const char *folder)

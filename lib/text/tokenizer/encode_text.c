@@ -100,13 +100,16 @@ sr1_status sr1__text_encoder_begin(struct sr1__text_encoder *e, const sr1_tokeni
         sr1__buf_init(&e->marked[i], 0);
     e->t = t;
     e->out = out;
-    return t->pattern ? sr1__split_begin(&e->split, t->pattern) : SR1_OK;
+    for (size_t i = 0; i < t->n_splits; i++)
+        SR1__TRY(sr1__split_begin(&e->splits[i], t->splits[i]));
+    return SR1_OK;
 }
 
 void sr1__text_encoder_end(struct sr1__text_encoder *e)
 {
-    if (e->split.data)
-        sr1__split_end(&e->split);
+    for (size_t i = 0; i < e->t->n_splits; i++)
+        if (e->splits[i].data)
+            sr1__split_end(&e->splits[i]);
     sr1__buf_free(&e->normal[0]);
     sr1__buf_free(&e->normal[1]);
     for (size_t i = 0; i < e->t->cuts.n; i++)
@@ -155,21 +158,33 @@ static sr1_status encode_seen_piece(struct sr1__text_encoder *e, const char *pie
     return SR1_OK;
 }
 
+/* Cut text by the patterns from `level` on. */
+static sr1_status encode_split_from(struct sr1__text_encoder *e, size_t level,
+                                    const char *text, size_t n)
+{
+    struct sr1__split *split;
+
+    if (level == e->t->n_splits)
+        return encode_seen_piece(e, text, n);
+    split = &e->splits[level];
+    sr1__split_text(split, text, n);
+    for (;;) {
+        const char *piece;
+        size_t len;
+
+        SR1__TRY(sr1__split_next(split, &piece, &len));
+        if (len == 0)
+            return SR1_OK;
+        SR1__TRY(encode_split_from(e, level + 1, piece, len));
+    }
+}
+
 sr1_status sr1__encode_split(struct sr1__text_encoder *e, const char *text, size_t n)
 {
     if (!e->seen && n >= SEEN_MIN_TEXT) {
         SR1__CALLOC(e->seen, SEEN_SLOTS, "pieces met before");
     }
-    sr1__split_text(&e->split, text, n);
-    for (;;) {
-        const char *piece;
-        size_t len;
-
-        SR1__TRY(sr1__split_next(&e->split, &piece, &len));
-        if (len == 0)
-            return SR1_OK;
-        SR1__TRY(encode_seen_piece(e, piece, len));
-    }
+    return encode_split_from(e, 0, text, n);
 }
 
 sr1_status sr1__encode_pre_tokenized(struct sr1__text_encoder *e, const char *text,

@@ -173,12 +173,27 @@ sr1_status sr1__load_bpe(struct sr1__load *l, const struct sr1__str *model)
     return load_merges(l, merges);
 }
 
-static sr1_status load_split(struct sr1__load *l, const json_t *o)
+/* ---- pre-tokenizers: patterns by which a text is cut, one after the other ---- */
+
+static sr1_status add_split(struct sr1__load *l, const char *regex, size_t n)
+{
+    sr1_tokenizer *t = l->t;
+
+    if (t->n_splits == SR1__SPLITS_MAX)
+        return sr1__fail(SR1_E_LIMIT, "%s: more than %d splits in the pre-tokenizer",
+                         l->name, SR1__SPLITS_MAX);
+    SR1__TRY(sr1__pattern_new(&t->splits[t->n_splits], regex, n, l->name));
+    t->n_splits++;
+    return SR1_OK;
+}
+
+static sr1_status load_split(struct sr1__load *l, const json_t *o, int last)
 {
     const json_t *regex = json_object_get(json_object_get(o, "pattern"), "Regex");
 
-    if (strcmp(sr1__load_text(o, "type"), "Split") != 0)
-        return sr1__load_unsupported(l, "the pre-tokenizer", sr1__load_text(o, "type"));
+    if (last)
+        return sr1__load_unsupported(l, "the pre-tokenizer of a BPE model",
+                                     "that does not end in ByteLevel");
     if (!json_is_string(regex))
         return sr1__load_unsupported(l, "the pre-tokenizer Split",
                                      "without a Regex pattern");
@@ -187,43 +202,59 @@ static sr1_status load_split(struct sr1__load *l, const json_t *o)
                                      sr1__load_text(o, "behavior"));
     if (sr1__load_flag(o, "invert"))
         return sr1__load_unsupported(l, "the pre-tokenizer Split with", "invert");
-    return sr1__pattern_new(&l->t->pattern, json_string_value(regex),
-                            json_string_length(regex), l->name);
+    return add_split(l, json_string_value(regex), json_string_length(regex));
 }
 
-static sr1_status check_byte_level(struct sr1__load *l, const json_t *o, int *use_regex)
+static sr1_status load_digits(struct sr1__load *l, const json_t *o, int last)
 {
-    const json_t *regex = json_object_get(o, "use_regex");
+    static const char run[] = "\\p{N}+";
+    int each = sr1__load_flag(o, "individual_digits");
 
-    if (strcmp(sr1__load_text(o, "type"), "ByteLevel") != 0)
-        return sr1__load_unsupported(l, "the pre-tokenizer", sr1__load_text(o, "type"));
+    return last ? load_split(l, o, last)
+                : add_split(l, run, sizeof run - 1 - (each != 0));
+}
+
+static sr1_status load_byte_level(struct sr1__load *l, const json_t *o, int last)
+{
+    if (!last)
+        return sr1__load_unsupported(l, "the pre-tokenizer", "ByteLevel before another");
     if (!json_is_false(json_object_get(o, "add_prefix_space")))
         return sr1__load_unsupported(l, "the pre-tokenizer ByteLevel with",
                                      "add_prefix_space");
-    *use_regex = !json_is_false(regex);
-    return SR1_OK;
+    if (!json_is_false(json_object_get(o, "use_regex")))
+        return add_split(l, sr1__pattern_gpt2, strlen(sr1__pattern_gpt2));
+    return l->t->n_splits ? SR1_OK
+                          : sr1__load_unsupported(l, "the pre-tokenizer ByteLevel",
+                                                  "without a pattern");
 }
 
-/* ByteLevel with GPT-2's pattern, or Sequence[Split, ByteLevel without a pattern]. */
+static sr1_status load_step(struct sr1__load *l, const json_t *o, int last)
+{
+    static const struct {
+        const char *type;
+        sr1_status (*load)(struct sr1__load *l, const json_t *o, int last);
+    } kinds[] = {
+        {"Split", load_split}, {"Digits", load_digits}, {"ByteLevel", load_byte_level}};
+    const char *type = sr1__load_text(o, "type");
+
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(type, kinds[i].type) == 0)
+            return kinds[i].load(l, o, last);
+    return sr1__load_unsupported(l, "the pre-tokenizer", type);
+}
+
+/* ByteLevel, with GPT-2's pattern or after steps that cut. */
 sr1_status sr1__load_bpe_pre(struct sr1__load *l, const json_t *o)
 {
     const json_t *list = json_object_get(o, "pretokenizers");
-    int use_regex;
+    size_t n = json_array_size(list), i;
+    const json_t *step;
 
-    if (strcmp(sr1__load_text(o, "type"), "Sequence") != 0) {
-        SR1__TRY(check_byte_level(l, o, &use_regex));
-        if (!use_regex)
-            return sr1__load_unsupported(l, "the pre-tokenizer ByteLevel",
-                                         "without a pattern");
-        return sr1__pattern_new(&l->t->pattern, sr1__pattern_gpt2,
-                                strlen(sr1__pattern_gpt2), l->name);
-    }
-    if (json_array_size(list) != 2)
-        return sr1__load_unsupported(l, "the pre-tokenizer Sequence",
-                                     "of other than two steps");
-    SR1__TRY(load_split(l, json_array_get(list, 0)));
-    SR1__TRY(check_byte_level(l, json_array_get(list, 1), &use_regex));
-    return use_regex
-               ? sr1__load_unsupported(l, "the pre-tokenizer", "Split before use_regex")
-               : SR1_OK;
+    if (strcmp(sr1__load_text(o, "type"), "Sequence") != 0)
+        return load_step(l, o, 1);
+    if (n == 0)
+        return sr1__load_unsupported(l, "the pre-tokenizer Sequence", "of no steps");
+    json_array_foreach((json_t *)(uintptr_t)list, i, step)
+        SR1__TRY(load_step(l, step, i + 1 == n));
+    return SR1_OK;
 }

@@ -1,9 +1,9 @@
 /* text/tokenizer/pattern.c - tokenizer.json's regular expressions through PCRE2.
  *
  * The reference matches with Oniguruma over Unicode 16. A pattern is rewritten so that
- * PCRE2 means the same: \p{L}, \p{N} and \p{M} get the characters PCRE2 may not know yet,
- * \s is spelled out (PCRE2 counts U+180E, Unicode no longer does). Constructs that may
- * differ between the two are refused. */
+ * PCRE2 means the same: \p{L}, its kinds, \p{N} and \p{M} get the characters PCRE2 may
+ * not know yet, \s is spelled out (PCRE2 counts U+180E, Unicode no longer does).
+ * Constructs that may differ between the two are refused. */
 #include "text/tokenizer/pattern.h"
 
 #include "base/buf.h"
@@ -48,6 +48,11 @@ static const char white_space[] =
 static const struct regex_class classes[] = {
     {"\\s", "\\S", white_space, ""},
     {"\\p{L}", "\\P{L}", "A-Za-z\\p{L}", newer_letters},
+    {"\\p{Lu}", "\\P{Lu}", "A-Z\\p{Lu}", newer_upper_case},
+    {"\\p{Ll}", "\\P{Ll}", "a-z\\p{Ll}", newer_lower_case},
+    {"\\p{Lt}", "\\P{Lt}", "\\p{Lt}", ""},
+    {"\\p{Lm}", "\\P{Lm}", "\\p{Lm}", newer_modifiers},
+    {"\\p{Lo}", "\\P{Lo}", "\\p{Lo}", newer_other_letters},
     {"\\p{N}", "\\P{N}", "0-9\\p{N}", newer_numbers},
     {"\\p{M}", "\\P{M}", "\\p{M}", newer_marks},
 };

@@ -25,7 +25,8 @@ static void free_parts(sr1_tokenizer *t)
     sr1__trie_free(&t->trie);
     sr1__free(t->scores);
     sr1__merges_free(&t->merges);
-    sr1__pattern_free(t->pattern);
+    for (size_t i = 0; i < t->n_splits; i++)
+        sr1__pattern_free(t->splits[i]);
     sr1__added_free(&t->added);
     sr1__added_free(&t->added_normalised);
     sr1__tokenizer_files_free(t->files);
@@ -55,7 +56,7 @@ sr1_status sr1__needs_byte_level(const sr1_tokenizer *t, const char *what)
     return t->model->byte_level
                ? SR1_OK
                : sr1__fail(SR1_E_UNSUPPORTED,
-                           "%s: needs a byte-level BPE tokenizer (Qwen2.5, Qwen3); this "
+                           "%s: needs a byte-level BPE tokenizer (Qwen, Llama 3); this "
                            "one is %s, which encodes and decodes whole texts only",
                            what, t->model->type);
 }

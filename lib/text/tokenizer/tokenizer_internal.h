@@ -45,6 +45,9 @@ struct sr1__token_decoder {
     struct sr1__metaspace metaspace;
 };
 
+/* Patterns of a byte-level BPE pre-tokenizer. */
+#define SR1__SPLITS_MAX 8
+
 struct sr1_tokenizer {
     atomic_int references;
     sr1_tokenizer *base; /* whose parts these are but the chat rules; NULL: its own */
@@ -57,8 +60,9 @@ struct sr1_tokenizer {
     int cut_left; /* inputs that are too long lose their beginning */
     /* BPE */
     struct sr1__merges merges;
-    uint32_t byte_id[256]; /* also Unigram with byte_fallback */
-    struct sr1__pattern *pattern;
+    uint32_t byte_id[256];                        /* also Unigram with byte_fallback */
+    struct sr1__pattern *splits[SR1__SPLITS_MAX]; /* each cuts what the last one left */
+    size_t n_splits;
     int ignore_merges;
     /* WordPiece and Unigram */
     struct sr1__trie trie;
@@ -84,7 +88,7 @@ struct sr1_tokenizer {
 /* The memory of one encoding, reused from piece to piece. */
 struct sr1__text_encoder {
     const sr1_tokenizer *t;
-    struct sr1__split split;
+    struct sr1__split splits[SR1__SPLITS_MAX];
     struct sr1__buf normal[2];
     size_t first; /* bytes of the next text that the first character of all became */
     struct sr1__merge_room *room; /* for long pieces */

@@ -6,6 +6,7 @@
 #include "tensor/model/model_decoder.h"
 #include "tensor/model/kv.h"
 #include "support/device.h"
+#include "support/golden_models.h"
 
 #include <searchr1/ext/model_details.h>
 
@@ -22,11 +23,6 @@
 #define VOCAB 128
 #define ROWS 6
 #define TOKENS 150 /* several pages of the cache */
-
-static const char *const cases[] = {
-    "qwen3-tied", "qwen3-untied-wide", "qwen3-group8-sharded", "qwen3-bias",
-    "qwen3-bf16", "qwen3-fp16",        "qwen2-tied",           "qwen2-untied-bf16"};
-#define N_CASES (sizeof cases / sizeof *cases)
 
 static char *case_path(const char *name, const char *file)
 {
@@ -70,9 +66,10 @@ static const struct kind {
     const char *dtype;
     double tolerance; /* of a difference, as a part of the row's largest logit */
 } kinds[] = {
-    {"qwen3-tied", "fp32", 1e-5}, {"qwen3-group8-sharded", "fp32", 1e-5},
-    {"qwen3-bias", "fp32", 1e-5}, {"qwen2-tied", "fp32", 1e-5},
-    {"qwen3-bf16", "bf16", 0.05}, {"qwen3-fp16", "fp16", 0.01}, /* slots */
+    {"qwen3-tied", "fp32", 1e-5},   {"qwen3-group8-sharded", "fp32", 1e-5},
+    {"qwen3-bias", "fp32", 1e-5},   {"qwen2-tied", "fp32", 1e-5},
+    {"llama-scaled", "fp32", 1e-5}, {"qwen3-yarn", "fp32", 1e-5},
+    {"qwen3-bf16", "bf16", 0.05},   {"qwen3-fp16", "fp16", 0.01}, /* slots */
 };
 #define N_KINDS (sizeof kinds / sizeof *kinds)
 
@@ -281,8 +278,8 @@ static void check_greedy(const char *name)
 static void test_greedy(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < N_CASES; i++)
-        check_greedy(cases[i]);
+    for (size_t i = 0; i < GOLDEN_COUNT; i++)
+        check_greedy(golden_names[i]);
 }
 
 /* Log-probs of drawn tokens equal those of the training forward at the same temperature.

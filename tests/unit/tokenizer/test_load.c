@@ -54,8 +54,25 @@ static void refuses_other_kinds(void **state)
         {"pre_tokenizer.pretokenizers.0.pattern.Regex", "\"(a\"", SR1_E_PARSE, "pattern"},
         {"pre_tokenizer.pretokenizers.1.add_prefix_space", "true", SR1_E_UNSUPPORTED,
          "add_prefix_space"},
-        {"pre_tokenizer.pretokenizers.1.use_regex", "true", SR1_E_UNSUPPORTED,
-         "use_regex"},
+        {"pre_tokenizer.pretokenizers", "[]", SR1_E_UNSUPPORTED, "no steps"},
+        {"pre_tokenizer.pretokenizers", "[{\"type\": \"Punctuation\"}]",
+         SR1_E_UNSUPPORTED, "Punctuation"},
+        {"pre_tokenizer.pretokenizers", "[{\"type\": \"Digits\"}]", SR1_E_UNSUPPORTED,
+         "does not end in ByteLevel"},
+        {"pre_tokenizer.pretokenizers",
+         "[{\"type\": \"ByteLevel\", \"add_prefix_space\": false}, "
+         "{\"type\": \"Digits\"}]",
+         SR1_E_UNSUPPORTED, "before another"},
+        {"pre_tokenizer.pretokenizers",
+         "[{\"type\": \"ByteLevel\", \"add_prefix_space\": false, "
+         "\"use_regex\": false}]",
+         SR1_E_UNSUPPORTED, "without a pattern"},
+        {"pre_tokenizer.pretokenizers",
+         "[{\"type\":\"Digits\"},{\"type\":\"Digits\"},{\"type\":\"Digits\"},"
+         "{\"type\":\"Digits\"},{\"type\":\"Digits\"},{\"type\":\"Digits\"},"
+         "{\"type\":\"Digits\"},{\"type\":\"Digits\"},{\"type\":\"Digits\"},"
+         "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}]",
+         SR1_E_LIMIT, "8 splits"},
         {"post_processor", "{\"type\": \"TemplateProcessing\"}", SR1_E_UNSUPPORTED,
          "TemplateProcessing"},
         {"decoder", "{\"type\": \"Metaspace\"}", SR1_E_UNSUPPORTED, "Metaspace"},

@@ -191,6 +191,60 @@ static void encodes_random_text(void **state)
     fixture_cases("random_small.jsonl", 1000, encode_case);
 }
 
+/* A tokenizer.json whose pre-tokenizer is another family's, and what is encoded by it. */
+struct family {
+    json_t *whole;
+    sr1_tokenizer *t;
+    size_t families;
+};
+
+static void take_family(struct family *f, const json_t *c)
+{
+    json_t *model = json_object_get(f->whole, "model");
+    struct sr1__buf text;
+
+    sr1_tokenizer_free(f->t);
+    json_object_set_new(f->whole, "normalizer", json_null());
+    json_object_set(f->whole, "pre_tokenizer", json_object_get(c, "pre_tokenizer"));
+    json_object_set_new(model, "ignore_merges",
+                        json_boolean(json_is_true(json_object_get(c, "ignore_merges"))));
+    sr1__buf_init(&text, 0);
+    OK(sr1__json_dump(f->whole, 0, &text));
+    OK(sr1__tokenizer_parse(&f->t, text.data, text.len, "tokenizer.json"));
+    sr1__buf_free(&text);
+    f->families++;
+}
+
+static void family_case(const json_t *c, void *arg)
+{
+    struct family *f = arg;
+
+    if (json_object_get(c, "family"))
+        take_family(f, c);
+    else
+        check_ids(f->t, json_object_get(c, "text"), json_object_get(c, "ids"),
+                  SR1_ENCODE_ALL_ADDED);
+}
+
+/* Llama 3's digits by threes, SmolLM2's one by one before GPT-2's pattern, Tekken's cases
+ * of letters: over the small vocabulary, or another folder with a file of its own. */
+static void splits_as_other_families(void **state)
+{
+    const char *folder = getenv("SR1_TOKENIZER"), *cases = getenv("SR1_TOKENIZER_SPLITS");
+    struct family f = {0};
+    char path[600];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/tokenizer.json",
+             folder && cases ? folder : fixture_path("small"));
+    OK(sr1__json_load(&f.whole, path, (size_t)64 << 20));
+    assert_true(each_line(folder && cases ? cases : fixture_path("splits.jsonl"),
+                          family_case, &f) >= 1604);
+    assert_int_equal(f.families, 4);
+    sr1_tokenizer_free(f.t);
+    json_decref(f.whole);
+}
+
 /* Any file of cases made by tests/golden/make_tokenizer_vectors.py, over any folder. */
 static void encodes_the_file_asked_for(void **state)
 {
@@ -214,6 +268,7 @@ int main(void)
         cmocka_unit_test(chats_as_qwen3),
         cmocka_unit_test(encodes_random_text_as_qwen3),
         cmocka_unit_test(encodes_random_text),
+        cmocka_unit_test(splits_as_other_families),
         cmocka_unit_test(encodes_the_file_asked_for),
     };
 

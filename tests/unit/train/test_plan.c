@@ -82,6 +82,40 @@ static void parameters_are_those_published(void **state)
     }
 }
 
+/* SmolLM2-135M, Llama 3.2 1B and 3.1 8B, Mistral NeMo 12B. */
+static void other_families_too(void **state)
+{
+    static const struct {
+        const char *name;
+        int hidden, layers, heads, kv_heads, head_dim, inter, vocab;
+        const char *tied;
+        double parameters;
+    } known[] = {
+        {"Llama", 576, 30, 9, 3, 64, 1536, 49152, "true", 134515008.0},
+        {"Llama", 2048, 16, 32, 8, 64, 8192, 128256, "true", 1235814400.0},
+        {"Llama", 4096, 32, 32, 8, 128, 14336, 128256, "false", 8030261248.0},
+        {"Mistral", 5120, 40, 32, 8, 128, 14336, 131072, "false", 12247782400.0}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        char text[1024];
+        sr1_plan *p;
+
+        snprintf(text, sizeof text,
+                 "{\"architectures\": [\"%sForCausalLM\"], \"hidden_size\": %d, "
+                 "\"num_hidden_layers\": %d, \"num_attention_heads\": %d, "
+                 "\"num_key_value_heads\": %d, \"head_dim\": %d, "
+                 "\"intermediate_size\": %d, \"vocab_size\": %d, "
+                 "\"tie_word_embeddings\": %s, \"torch_dtype\": \"bfloat16\"}",
+                 known[i].name, known[i].hidden, known[i].layers, known[i].heads,
+                 known[i].kv_heads, known[i].head_dim, known[i].inter, known[i].vocab,
+                 known[i].tied);
+        p = PLAN(scratch_file("other.json", text, 0), 1000, "lora_rank=0");
+        assert_true(sr1__memory_parameters(&p->shapes.policy) == known[i].parameters);
+        sr1_plan_free(p);
+    }
+}
+
 static void a_loaded_model_has_as_many(void **state)
 {
     static const char *const pairs[] = {"lora_rank=0", "lora_rank=3",
@@ -384,6 +418,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_are_those_published),
+        cmocka_unit_test(other_families_too),
         cmocka_unit_test(a_loaded_model_has_as_many),
         cmocka_unit_test(on_the_cpu_nothing_moves),
         cmocka_unit_test(a_small_disk_is_told),

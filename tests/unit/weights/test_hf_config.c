@@ -5,6 +5,8 @@
 #include "base/mem.h"
 #include "tensor/weights/hf_config.h"
 
+#include "support/golden_models.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -60,7 +62,7 @@ static void test_published(void **state)
     assert_int_equal(c.head_dim, 128);
     assert_int_equal(c.intermediate_size, 3072);
     assert_int_equal(c.max_positions, 40960);
-    assert_true(c.rms_norm_eps == 1e-6 && c.rope_theta == 1e6 &&
+    assert_true(c.rms_norm_eps == 1e-6 && c.rope.theta == 1e6 &&
                 c.initializer_range == 0.02);
     assert_int_equal(c.n_eos, 1);
     assert_int_equal(c.eos_ids[0], 151645);
@@ -81,17 +83,28 @@ static const struct bad_row {
 } bad[] = {
     {"architectures", "[\"Qwen3MoeForCausalLM\"]", SR1_E_UNSUPPORTED,
      "Qwen3MoeForCausalLM"},
-    {"architectures", "[\"LlamaForCausalLM\"]", SR1_E_UNSUPPORTED, "LlamaForCausalLM"},
+    {"architectures", "[\"GemmaForCausalLM\"]", SR1_E_UNSUPPORTED, "LlamaForCausalLM"},
     {"architectures", NULL, SR1_E_PARSE, "architectures"},
     {"architectures", "\"Qwen3ForCausalLM\"", SR1_E_PARSE, "architectures"},
     {"use_sliding_window", "true", SR1_E_UNSUPPORTED, "sliding"},
-    {"rope_scaling", "{\"rope_type\":\"yarn\",\"factor\":4.0}", SR1_E_UNSUPPORTED,
-     "rope"},
-    {"rope_scaling", "{\"type\":\"linear\",\"factor\":2.0}", SR1_E_UNSUPPORTED, "rope"},
-    {"rope_scaling", "{\"factor\":2.0}", SR1_E_UNSUPPORTED, "rope"},
+    {"rope_scaling", "{\"rope_type\":\"dynamic\",\"factor\":4.0}", SR1_E_UNSUPPORTED,
+     "'rope_scaling': rope of type 'dynamic'"},
+    {"rope_scaling", "{\"rope_type\":7}", SR1_E_UNSUPPORTED, "no text"},
+    {"rope_scaling", "{\"factor\":2.0}", SR1_E_PARSE, "no rope_type"},
+    {"rope_scaling", "{\"type\":\"yarn\"}", SR1_E_PARSE, "needs 'factor'"},
+    {"rope_scaling", "{\"type\":\"linear\",\"factor\":0.5}", SR1_E_INVALID, "'factor'"},
+    {"rope_scaling", "{\"type\":\"linear\",\"factor\":\"2\"}", SR1_E_PARSE, "number"},
+    {"rope_scaling", "{\"type\":\"yarn\",\"factor\":2.0,\"beta_fast\":1,\"beta_slow\":2}",
+     SR1_E_INVALID, "beta_slow"},
+    {"rope_scaling", "{\"type\":\"yarn\",\"factor\":2.0,\"truncate\":1}", SR1_E_PARSE,
+     "true or false"},
+    {"rope_parameters",
+     "{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,"
+     "\"high_freq_factor\":1}",
+     SR1_E_INVALID, "high_freq_factor"},
+    {"rope_parameters", "{\"rope_type\":\"llama3\",\"factor\":8}", SR1_E_PARSE,
+     "needs 'low_freq_factor'"},
     {"rope_scaling", "3", SR1_E_PARSE, "object"},
-    {"rope_parameters", "{\"rope_type\":\"llama3\",\"rope_theta\":1e6}",
-     SR1_E_UNSUPPORTED, "rope"},
     {"rope_parameters", "{\"partial_rotary_factor\":0.5}", SR1_E_UNSUPPORTED, "partial"},
     {"rope_parameters", "{\"rope_theta\":\"x\"}", SR1_E_PARSE, "rope_theta"},
     {"layer_types", "[\"full_attention\",\"sliding_attention\"]", SR1_E_UNSUPPORTED,
@@ -104,6 +117,7 @@ static const struct bad_row {
      "by layer type ('full_attention')"},
     {"quantization_config", "{\"quant_method\":\"fp8\"}", SR1_E_UNSUPPORTED,
      "it was quantised from"},
+    {"mlp_bias", "true", SR1_E_UNSUPPORTED, "MLP"},
     {"attention_dropout", "0.1", SR1_E_UNSUPPORTED, "dropout"},
     {"hidden_act", "\"gelu\"", SR1_E_UNSUPPORTED, "silu"},
     {"torch_dtype", "\"float8_e4m3fn\"", SR1_E_UNSUPPORTED, "float32"},
@@ -189,7 +203,7 @@ static void test_unknown_rope_members(void **state)
         assert_int_equal(sr1__json_dump(root, 0, &b), SR1_OK);
         warned = 0;
         assert_int_equal(parse(&c, b.data), SR1_OK);
-        assert_true(c.rope_theta == 2e6);
+        assert_true(c.rope.theta == 2e6);
         assert_int_equal(warned, i % 2 == 0);
         sr1__buf_free(&b);
         json_decref(root);
@@ -202,7 +216,7 @@ static void test_unknown_rope_members(void **state)
     "\"intermediate_size\":64,\"num_hidden_layers\":1,\"num_attention_heads\":" heads    \
         more "}"
 
-/* As Qwen3Config and Qwen2Config of transformers have it: 32 key-value heads where the
+/* As transformers' configurations have it: 32 key-value heads where the
  * key is absent, as many as heads where it is null; heads of 128 in Qwen3, of
  * hidden_size / heads in Qwen2. */
 static void test_absent_heads(void **state)
@@ -216,6 +230,8 @@ static void test_absent_heads(void **state)
         {BARE("Qwen3ForCausalLM", "16", ",\"num_key_value_heads\":null"), 16, 128},
         {BARE("Qwen2ForCausalLM", "16", ",\"num_key_value_heads\":null"), 16, 128},
         {BARE("Qwen2ForCausalLM", "64", ",\"head_dim\":8"), 32, 8},
+        {BARE("LlamaForCausalLM", "64", ""), 64, 32},
+        {BARE("MistralForCausalLM", "64", ""), 8, 32},
     };
     struct sr1__hf_config c;
 
@@ -231,6 +247,39 @@ static void test_absent_heads(void **state)
                      SR1_E_INVALID);
 }
 
+/* A window bounds the context; Mistral's is 4096 where the key is absent, and Qwen's key
+ * counts only with use_sliding_window, which is refused. */
+static void test_windows(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t window, context;
+    } rows[] = {
+        {BARE("MistralForCausalLM", "64", ""), 4096, 4096},
+        {BARE("MistralForCausalLM", "64", ",\"sliding_window\":null"), 0, 131072},
+        {BARE("MistralForCausalLM", "64", ",\"sliding_window\":7"), 7, 7},
+        {BARE("MistralForCausalLM", "64",
+              ",\"sliding_window\":70,\"max_position_embeddings\":60"),
+         70, 60},
+        {BARE("Qwen2ForCausalLM", "64", ",\"sliding_window\":7"), 0, 32768},
+        {BARE("LlamaForCausalLM", "64", ",\"sliding_window\":7"), 0, 2048},
+    };
+    struct sr1__hf_config c;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(parse(&c, rows[i].text), SR1_OK);
+        assert_int_equal(c.sliding_window, rows[i].window);
+        assert_int_equal(sr1__hf_config_context(&c), rows[i].context);
+    }
+    assert_int_equal(
+        parse(&c, BARE("MistralForCausalLM", "64", ",\"sliding_window\":-1")),
+        SR1_E_INVALID);
+    assert_int_equal(
+        parse(&c, BARE("MistralForCausalLM", "64", ",\"sliding_window\":true")),
+        SR1_E_PARSE);
+}
+
 static void test_not_json(void **state)
 {
     struct sr1__hf_config c;
@@ -241,10 +290,6 @@ static void test_not_json(void **state)
     assert_int_equal(parse(&c, "{\"a\":1,\"a\":2}"), SR1_E_PARSE);
 }
 
-static const char *const golden[] = {
-    "qwen3-tied", "qwen3-untied-wide", "qwen3-group8-sharded", "qwen3-bias",
-    "qwen3-bf16", "qwen3-fp16",        "qwen2-tied",           "qwen2-untied-bf16"};
-
 /* What transformers wrote is read, written by us, and read again the same. */
 static void test_round_trip(void **state)
 {
@@ -253,21 +298,20 @@ static void test_round_trip(void **state)
 
     (void)state;
     assert_non_null(mkdtemp(folder));
-    for (size_t i = 0; i < sizeof golden / sizeof *golden; i++) {
+    for (size_t i = 0; i < GOLDEN_COUNT; i++) {
         struct sr1__hf_config first;
         struct sr1__hf_config second;
 
         memset(&first, 0, sizeof first);
         memset(&second, 0, sizeof second);
         snprintf(path, sizeof path, "%s/tests/golden/model/%s", getenv("SR1_SRC"),
-                 golden[i]);
+                 golden_names[i]);
         assert_int_equal(sr1__hf_config_load(&first, path), SR1_OK);
         assert_int_equal(first.n_layers, 2);
-        assert_int_equal(first.qkv_bias,
-                         strstr(golden[i], "bias") || strstr(golden[i], "qwen2"));
+        assert_int_equal(first.qkv_bias, strstr(golden_names[i], "bias") ||
+                                             strstr(golden_names[i], "qwen2"));
         assert_int_equal(first.eos_ids[0], 1);
         assert_int_equal(first.pad_id, 0);
-        assert_true(first.rope_theta == (i == 1 ? 1e4 : 1e6));
         first.n_eos = i % 3 == 0 ? 2 : 1;
         first.eos_ids[1] = 9;
         assert_int_equal(sr1__hf_config_save(&first, folder), SR1_OK);
@@ -332,6 +376,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_unknown_rope_members),
         cmocka_unit_test(test_absent_heads),
+        cmocka_unit_test(test_windows),
         cmocka_unit_test(test_not_json),
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_generation_config),
