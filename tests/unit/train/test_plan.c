@@ -388,8 +388,8 @@ static void what_has_no_shape_is_refused(void **state)
     refuse(folder, "seed=1", SR1_E_NOT_FOUND, "has no config.json");
     scratch_file("empty/model.gguf", "GGUF", 0);
     refuse(folder, "seed=1", SR1_E_UNSUPPORTED, "a model in GGUF");
-    refuse(scratch_file("llama.json", "{\"architectures\": [\"LlamaForCausalLM\"]}", 0),
-           "seed=1", SR1_E_UNSUPPORTED, "LlamaForCausalLM is not supported");
+    refuse(scratch_file("gpt2.json", "{\"architectures\": [\"GPT2LMHeadModel\"]}", 0),
+           "seed=1", SR1_E_UNSUPPORTED, "GPT2LMHeadModel is not supported");
     refuse(scratch_path("model"), "critic_model=/nowhere/at/all", SR1_E_NOT_FOUND,
            "critic_model");
     scratch_file("model/config.json", tiny_shape, 0); /* "%d" layers: no JSON */
