@@ -39,6 +39,7 @@ CASES = {
                         alpha_pattern={"layers.0.self_attn.v_proj": 5, "down_proj": 3}),
     "qwen3-critic": dict(base="qwen3-tied", r=2, lora_alpha=8, target_modules=["q_proj", "up_proj"],
                          task_type="TOKEN_CLS"),
+    "llama-all": dict(base="llama-linear-bias", r=3, lora_alpha=6, target_modules="all-linear"),
 }
 
 

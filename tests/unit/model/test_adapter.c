@@ -22,8 +22,8 @@ enum { MAX_IDS = 32, VOCAB = 128 };
             fail_msg("'%s' is not in: %s", text, sr1_last_error());                      \
     } while (0)
 
-static const char *const cases[] = {"qwen3-all", "qwen2-rslora", "qwen3-some",
-                                    "qwen3-ranks"};
+static const char *const cases[] = {"qwen3-all", "qwen2-rslora", "llama-all",
+                                    "qwen3-some", "qwen3-ranks"};
 #define N_CASES (sizeof cases / sizeof *cases)
 
 static sr1_model *open_model(const char *folder, const char *dtype)
