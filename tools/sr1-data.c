@@ -538,7 +538,7 @@ static const struct args_option options[] = {
     {"--scale", ARGS_REAL, &o.scale, "X", "world: its size, 1 is 1216 passages (1)", 0.05,
      1.5},
     {"--protocol", ARGS_STRING, &o.protocol, "NAME",
-     "world: how demonstrations speak, search-r1 (the default) or mt-grpo", 0, 0},
+     "world: how demonstrations speak, search-r1 (the default), mt-grpo or hermes", 0, 0},
     {"--hops", ARGS_INT, &o.hops, "N", "world: facts a question needs, 1 or 2 (2)", 1, 2},
     {"--stages", ARGS_STRING, &o.stages, "A,B,C,D,E",
      "world: training steps of its demonstrations: repeat, look up, one search, two, "

@@ -36,8 +36,8 @@ typedef struct sr1_world_options {
                                up, one hop, one and two hops, mixed quality; 350 800 150
                                1200 180 */
     int32_t test_questions; /* half of them need two hops; 400 */
-    /* how demonstrations speak, "search-r1" or "mt-grpo" (tool calls; the mixed ones have
-     * calls that are not valid JSON); NULL: "search-r1" */
+    /* how demonstrations speak, "search-r1", "mt-grpo" or "hermes" (tool calls; the mixed
+     * ones have calls that are not valid JSON); NULL: "search-r1" */
     const char *protocol;
     int32_t hops; /* 1: only questions of one fact, so that one search is enough; 0: 2 */
 } sr1_world_options;

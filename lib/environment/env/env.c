@@ -81,7 +81,7 @@ static sr1_status make_tools(struct sr1_env *e, sr1_search *search)
 {
     struct sr1__tool_env *tools = NULL;
 
-    SR1__TRY(sr1__tool_env_new(&tools, &e->ops));
+    SR1__TRY(sr1__tool_env_new(&tools, e->protocol, &e->ops));
     e->self = tools;
     if (search != NULL)
         SR1__TRY(sr1__tool_env_add_search(tools, search, e->format, e->top_k));

@@ -33,6 +33,16 @@ static const struct sr1__protocol protocols[] = {
          "Error: there is neither a tool call nor an answer in this message. Call a "
          "tool between <tool> and </tool>, or answer between <answer> and "
          "</answer>."},
+    {.name = "hermes",
+     .tags = {PAIR("think"), PAIR("tool_call"), PAIR("tool_response"), PAIR("answer")},
+     .chat = 1,
+     .around = "",
+     .inside = "\n",
+     .arguments = "arguments",
+     .tools_json = 1,
+     .notice = "Error: there is neither a tool call nor an answer in this message. Call "
+               "a function between <tool_call> and </tool_call>, or answer between "
+               "<answer> and </answer>."},
     {.name = "rlvcr",
      .tags = {PAIR("think"), PAIR("action"), PAIR("observation"), PAIR("answer")},
      .chat = 1,

@@ -42,6 +42,9 @@ struct sr1__protocol {
     /* chat: no tag means anything; the end of a message is the action, the message its
      * content, and a result stands without tags */
     int32_t message;
+    const char *arguments; /* member of a tool call that has them; NULL: "args" */
+    int32_t tools_json; /* 1: tools are told as JSON, a line each, as chat templates get
+                           them; 0: as a list in words */
     const char *prompt; /* built-in system message; NULL: the one of this name, "": none
                          */
 };

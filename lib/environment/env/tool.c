@@ -12,6 +12,7 @@
 #include "base/struct.h"
 #include "environment/env/callback.h"
 #include "environment/env/schema.h"
+#include "text/tokenizer/chat.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -138,6 +139,21 @@ const json_t *sr1__tool_schema(const struct sr1__tool *t)
 int sr1__tool_waits(const struct sr1__tool *t)
 {
     return t->ops.deadline_s > 0 || (t->ops.flags & SR1_TOOL_WAITS) != 0;
+}
+
+sr1_status sr1__tool_describe_json(const struct sr1__tool *t, struct sr1__buf *out)
+{
+    json_t *o =
+        json_pack("{s:s, s:{s:s, s:s, s:O}}", "type", "function", "function", "name",
+                  t->name, "description", t->description != NULL ? t->description : "",
+                  "parameters", t->schema);
+    sr1_status status;
+
+    SR1__CHECK_ALLOC(o, "description of a tool");
+    status = sr1__chat_json_python(o, out);
+    sr1__buf_str(out, "\n");
+    json_decref(o);
+    return status;
 }
 
 void sr1__tool_describe(const struct sr1__tool *t, struct sr1__buf *out)

@@ -38,6 +38,9 @@ const json_t *sr1__tool_schema(const struct sr1__tool *t);
 int sr1__tool_waits(const struct sr1__tool *t);
 /* "name: description" and a line for each argument. */
 void sr1__tool_describe(const struct sr1__tool *t, struct sr1__buf *out);
+/* {"type": "function", "function": {"name", "description", "parameters"}} and a line end,
+ * as Python's json writes it. */
+sr1_status sr1__tool_describe_json(const struct sr1__tool *t, struct sr1__buf *out);
 
 /* Call the tool with arguments that fit its schema, from any thread. Fails only as
  * nothing of the tool's does: without memory, or stopped on request. */

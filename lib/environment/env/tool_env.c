@@ -1,5 +1,5 @@
 /* environment/env/tool_env.c - an action is the call of a tool, {"name": "...", "args":
- * {...}}.
+ * {...}}; the protocol may call its arguments otherwise.
  *
  * The error texts for the policy have the meaning of those of the multi-turn GRPO
  * environment; all begin with "Error: ". */
@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "environment/env/protocol.h"
 #include "environment/env/schema.h"
 #include "environment/env/sink.h"
 #include "base/text.h"
@@ -20,6 +21,8 @@
 struct sr1__tool_env {
     struct sr1__tool **tools; /* [n] */
     size_t n;
+    const char *arguments;      /* the member of a call that has them */
+    int32_t as_json;            /* descriptions */
     struct sr1__buf text;       /* as a prompt shows them */
     atomic_ullong last_failure; /* that was logged */
 };
@@ -61,7 +64,8 @@ static sr1_status reject_tool_call(const struct answer *a, const char *why)
     struct sr1__buf text;
 
     sr1__buf_init(&text, 0);
-    sr1__buf_fmt(&text, "Error: %s", why);
+    sr1__buf_fmt(&text, "Error: the tool call %s; write {\"name\": ..., \"%s\": {...}}",
+                 why, a->env->arguments);
     return write_buffer_answer(a, SR1_ANSWER_UNEXECUTED, &text);
 }
 
@@ -238,18 +242,15 @@ static sr1_status check_and_call(const struct answer *a, struct sr1__tool *t,
 static sr1_status answer_call(const struct answer *a, const json_t *call)
 {
     const json_t *name = json_object_get(call, "name");
-    const json_t *args = json_object_get(call, "args");
+    const json_t *args = json_object_get(call, a->env->arguments);
     struct sr1__tool *t;
     json_t *none;
     sr1_status status;
 
     if (!json_is_object(call))
-        return reject_tool_call(
-            a, "the tool call is not a JSON object; write {\"name\": ..., "
-               "\"args\": {...}}");
+        return reject_tool_call(a, "is not a JSON object");
     if (!json_is_string(name))
-        return reject_tool_call(a, "the tool call has no \"name\"; write {\"name\": ..., "
-                                   "\"args\": {...}}");
+        return reject_tool_call(a, "has no \"name\"");
     t = find_tool(a->env, json_string_value(name));
     if (t == NULL)
         return reject_tool_name(a, json_string_value(name));
@@ -270,9 +271,7 @@ static sr1_status answer_action(const struct answer *a, const sr1_env_action *ac
     if (status == SR1_E_NOMEM)
         return status;
     if (status != SR1_OK)
-        return reject_tool_call(a,
-                                "the tool call is not valid JSON; write {\"name\": ..., "
-                                "\"args\": {...}}");
+        return reject_tool_call(a, "is not valid JSON");
     status = answer_call(a, call);
     json_decref(call);
     return status;
@@ -342,12 +341,15 @@ static void tools_destroy(void *self)
     sr1__free(e);
 }
 
-sr1_status sr1__tool_env_new(struct sr1__tool_env **out, sr1_env_ops *ops)
+sr1_status sr1__tool_env_new(struct sr1__tool_env **out,
+                             const struct sr1__protocol *protocol, sr1_env_ops *ops)
 {
     struct sr1__tool_env *e = sr1__calloc(1, sizeof *e);
 
     SR1__CHECK_ALLOC(e, "environment");
     sr1__buf_init(&e->text, 0);
+    e->arguments = protocol->arguments != NULL ? protocol->arguments : "args";
+    e->as_json = protocol->tools_json;
     ops->struct_size = sizeof *ops;
     ops->name = "tools";
     ops->act = tools_act;
@@ -366,12 +368,16 @@ struct sr1__tool_env *sr1__tool_env_of(const sr1_env_ops *ops, void *self)
 static sr1_status add_tool_description(struct sr1__tool_env *e, const struct sr1__tool *t)
 {
     struct sr1__buf text;
-    sr1_status status;
+    sr1_status status = SR1_OK;
 
     sr1__buf_init(&text, 0);
     sr1__buf_add(&text, sr1__buf_cstr(&e->text), e->text.len);
-    sr1__tool_describe(t, &text);
-    status = sr1__buf_status(&text, "description of tools");
+    if (e->as_json)
+        status = sr1__tool_describe_json(t, &text);
+    else
+        sr1__tool_describe(t, &text);
+    if (status == SR1_OK)
+        status = sr1__buf_status(&text, "description of tools");
     if (status != SR1_OK) {
         sr1__buf_free(&text);
         return status;

@@ -6,11 +6,14 @@
 
 #include <searchr1/env.h>
 
+struct sr1__protocol;
 struct sr1__tool;
 struct sr1__tool_env;
 
-/* A new one without tools, with ops to call it by. Freed by ops->destroy. */
-sr1_status sr1__tool_env_new(struct sr1__tool_env **out, sr1_env_ops *ops);
+/* A new one without tools, with ops to call it by. Freed by ops->destroy. protocol: how
+ * calls and descriptions of tools are written. */
+sr1_status sr1__tool_env_new(struct sr1__tool_env **out,
+                             const struct sr1__protocol *protocol, sr1_env_ops *ops);
 
 /* As sr1_env_add_tool. */
 sr1_status sr1__tool_env_add(struct sr1__tool_env *e, const sr1_tool_ops *ops,

@@ -28,6 +28,20 @@ static const struct sr1__speech speeches[] = {
      .starters = {"The", "People", "Long", "Slowly", "One", "Later", "A", "As", "Error",
                   "name", "args", "query", "wiki"},
      .vocab = 1000},
+    {.protocol = "hermes",
+     .environment = "tools",
+     .tags = {"<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>",
+              "</tool_response>", "<answer>", "</answer>"},
+     .call = {"<tool_call>\n{\"name\": \"wiki_search\", \"arguments\": {\"query\": \"",
+              "\"}}\n</tool_call>"},
+     .broken = {"<tool_call>\n{\"name\": \"wiki_search\", \"query\": \"",
+                "\"\n</tool_call>"},
+     .phrases = {"{\"name\": \"wiki_search\", \"arguments\": {\"query\": \" x \"}}",
+                 "Error: the tool call is not valid JSON; write {\"name\": ..., "
+                 "\"arguments\": {...}}"},
+     .starters = {"The", "People", "Long", "Slowly", "One", "Later", "A", "As", "Error",
+                  "name", "arguments", "query", "wiki"},
+     .vocab = 1000},
 };
 
 const struct sr1__speech *sr1__speech_find(const char *protocol)
@@ -40,7 +54,7 @@ const struct sr1__speech *sr1__speech_find(const char *protocol)
             return &speeches[i];
     sr1__fail(SR1_E_NOT_FOUND,
               "world: there are no demonstrations in protocol '%.64s'; known: search-r1, "
-              "mt-grpo",
+              "mt-grpo, hermes",
               name);
     return NULL;
 }

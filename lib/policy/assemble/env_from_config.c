@@ -183,6 +183,7 @@ static const struct {
     {"search-r1", "to search by a query between <search> and </search>", "search"},
     {"search-r1-compat", "to search by a query between <search> and </search>", "search"},
     {"mt-grpo", "to call tools by JSON between <tool> and </tool>", "tools"},
+    {"hermes", "to call functions by JSON between <tool_call> and </tool_call>", "tools"},
     {"rlvcr", "to act in a world between <action> and </action>", "rooms"},
 };
 

@@ -26,7 +26,7 @@ sr1_status sr1__prompt_template_render(const struct sr1__prompt_template *t,
                                        const char *const *values, struct sr1__buf *out,
                                        struct sr1__spans *own);
 
-/* Text of a built-in template ("search-r1", "mt-grpo", "rlvcr", "answer-only"),
+/* Text of a built-in template ("search-r1", "mt-grpo", "hermes", "rlvcr", ...),
  * NUL-terminated and static; n may be NULL. SR1_E_NOT_FOUND lists those there are. */
 sr1_status sr1__prompt_template_builtin(const char *name, const char **text, size_t *n);
 

@@ -458,10 +458,10 @@ static sr1_status find(void *self, const char *const *queries, size_t n, int32_t
     return SR1_OK;
 }
 
-static sr1_env *open_wiki(int32_t flags)
+static sr1_env *open_wiki(const char *protocol, int32_t flags)
 {
     sr1_search_ops ops = {sizeof ops, "test", find, NULL, flags};
-    sr1_env_options o = {sizeof o, "mt-grpo", "plain", 2};
+    sr1_env_options o = {sizeof o, protocol, "plain", 2};
     sr1_search *s = NULL;
     sr1_env *env = NULL;
 
@@ -498,7 +498,7 @@ static const struct {
 
 static void wiki_search_searches(void **state)
 {
-    sr1_env *env = open_wiki(0);
+    sr1_env *env = open_wiki("mt-grpo", 0);
     size_t i;
 
     (void)state;
@@ -522,8 +522,51 @@ static void wiki_search_searches(void **state)
     }
     assert_int_equal(sr1__env_flags(env) & SR1_ENV_WAITS, 0);
     sr1_env_free(env);
-    env = open_wiki(SR1_SEARCH_WAITS);
+    env = open_wiki("mt-grpo", SR1_SEARCH_WAITS);
     assert_int_equal(sr1__env_flags(env) & SR1_ENV_WAITS, SR1_ENV_WAITS);
+    sr1_env_free(env);
+}
+
+/* ---- calls as Hermes and Qwen models write them ---- */
+
+/* The beginning of what Python's json.dumps gives of a tool of transformers'
+ * apply_chat_template. */
+static const char hermes_tool[] =
+    "{\"type\": \"function\", \"function\": {\"name\": \"wiki_search\", "
+    "\"description\": \"";
+
+static const struct {
+    const char *call, *block;
+} hermes_cases[] = {
+    {"{\"name\": \"wiki_search\", \"arguments\": {\"query\": \"x\", \"k\": 1}}",
+     "<tool_response>\nParis\nCapital of France.\n</tool_response>"},
+    {"{\"name\": \"wiki_search\", \"args\": {\"query\": \"x\"}}",
+     "<tool_response>\nError: wiki_search: argument 'query' is "
+     "missing\n</tool_response>"},
+    {"{\"arguments\": {}}",
+     "<tool_response>\nError: the tool call has no \"name\"; write {\"name\": ..., "
+     "\"arguments\": {...}}\n</tool_response>"},
+};
+
+static void hermes_calls_have_arguments(void **state)
+{
+    sr1_env *env = open_wiki("hermes", 0);
+    const char *tools = sr1_env_tools(env);
+    char *text = NULL;
+    size_t len;
+
+    (void)state;
+    if (strncmp(tools, hermes_tool, sizeof hermes_tool - 1) != 0 ||
+        !strstr(tools, "\"parameters\": {\"type\": \"object\", \"properties\": ") ||
+        strcmp(tools + strlen(tools) - 4, "}}}\n") != 0)
+        fail_msg("%s", tools);
+    for (size_t i = 0; i < sizeof hermes_cases / sizeof hermes_cases[0]; i++) {
+        assert_int_equal(sr1_env_answer(env, hermes_cases[i].call,
+                                        strlen(hermes_cases[i].call), &text, &len),
+                         SR1_OK);
+        assert_string_equal(text, hermes_cases[i].block);
+        sr1_free(text);
+    }
     sr1_env_free(env);
 }
 
@@ -577,6 +620,7 @@ int main(void)
         cmocka_unit_test(a_tool_that_is_busy_is_waited_for),
         cmocka_unit_test(calls_take_turns_unless_concurrent),
         cmocka_unit_test(wiki_search_searches),
+        cmocka_unit_test(hermes_calls_have_arguments),
         cmocka_unit_test(any_allocation_may_fail),
     };
 

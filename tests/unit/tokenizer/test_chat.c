@@ -189,6 +189,37 @@ static void families_equal_their_templates(void **state)
     }
 }
 
+static char *rendered(sr1_tokenizer *t, const char *role, const char *content)
+{
+    const char *const roles[] = {"user", "assistant", role};
+    const char *const contents[] = {"Where?", "<tool_call>\n{}\n</tool_call>", content};
+    sr1_chat_options o = {.struct_size = sizeof o, .add_generation_prompt = 1};
+    char *text = NULL;
+    size_t n = 0;
+
+    OK(sr1_tokenizer_chat(t, roles, contents, NULL, 3, &o, &text, &n, NULL, NULL));
+    return text;
+}
+
+/* The protocol hermes tells a response in a message of the user, which is what the
+ * templates of Qwen make of a tool's message. */
+static void a_tools_message_is_the_protocols(void **state)
+{
+    static const char *const templates[] = {"qwen3", "qwen3_instruct_2507", "qwen2_5"};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        sr1_tokenizer *t = open_template(templates[i]);
+        char *tool = rendered(t, "tool", "Paris"),
+             *user = rendered(t, "user", "<tool_response>\nParis\n</tool_response>");
+
+        assert_string_equal(tool, user);
+        sr1_free(tool);
+        sr1_free(user);
+        sr1_tokenizer_free(t);
+    }
+}
+
 /* Any character of a template that Jinja looks at makes it another one. */
 static void a_changed_template_is_another(void **state)
 {
@@ -589,6 +620,7 @@ int main(void)
         cmocka_unit_test(other_templates_are_run),
         cmocka_unit_test(families_equal_their_templates),
         cmocka_unit_test(contents_cannot_break_out_of_a_run),
+        cmocka_unit_test(a_tools_message_is_the_protocols),
         cmocka_unit_test(a_changed_template_is_another),
         cmocka_unit_test(what_prints_nothing_does_not_count),
         cmocka_unit_test(families_can_be_chosen),

@@ -96,6 +96,8 @@ static void a_protocol_of_another_environment_is_told_of(void **state)
     } rows[] = {{"search-r1", "search", "", NULL},
                 {"search-r1-compat", "search", "", NULL},
                 {"mt-grpo", "tools", "", NULL},
+                {"hermes", "tools", "", NULL},
+                {"hermes", "search", "", "environment tools, or"},
                 {"rlvcr", "rooms", "", NULL},
                 {"ctrl", "critique", "", NULL},
                 {"mt-grpo", "none", "", NULL},

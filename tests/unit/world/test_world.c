@@ -125,7 +125,7 @@ static struct counts look_at(const char *world, const char *protocol, const char
 
 static void clean_demonstrations_act_without_errors(void **state)
 {
-    static const char *const protocols[] = {"search-r1", "mt-grpo"};
+    static const char *const protocols[] = {"search-r1", "mt-grpo", "hermes"};
 
     (void)state;
     for (size_t i = 0; i < 2; i++) {
