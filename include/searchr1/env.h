@@ -8,9 +8,9 @@
  *                       of the text that the policy continues
  *            mt-grpo    <reasoning>, <tool>, <result>, <answer>; an observation is a
  *                       message of the user, after which the policy begins a new message
- *            hermes     <think>, <tool_call>, <tool_response>, <answer>, with messages as in
- *                       mt-grpo; calls and signatures of tools as Hermes and Qwen models
- *                       know them: {"name": ..., "arguments": {...}}
+ *            hermes     <think>, <tool_call>, <tool_response>, <answer>, with messages
+ *                       as in mt-grpo; calls and signatures of tools as Hermes and Qwen
+ *                       models know them: {"name": ..., "arguments": {...}}
  *            rlvcr      <think>, <action>, <observation>, <answer>, with messages as in
  *                       mt-grpo; a message begins with its thinking level,
  *                       <level>1</level> to <level>4</level> (searchr1/ext/thinking.h)
