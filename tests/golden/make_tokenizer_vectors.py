@@ -11,8 +11,9 @@ vocabulary there (sr1_tokenizer_train over the lines of corpus.txt, vocab_size 1
 2,000 over that one. random writes any number, for a longer comparison:
     SR1_TOKENIZER=FOLDER SR1_TOKENIZER_CASES=OUT.jsonl test-parity
 splits gives any vocabulary the pre-tokenizers of Llama 3, SmolLM2, Mistral (Tekken) and one that
-keeps runs of digits together, in turn, each in the form that their tokenizer.json has; keep does it
-for tests/golden/tokenizer/splits.jsonl. A line with "family" says which, and what it replaces.
+keeps runs of digits together, in turn, each in the form that their tokenizer.json has, and added
+tokens that are matched in normal text or take the white space beside them; keep does it for
+tests/golden/tokenizer/splits.jsonl. A line with "family" says which, and what it replaces.
 merges checks that the reference's trainer learns the same merges from the lines of CORPUS as
 sr1_tokenizer_train did (min_frequency 2).
 """
@@ -126,6 +127,11 @@ def steps(*list_):
     return {"type": "Sequence", "pretokenizers": list(list_)}
 
 
+def added(content, **flags):
+    return {"content": content, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
+            "special": False, **flags}
+
+
 FAMILIES = {
     "llama3": {"pre_tokenizer": steps(split(LLAMA3), dict(BYTE_LEVEL, use_regex=False)), "ignore_merges": True},
     "smollm2": {"pre_tokenizer": steps({"type": "Digits", "individual_digits": True},
@@ -133,7 +139,21 @@ FAMILIES = {
     "tekken": {"pre_tokenizer": steps(split(TEKKEN), dict(BYTE_LEVEL, use_regex=False)), "ignore_merges": True},
     "digit-runs": {"pre_tokenizer": steps({"type": "Digits", "individual_digits": False},
                                           dict(BYTE_LEVEL, use_regex=True))},
+    "added": {"pre_tokenizer": steps(split(LLAMA3), dict(BYTE_LEVEL, use_regex=False)),
+              "added_tokens": [added("<search>", normalized=True), added("</search>", normalized=True),
+                               added("<|turn|>", special=True, rstrip=True),
+                               added("<|left|>", special=True, lstrip=True),
+                               added("<|mask|>", normalized=True, lstrip=True, rstrip=True)]},
 }
+
+
+def with_tokens(rng, string, tokens):
+    """Tokens amid the string, with and without white space beside them."""
+    for _ in range(rng.randrange(4) if tokens else 0):
+        at = rng.randint(0, len(string))
+        space = rng.choice(["", " ", "  ", "\n", " \n"])
+        string = string[:at] + space + rng.choice(tokens)["content"] + rng.choice(["", space]) + string[at:]
+    return string
 
 
 def write_splits(tokenizer_json, count, seed, out, longest=40):
@@ -145,10 +165,13 @@ def write_splits(tokenizer_json, count, seed, out, longest=40):
         for name, parts in FAMILIES.items():
             whole["pre_tokenizer"] = parts["pre_tokenizer"]
             whole["model"]["ignore_merges"] = parts.get("ignore_merges", False)
+            extra = parts.get("added_tokens", [])
+            first = max(t["id"] for t in whole["added_tokens"]) + 1
+            whole["added_tokens"] += [{"id": first + i, **t} for i, t in enumerate(extra)]
             tokenizer = Tokenizer.from_str(json.dumps(whole))
             f.write(json.dumps({"family": name, **parts}) + "\n")
             for _ in range(count):
-                record = case(tokenizer, text(rng, longest))
+                record = case(tokenizer, with_tokens(rng, text(rng, longest), extra))
                 f.write(json.dumps({"text": record["text"], "ids": record["ids"]}, separators=(",", ":")) + "\n")
 
 

@@ -21,18 +21,25 @@ struct results {
     size_t *n_ids;
 };
 
-/* Encode one stretch of the template's own words, `plain_from` before it: text not yet
- * encoded that ends where the first added token begins. Returns where the last one ends.
- */
-static sr1_status encode_own(struct sr1__text_encoder *e, const char *text, size_t begin,
-                             size_t end, size_t *plain_from)
+static sr1_status encode_between(struct sr1__text_encoder *e, const char *text,
+                                 size_t from, size_t to)
 {
-    const sr1_tokenizer *t = e->t;
-    const struct sr1__added *added = t->added.n ? &t->added : &t->added_normalised;
-    struct sr1__added_match m = {0};
+    e->first = from == 0;
+    return sr1__encode_plain(e, text + from, to - from);
+}
 
-    while (sr1__added_find(added, text, end, begin, &m)) {
-        SR1__TRY(sr1__encode_plain(e, text + *plain_from, m.at - *plain_from));
+/* Encode one stretch [own[0], own[1]) of the template's own words, `plain_from` before
+ * it: text not yet encoded that ends where the first added token begins. Returns where
+ * the last one ends, with the white space that it takes. */
+static sr1_status encode_own(struct sr1__text_encoder *e, const char *text, size_t n,
+                             const size_t *own, size_t *plain_from)
+{
+    struct sr1__added_match m = {0};
+    size_t begin = own[0] > *plain_from ? own[0] : *plain_from;
+
+    while (sr1__find_added(e->t, text, own[1], begin, &m)) {
+        sr1__widen_added(&m, text, n, *plain_from);
+        SR1__TRY(encode_between(e, text, *plain_from, m.at));
         SR1__TRY(sr1__ids_add(e->out, m.id));
         begin = *plain_from = m.at + m.n;
     }
@@ -45,8 +52,8 @@ static sr1_status encode_parts(struct sr1__text_encoder *e, const char *text, si
     size_t plain_from = 0;
 
     for (size_t i = 0; i < n_own; i++)
-        SR1__TRY(encode_own(e, text, own[2 * i], own[2 * i + 1], &plain_from));
-    return sr1__encode_plain(e, text + plain_from, n - plain_from);
+        SR1__TRY(encode_own(e, text, n, own + 2 * i, &plain_from));
+    return encode_between(e, text, plain_from, n);
 }
 
 sr1_status sr1__tokenizer_encode_own(const sr1_tokenizer *t, const char *text, size_t n,

@@ -184,8 +184,7 @@ static sr1_status find_thought(const sr1_tokenizer *t, int no_thinking, int *ope
 /* The added token that stands behind an answer; without one the end token. */
 static sr1_status find_end_id(const sr1_tokenizer *t, int32_t *id)
 {
-    const struct sr1__added *added = t->added.n ? &t->added : &t->added_normalised;
-    struct sr1__added_match m;
+    struct sr1__added_match m = {0};
     struct sr1__rendered r;
     const char *behind;
     sr1_status status;
@@ -196,7 +195,7 @@ static sr1_status find_end_id(const sr1_tokenizer *t, int32_t *id)
     behind = status == SR1_OK ? strstr(sr1__buf_cstr(&r.text), ANSWER) : NULL;
     if (behind) {
         behind += strlen(ANSWER);
-        if (sr1__added_find(added, behind, strlen(behind), 0, &m) && m.at == 0)
+        if (sr1__find_added(t, behind, strlen(behind), 0, &m) && m.at == 0)
             *id = m.id;
     }
     sr1__rendered_free(&r);

@@ -202,17 +202,26 @@ static sr1_status normalize_text(struct sr1__text_encoder *e, const char **text,
 
 sr1_status sr1__encode_plain(struct sr1__text_encoder *e, const char *text, size_t n)
 {
-    e->first = 1;
     SR1__TRY(normalize_text(e, &text, &n));
     return e->t->model->text(e, text, n);
+}
+
+int sr1__find_added(const sr1_tokenizer *t, const char *text, size_t n, size_t from,
+                    struct sr1__added_match *m)
+{
+    struct sr1__added_match normal = {0};
+    int found = sr1__added_find(&t->added, text, n, from, m);
+
+    if (!sr1__added_find(&t->added_normalised, text, found ? m->at : n, from, &normal))
+        return found;
+    *m = normal;
+    return 1;
 }
 
 typedef sr1_status encode_fn(struct sr1__text_encoder *e, const char *text, size_t n,
                              int32_t mode);
 
-/* A token may take the white space beside it. */
-static void widen_added_match(struct sr1__added_match *m, const char *text, size_t n,
-                              size_t from)
+void sr1__widen_added(struct sr1__added_match *m, const char *text, size_t n, size_t from)
 {
     size_t end = m->at + m->n;
 
@@ -236,7 +245,7 @@ static sr1_status split_at_added(struct sr1__text_encoder *e,
     for (size_t at = 0; sr1__added_find(added, text, n, at, &m); at = m.at + m.n) {
         if ((m.flags & SR1__ADDED_SPECIAL) && mode == SR1_ENCODE_SPECIAL_AS_TEXT)
             continue;
-        widen_added_match(&m, text, n, from);
+        sr1__widen_added(&m, text, n, from);
         e->first = first > from ? first - from : 0;
         SR1__TRY(rest(e, text + from, m.at - from, mode));
         SR1__TRY(sr1__ids_add(e->out, m.id));
@@ -266,9 +275,9 @@ static sr1_status encode_normal(struct sr1__text_encoder *e, const char *text, s
 sr1_status sr1__encode_mixed(struct sr1__text_encoder *e, const char *text, size_t n,
                              int32_t mode)
 {
+    e->first = 1;
     if (mode == SR1_ENCODE_ADDED_AS_TEXT)
         return sr1__encode_plain(e, text, n);
-    e->first = 1;
     return split_at_added(e, &e->t->added, text, n, mode, encode_normal);
 }
 

@@ -104,7 +104,15 @@ struct sr1__text_encoder {
 sr1_status sr1__text_encoder_begin(struct sr1__text_encoder *e, const sr1_tokenizer *t,
                                    struct sr1__ids *out);
 void sr1__text_encoder_end(struct sr1__text_encoder *e);
-/* Text without added tokens (valid UTF-8). */
+/* The next added token in text[from..n), be it matched as written or in its normal form:
+ * text is taken for its own. Those matched as written go first, as in sr1__encode_mixed.
+ */
+int sr1__find_added(const sr1_tokenizer *t, const char *text, size_t n, size_t from,
+                    struct sr1__added_match *m);
+/* A token may take the white space beside it, within text[from..n). */
+void sr1__widen_added(struct sr1__added_match *m, const char *text, size_t n,
+                      size_t from);
+/* Text without added tokens (valid UTF-8); e->first is the caller's. */
 sr1_status sr1__encode_plain(struct sr1__text_encoder *e, const char *text, size_t n);
 /* Text with added tokens by mode (valid UTF-8). */
 sr1_status sr1__encode_mixed(struct sr1__text_encoder *e, const char *text, size_t n,
