@@ -360,9 +360,20 @@ void sr1__folder_room(const sr1_trainer *tr, sr1_run_plan *plan)
     plan->model_bytes = tr->set.save_final_model ? sr1__state_model_bytes(tr->model) : 0;
     all = (double)plan->checkpoint_bytes *
               (double)checkpoints_at_once(tr, checkpoints_there(tr)) +
-          (double)plan->model_bytes;
+          (double)plan->model_bytes + (double)sr1__weight_sync_bytes(tr);
     plan->disk_bytes = all < 9e18 ? (int64_t)all : INT64_MAX;
     plan->disk_free = sr1__disk_free(tr->run_folder);
+}
+
+/* What is written besides the first checkpoint, which shares its served weights with
+ * RUN/served; those of an earlier part of the run are there. */
+static int64_t bytes_beside(const sr1_trainer *tr, const sr1_run_plan *plan)
+{
+    int64_t served = sr1__dir_has(tr->run_folder, "served")
+                         ? 0
+                         : sr1__weight_sync_bytes(tr) - sr1__weight_sync_kept_bytes(tr);
+
+    return plan->model_bytes + served;
 }
 
 /* A run that cannot keep its first checkpoint is refused before its first step; *warning
@@ -370,21 +381,24 @@ void sr1__folder_room(const sr1_trainer *tr, sr1_run_plan *plan)
 sr1_status sr1__folder_check_room(const sr1_trainer *tr, char *warning, size_t size)
 {
     sr1_run_plan plan = {0};
-    char checkpoint[24], all[24], room[24];
+    char checkpoint[24], first[24], all[24], room[24];
+    int64_t needed;
     double there;
 
     sr1__folder_room(tr, &plan);
+    needed = plan.checkpoint_bytes + bytes_beside(tr, &plan);
     sr1__disk_text(plan.checkpoint_bytes, checkpoint);
+    sr1__disk_text(needed, first);
     sr1__disk_text(plan.disk_bytes, all);
     sr1__disk_text(plan.disk_free, room);
     *warning = '\0';
     if (plan.disk_free < 0)
         return SR1_OK;
-    if (plan.disk_free < plan.checkpoint_bytes + plan.model_bytes)
+    if (plan.disk_free < needed)
         return sr1__fail(SR1_E_CONFIG,
-                         "%s: a checkpoint takes %s and %s are free on its disk; make "
-                         "room, or %s",
-                         tr->run_folder, checkpoint, room,
+                         "%s: a checkpoint takes %s, with the weights written beside it "
+                         "%s, and %s are free on its disk; make room, or %s",
+                         tr->run_folder, checkpoint, first, room,
                          tr->step > 0
                              ? "move the folder to another disk: it goes on there"
                              : "choose a folder elsewhere with out=FOLDER");

@@ -281,6 +281,10 @@ sr1_status sr1__weight_sync_open(sr1_trainer *tr);
 sr1_status sr1__check_staleness(const sr1_trainer *tr, const sr1_trajectory *t, size_t i);
 /* Must a checkpoint keep the server's weights? If so, into folder. */
 int sr1__weight_sync_keeps(const sr1_trainer *tr);
+/* Bytes of RUN/served once servers have taken weights (0: they are sent none), and of
+ * those that a checkpoint keeps. */
+int64_t sr1__weight_sync_bytes(const sr1_trainer *tr);
+int64_t sr1__weight_sync_kept_bytes(const sr1_trainer *tr);
 sr1_status sr1__weight_sync_save(sr1_trainer *tr, const char *folder);
 /* tr->step is that of the checkpoint; state NULL: there is none, the run begins anew. */
 sr1_status sr1__weight_sync_restore(sr1_trainer *tr, const char *folder,

@@ -364,15 +364,31 @@ static double state_bytes(const struct sr1__memory_model *m)
            sr1__memory_moments(m) + sr1__memory_masters(m);
 }
 
+/* As sr1__weight_sync_bytes. */
+static double served_bytes(const struct planner *p)
+{
+    const sr1_config *c = p->config;
+
+    if (!sr1__config_bool(c, "use_openai") ||
+        (sr1__config_is(c, "weight_sync_backend", "none") &&
+         !*sr1__config_str(c, "openai_sync_url")))
+        return 0;
+    return sr1__config_is(c, "weight_sync_backend", "lora")
+               ? sr1__memory_gradients(&p->policy)
+               : sr1__memory_parameters(&p->policy.config) *
+                     (double)sr1__torch_dtype_size(p->policy.dtype);
+}
+
 /* As sr1__folder_room for a whole run, but for its steps, which only the data tell. */
 static void plan_disk(struct planner *p)
 {
     const struct sr1__settings *set = &p->set;
-    double kept = (double)set->keep_checkpoints;
+    double kept = (double)set->keep_checkpoints, served = served_bytes(p);
 
-    p->out->checkpoint =
-        state_bytes(&p->policy) + (p->has_critic ? state_bytes(&p->critic) : 0);
-    p->out->disk = p->out->checkpoint * (kept > 0 ? kept + 1 : 2) +
+    p->out->checkpoint = state_bytes(&p->policy) +
+                         (p->has_critic ? state_bytes(&p->critic) : 0) +
+                         (get_number(p, "openai_sync_interval") > 1 ? served : 0);
+    p->out->disk = p->out->checkpoint * (kept > 0 ? kept + 1 : 2) + served +
                    (set->save_final_model ? sr1__memory_gradients(&p->policy) : 0);
 }
 

@@ -9,13 +9,6 @@ int64_t sr1__state_model_bytes(const sr1_model *m)
            (int64_t)sr1__torch_dtype_size(t_dtype(m->params[0].tensor));
 }
 
-/* Servers are given the whole model. */
-static int64_t served_bytes(const sr1_model *m)
-{
-    return sr1_model_info(m, SR1_MODEL_PARAMETERS) *
-           (int64_t)sr1__torch_dtype_size(m->dtype);
-}
-
 static int64_t learner_bytes(const struct sr1__learner *l)
 {
     return l->optimizer ? sr1__state_model_bytes(l->replicas[0]) +
@@ -25,7 +18,6 @@ static int64_t learner_bytes(const struct sr1__learner *l)
 
 int64_t sr1__state_bytes(const sr1_trainer *tr)
 {
-    int64_t served = sr1__weight_sync_keeps(tr) ? served_bytes(tr->model) : 0;
-
-    return learner_bytes(&tr->policy) + learner_bytes(&tr->critic) + served;
+    return learner_bytes(&tr->policy) + learner_bytes(&tr->critic) +
+           sr1__weight_sync_kept_bytes(tr);
 }

@@ -255,6 +255,22 @@ static int has_served(const char *folder)
 
 /* Without served weights newer ones are due where the run goes on from the checkpoint. */
 int sr1__weight_sync_keeps(const sr1_trainer *tr)
+/* A copy of what the servers load: the adapter, or the whole model. */
+int64_t sr1__weight_sync_bytes(const sr1_trainer *tr)
+{
+    if (!sr1__rollout_is_remote(tr->rollout) || !is_synced(tr))
+        return 0;
+    return sends_adapters(tr) ? sr1__state_model_bytes(tr->model)
+                              : sr1_model_info(tr->model, SR1_MODEL_PARAMETERS) *
+                                    (int64_t)sr1__torch_dtype_size(tr->model->dtype);
+}
+
+/* Weights that are renewed at every step are old when the step is over. */
+int64_t sr1__weight_sync_kept_bytes(const sr1_trainer *tr)
+{
+    return get_interval(tr) > 1 ? sr1__weight_sync_bytes(tr) : 0;
+}
+
 {
     return sr1__rollout_is_remote(tr->rollout) && is_synced(tr) &&
            sr1__rollout_server_version(tr->rollout) > 0 &&

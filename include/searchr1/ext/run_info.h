@@ -29,7 +29,7 @@ typedef struct sr1_run_plan {
     int64_t steps;            /* in all */
     int64_t checkpoint_bytes; /* of one, without its small files */
     int64_t model_bytes;      /* of the model written at the end; 0: none is */
-    int64_t disk_bytes;       /* most that all of these take at once */
+    int64_t disk_bytes;       /* most that these and served/ take at once */
     int64_t disk_free;        /* where the run folder is, or will be; -1: not known */
     int64_t memory_bytes;     /* taken now: on the device, or by the process on the CPU */
     int64_t trained; /* numbers that are trained: an adapter's, else all parameters */

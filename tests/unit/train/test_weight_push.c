@@ -4,6 +4,10 @@
 
 #include "step_metric.h"
 
+#include "train/plan.h"
+
+#include <searchr1/ext/run_info.h>
+
 #define SERVERS 3
 #define QUESTIONS 8
 #define GROUP 2
@@ -304,6 +308,67 @@ static void an_adapter_is_served_by_a_name_of_its_own(void **state)
     }
 }
 
+/* What a run by these keys plans, as both plans have it. */
+static sr1_run_plan plan_of(const char *backend, const char *interval)
+{
+    sr1_config *c = config_of(
+        1, PAIRS("max_staleness=2", "lora_rank=2", "critic_model=", backend, interval));
+    sr1_run_plan out = {.struct_size = sizeof out};
+    sr1_plan *p = NULL;
+    sr1_trainer *tr;
+
+    OK(sr1_plan_new(&p, c, 0));
+    tr = tiny_trainer(c);
+    OK(sr1_trainer_plan(tr, &out));
+    assert_true(p->figures.checkpoint == (double)out.checkpoint_bytes);
+    sr1_plan_free(p);
+    sr1_trainer_free(tr);
+    return out;
+}
+
+/* Tensors of what was sent: without the header of the file. */
+static int64_t served_bytes(const char *file, const char *backend)
+{
+    sr1_trainer *tr = tiny_trainer(config_of(1, PAIRS("lora_rank=2", backend)));
+    sr1_step_report r;
+    struct sr1__buf b;
+    int64_t bytes;
+
+    OK(run_step(tr, &r));
+    OK(run_step(tr, &r));
+    sr1_trainer_free(tr);
+    OK(sr1__file_read(scratch_path(file), 0, &b));
+    bytes = (int64_t)b.len - 8 - (int64_t) * (const uint64_t *)(const void *)b.data;
+    sr1__buf_free(&b);
+    return bytes;
+}
+
+/* RUN/served, and in each checkpoint what the servers still have. */
+static void a_plan_counts_what_servers_are_given(void **state)
+{
+    static const struct {
+        const char *backend, *file;
+    } rows[] = {
+        {"weight_sync_backend=disk", "run/served/model.safetensors"},
+        {"weight_sync_backend=lora", "run/served/adapter_model.safetensors"},
+    };
+
+    (void)state;
+    start_all(VLLM);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sr1_run_plan none = plan_of("weight_sync_backend=none", "openai_sync_interval=1");
+        sr1_run_plan each = plan_of(rows[i].backend, "openai_sync_interval=1");
+        sr1_run_plan some = plan_of(rows[i].backend, "openai_sync_interval=3");
+        int64_t served = served_bytes(rows[i].file, rows[i].backend);
+
+        assert_int_equal(each.checkpoint_bytes, none.checkpoint_bytes);
+        assert_int_equal(each.disk_bytes, none.disk_bytes + served);
+        assert_int_equal(some.checkpoint_bytes, none.checkpoint_bytes + served);
+        assert_int_equal(some.disk_bytes, none.disk_bytes + 2 * served);
+    }
+    stop_all();
+}
+
 static void keys_that_contradict_are_refused(void **state)
 {
     static const struct {
@@ -349,6 +414,7 @@ int main(void)
         cmocka_unit_test(no_server_left_names_each),
         cmocka_unit_test(a_server_that_answers_again_waits_for_weights),
         cmocka_unit_test(an_adapter_is_served_by_a_name_of_its_own),
+        cmocka_unit_test(a_plan_counts_what_servers_are_given),
         cmocka_unit_test(keys_that_contradict_are_refused),
         cmocka_unit_test(tiny_nothing_leaks),
     };
