@@ -234,8 +234,10 @@ static sr1_status push_beginning(sr1_trainer *tr)
     SR1__TRY(sr1__adapter_is_folder(folder, &adapter));
     if (sends_adapters(tr) && tr->step == 0)
         return push_weights(tr);
-    if (sends_adapters(tr) && !adapter) /* a new adapter changes nothing: their base */
+    if (sends_adapters(tr) && !adapter) { /* a new adapter changes nothing: their base */
+        tr->server_known = 1;
         return SR1_OK;
+    }
     if (!adapter || sends_adapters(tr))
         return load_on_server(tr, folder, 0);
     SR1__TRY(sr1_model_open(&first, folder, &o));
@@ -253,8 +255,6 @@ static int has_served(const char *folder)
            sr1__dir_has(folder, "served/adapter_config.json");
 }
 
-/* Without served weights newer ones are due where the run goes on from the checkpoint. */
-int sr1__weight_sync_keeps(const sr1_trainer *tr)
 /* A copy of what the servers load: the adapter, or the whole model. */
 int64_t sr1__weight_sync_bytes(const sr1_trainer *tr)
 {
@@ -271,6 +271,8 @@ int64_t sr1__weight_sync_kept_bytes(const sr1_trainer *tr)
     return get_interval(tr) > 1 ? sr1__weight_sync_bytes(tr) : 0;
 }
 
+/* Without served weights newer ones are due where the run goes on from the checkpoint. */
+int sr1__weight_sync_keeps(const sr1_trainer *tr)
 {
     return sr1__rollout_is_remote(tr->rollout) && is_synced(tr) &&
            sr1__rollout_server_version(tr->rollout) > 0 &&

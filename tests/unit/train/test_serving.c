@@ -404,6 +404,51 @@ static void the_server_is_as_it_was_at_the_checkpoint(void **state)
     openai_stop(&server);
 }
 
+static void finish_resumed(const char *run, const char *url)
+{
+    const char *pairs[] = {url};
+    sr1_resume_options o = {
+        .struct_size = sizeof o, .pairs = pairs, .n_pairs = url != NULL};
+    sr1_trainer *tr = NULL;
+
+    OK(sr1_trainer_resume(&tr, scratch_path(run), &o));
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+}
+
+static sr1_config *synced_adapter(const char *run)
+{
+    sr1_config *c = synced(run);
+
+    OK(sr1_config_set(c, "openai_sync_url", ""));
+    OK(sr1_config_set(c, "weight_sync_backend", "lora"));
+    OK(sr1_config_set(c, "lora_rank", "2"));
+    return c;
+}
+
+/* A new adapter changes nothing, so at step 2 the servers' own weights are those that the
+ * run began with: newer ones are not due yet. */
+static void servers_without_an_adapter_are_as_at_the_beginning(void **state)
+{
+    sr1_trainer *tr;
+
+    (void)state;
+    openai_start(&server, scratch_path("searcher"));
+    server.engine = VLLM;
+    run_whole(synced_adapter("adapter"));
+    openai_load(&server, scratch_path("searcher"));
+    server.adapter[0] = '\0';
+    tr = open_trainer(synced_adapter("adapter-cut"));
+    run_until(tr, 3);
+    sr1_trainer_free(tr);
+    openai_load(&server, scratch_path("searcher"));
+    server.adapter[0] = '\0';
+    finish_resumed("adapter-cut", NULL);
+    same_journals("adapter", "adapter-cut");
+    same_file("adapter", "adapter-cut", "model/adapter_model.safetensors");
+    openai_stop(&server);
+}
+
 /* ---- what a checkpoint keeps of the server's weights ---- */
 
 static sr1_config *synced_longer(const char *run)
@@ -436,18 +481,6 @@ static void resume_to_5(const char *run, const char *url)
     OK(sr1_trainer_resume(&tr, scratch_path(run), &o));
     cb.user = tr;
     REFUSED(sr1_trainer_run(tr, &cb), SR1_E_CANCELLED, "step 5 of 8");
-    sr1_trainer_free(tr);
-}
-
-static void finish_resumed(const char *run, const char *url)
-{
-    const char *pairs[] = {url};
-    sr1_resume_options o = {
-        .struct_size = sizeof o, .pairs = pairs, .n_pairs = url != NULL};
-    sr1_trainer *tr = NULL;
-
-    OK(sr1_trainer_resume(&tr, scratch_path(run), &o));
-    OK(sr1_trainer_run(tr, NULL));
     sr1_trainer_free(tr);
 }
 
@@ -753,6 +786,7 @@ int main(void)
         cmocka_unit_test(new_weights_reach_the_server),
         cmocka_unit_test(an_adapter_reaches_the_server_merged),
         cmocka_unit_test(the_server_is_as_it_was_at_the_checkpoint),
+        cmocka_unit_test(servers_without_an_adapter_are_as_at_the_beginning),
         cmocka_unit_test(a_checkpoint_after_going_on_has_the_servers_weights),
         cmocka_unit_test(without_served_weights_newer_ones_are_sent),
         cmocka_unit_test(a_folder_that_was_removed_ends_no_run),
