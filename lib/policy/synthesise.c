@@ -2,7 +2,8 @@
  * (text/data/demo.h).
  *
  * Rows go in chunks. After each chunk the state file beside the output says how far it
- * is: rows done and bytes written; what a stop left behind that is cut off. */
+ * is: rows done and bytes written; what a stop left behind that is cut off. It has the
+ * time that prompts show, too, so that the work can be gone on with on another day. */
 #include "policy/dataset_queries.h"
 
 #include <searchr1/ext/episodes.h>
@@ -313,12 +314,13 @@ static sr1_status save_state(const struct synth *s)
     sr1_status st;
 
     SR1__TRY(sr1__jsonl_sync(s->out)); /* before its size is recorded */
-    o = json_pack("{s:O, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "settings", s->settings,
-                  "rows", (json_int_t)s->done, "bytes",
-                  (json_int_t)sr1__jsonl_size(s->out), "trajectories",
-                  (json_int_t)r->trajectories, "written", (json_int_t)r->written, "below",
-                  (json_int_t)r->below, "unfit", (json_int_t)r->unfit, "excluded",
-                  (json_int_t)r->excluded);
+    o = json_pack("{s:O, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "settings",
+                  s->settings, "prompt_time",
+                  (json_int_t)sr1__chat_time(s->rollout->tokenizer), "rows",
+                  (json_int_t)s->done, "bytes", (json_int_t)sr1__jsonl_size(s->out),
+                  "trajectories", (json_int_t)r->trajectories, "written",
+                  (json_int_t)r->written, "below", (json_int_t)r->below, "unfit",
+                  (json_int_t)r->unfit, "excluded", (json_int_t)r->excluded);
     st = o ? sr1__json_save(o, 2, s->state) : sr1__fail_nomem("state");
     json_decref(o);
     return st;
@@ -351,13 +353,19 @@ static sr1_status resume_from_state(struct synth *s, const json_t *o)
 
 #define STATE_MAX ((size_t)1 << 16)
 
+/* Older states have no time. */
 static sr1_status load_state(struct synth *s)
 {
-    json_t *o = NULL;
+    json_t *o = NULL, *time;
     sr1_status st;
 
     SR1__TRY(sr1__json_load(&o, s->state, STATE_MAX));
-    st = resume_from_state(s, o);
+    time = json_object_get(o, "prompt_time");
+    if (json_is_integer(time))
+        sr1__chat_set_time(s->rollout->tokenizer, json_integer_value(time));
+    st = settings_json(&s->settings, s);
+    if (st == SR1_OK)
+        st = resume_from_state(s, o);
     json_decref(o);
     return st;
 }
@@ -374,7 +382,6 @@ static sr1_status open_output(struct synth *s, const char *path)
 {
     struct sr1__buf name;
 
-    SR1__TRY(settings_json(&s->settings, s));
     sr1__buf_init(&name, 0);
     sr1__buf_fmt(&name, "%s.state", path);
     SR1__TRY(sr1__buf_finish(&name, "state", &s->state));
@@ -386,6 +393,7 @@ static sr1_status open_output(struct synth *s, const char *path)
         return sr1__fail(SR1_E_STATE,
                          "%s is there and was not begun by this; give another name",
                          path);
+    SR1__TRY(settings_json(&s->settings, s));
     SR1__TRY(sr1__jsonl_open(&s->out, path));
     return save_state(s);
 }
@@ -447,6 +455,7 @@ sr1_status sr1_synthesise(const char *path, sr1_rollout *rollout, sr1_reward_set
                           sr1_synth_report *report)
 {
     struct synth s = {.rollout = rollout, .rewards = rewards, .data = data};
+    int64_t time;
     sr1_status st;
 
     if (!path || !rollout || !rewards || !data)
@@ -460,7 +469,9 @@ sr1_status sr1_synthesise(const char *path, sr1_rollout *rollout, sr1_reward_set
     if (report)
         SR1__TRY(sr1__struct_check(report, "synth report"));
     sr1__life_hold(&rollout->life);
+    time = sr1__chat_time(rollout->tokenizer);
     st = synthesise_rows(&s, path);
+    sr1__chat_set_time(rollout->tokenizer, time);
     sr1_rollout_free(rollout);
     if (st == SR1_OK && report)
         st = sr1__struct_give(report, &s.report, sizeof(s.report), "synth report");

@@ -419,6 +419,8 @@ int sr1__record_has_checkpoint(const sr1_trainer *tr);
 sr1_status sr1__record_saved(sr1_trainer *tr);
 /* Write that the run has begun, or goes on; and how that ended. */
 sr1_status sr1__record_begin(sr1_trainer *tr, const sr1_run_callbacks *cb);
+/* Prompts show the date of the run's first start: in every process, and on resuming. */
+void sr1__record_keep_date(const sr1_trainer *tr);
 void sr1__record_end(sr1_trainer *tr, sr1_status status);
 
 /* ---- metric_sink.c ---- */

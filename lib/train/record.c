@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "config/run_config.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <searchr1/ext/model_details.h>
 
@@ -24,6 +25,19 @@ void sr1__record_time(char out[32])
     out[0] = '\0';
     if (gmtime_r(&now, &t))
         strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &t);
+}
+
+/* The same in seconds since 1970; -1: it is none. */
+static int64_t parse_time(const char *text)
+{
+    struct tm t = {0};
+
+    if (!text || sscanf(text, "%d-%d-%dT%d:%d:%dZ", &t.tm_year, &t.tm_mon, &t.tm_mday,
+                        &t.tm_hour, &t.tm_min, &t.tm_sec) != 6)
+        return -1;
+    t.tm_year -= 1900;
+    t.tm_mon--;
+    return (int64_t)timegm(&t);
 }
 
 /* ---- the machine ---- */
@@ -183,6 +197,17 @@ sr1_status sr1__record_begin(sr1_trainer *tr, const sr1_run_callbacks *cb)
     if (json_array_append_new(tr->starts, start) != 0) /* which frees start */
         return sr1__fail_nomem("record of the run");
     return write_starts(tr, tr->starts);
+}
+
+void sr1__record_keep_date(const sr1_trainer *tr)
+{
+    json_t *starts = read_starts(tr->run_folder);
+    const json_t *begun = json_object_get(json_array_get(starts, 0), "begun");
+    int64_t time = parse_time(json_string_value(begun));
+
+    if (time >= 0)
+        sr1__chat_set_time(sr1_rollout_tokenizer(tr->rollout), time);
+    json_decref(starts);
 }
 
 sr1_status sr1__record_saved(sr1_trainer *tr)

@@ -636,6 +636,7 @@ static sr1_status begin_run(struct run *r)
     SR1__TRY(sr1__dist_agree(tr->dist, "run folder",
                              sr1__is_first_rank(tr) ? begin_folder(r) : SR1_OK));
     SR1__TRY(sr1__dist_agree(tr->dist, "shared run folder", find_folder(tr)));
+    sr1__record_keep_date(tr);
     if (sr1__ranks_text(tr, text, sizeof(text)))
         send_note(r, text);
     tr->rollout->warned = 1; /* when the run began */

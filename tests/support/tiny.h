@@ -198,6 +198,19 @@ static inline void tiny_model(const char *name, const struct tiny_rule *rules, s
     tiny_deep_model(name, 2, rules, n, gain);
 }
 
+/* A chat template of the model's own, which begins with the date. */
+static inline void tiny_dated_template(const char *model)
+{
+    static const char text[] =
+        "<|im_start|>system\n{{ strftime_now('%d %B %Y') }}<|im_end|>\n"
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n"
+        "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+    char path[64];
+
+    snprintf(path, sizeof path, "%s/chat_template.jinja", model);
+    scratch_file(path, text, sizeof text - 1);
+}
+
 /* Searches for the tower, reads, answers right or wrong. */
 static const struct tiny_rule tiny_searcher[] = {
     {"", "<search>"},        {"<search>", " tower"},

@@ -37,6 +37,17 @@ int sr1__chat_program_opens_thought(const struct sr1__chat_program *p, int no_th
     return p->opens_thought[no_thinking != 0];
 }
 
+int64_t sr1__chat_time(const sr1_tokenizer *t)
+{
+    return t && t->program ? t->program->now : 0;
+}
+
+void sr1__chat_set_time(sr1_tokenizer *t, int64_t now)
+{
+    if (t && t->program)
+        t->program->now = now;
+}
+
 int32_t sr1__chat_program_end_id(const struct sr1__chat_program *p)
 {
     return p->end_id;

@@ -54,6 +54,12 @@ sr1_status sr1__tokenizer_chat_ids(const sr1_tokenizer *t,
 int sr1__chat_opens_thought(const sr1_tokenizer *t);
 int sr1__chat_begins_in_thought(const sr1_tokenizer *t, int no_thinking);
 
+/* The time (in seconds since 1970) that templates show as the present one: that at which
+ * t was opened, until it is set, while no other thread uses t. 0 where no template is
+ * run, also for NULL. */
+int64_t sr1__chat_time(const sr1_tokenizer *t);
+void sr1__chat_set_time(sr1_tokenizer *t, int64_t now);
+
 /* The id that ends a message of the policy in the template; -1: none. */
 int32_t sr1__chat_end_id(const sr1_tokenizer *t);
 

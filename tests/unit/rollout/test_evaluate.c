@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "text/data/dataset.h"
 #include "policy/rollout.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <searchr1/ext/embed.h>
 #include <searchr1/ext/reward_set.h>
@@ -363,6 +364,45 @@ static void a_synthesis_is_gone_on_with_by_its_policy_only(void **state)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         REFUSED(synthesise_by("sure", others[i], "1", 4), SR1_E_STATE, other);
     OK(synthesise_by("sure", "seed=1", "1", 4));
+}
+
+/* As if its tokenizer was opened at this time; 0: now. */
+static sr1_status synthesise_on(int64_t time, int64_t rows)
+{
+    sr1_reward_options none = {.struct_size = sizeof none, .rewards = "environment"};
+    sr1_config *c = tiny_config("dated", NULL);
+    sr1_search *e = tiny_engine();
+    sr1_dataset *d = questions();
+    sr1_reward_set *set = NULL;
+    sr1_rollout *r = NULL;
+    sr1_synth_options o;
+    sr1_status st;
+
+    OK(sr1_rollout_new(&r, c, NULL, NULL, e));
+    OK(sr1_reward_set_new(&set, &none));
+    if (time)
+        sr1__chat_set_time(sr1_rollout_tokenizer(r), time);
+    time = sr1__chat_time(sr1_rollout_tokenizer(r));
+    sr1_synth_options_init(&o);
+    o.max_rows = rows;
+    st = sr1_synthesise(scratch_path("dated.jsonl"), r, set, d, &o, NULL);
+    assert_int_equal(sr1__chat_time(sr1_rollout_tokenizer(r)), time);
+    sr1_reward_set_free(set);
+    sr1_rollout_free(r);
+    sr1_dataset_free(d);
+    sr1_search_free(e);
+    sr1_config_free(c);
+    return st;
+}
+
+/* The template shows a date, which stays that of the beginning. */
+static void a_synthesis_is_gone_on_with_on_another_day(void **state)
+{
+    (void)state;
+    tiny_model("dated", TINY_SEARCHER, 9);
+    tiny_dated_template("dated");
+    OK(synthesise_on(981173106, 2));
+    OK(synthesise_on(0, 4));
 }
 
 static void a_synthesis_of_no_questions_is_done_at_once(void **state)
@@ -744,6 +784,7 @@ int main(void)
         cmocka_unit_test(demonstrations_without_a_reward_are_counted),
         cmocka_unit_test(a_synthesis_names_the_row_it_cannot_read),
         cmocka_unit_test(a_synthesis_is_gone_on_with_by_its_policy_only),
+        cmocka_unit_test(a_synthesis_is_gone_on_with_on_another_day),
         cmocka_unit_test(a_synthesis_of_no_questions_is_done_at_once),
         cmocka_unit_test(a_synthesis_leaves_long_prompts_out),
         cmocka_unit_test(rows_without_answers_are_not_compared),

@@ -386,6 +386,44 @@ static void a_run_within_a_run_is_a_run(void **state)
     sr1_config_free(c);
 }
 
+/* ---- the date in prompts ---- */
+
+/* The first start was on another day, as its record has it. */
+static void begin_on(const char *run, const char *time)
+{
+    char *path = sr1__path_join(scratch_path(run), "run.json");
+    json_t *record = NULL, *first;
+
+    OK(sr1__json_load(&record, path, 0));
+    first = json_array_get(json_object_get(record, "starts"), 0);
+    json_object_set_new(first, "begun", json_string(time));
+    OK(sr1__json_save(record, 2, path));
+    json_decref(record);
+    sr1__free(path);
+}
+
+static void prompts_keep_the_date_of_the_first_start(void **state)
+{
+    const char *role = "user", *content = "Where?";
+    sr1_trainer *tr = NULL;
+    char *text = NULL;
+    size_t n;
+
+    (void)state;
+    tiny_model("dated", TINY_SEARCHER, 9);
+    tiny_dated_template("dated");
+    run_cut(tiny_config("dated", train_path, knowledge_path, out_pair("dated-run"),
+                        "max_steps=4", "save_interval=2", "update_times=1", NULL));
+    begin_on("dated-run", "2001-02-03T04:05:06Z");
+    OK(resume(&tr, "dated-run", NULL));
+    OK(sr1_trainer_run(tr, NULL));
+    OK(sr1_tokenizer_chat(sr1_rollout_tokenizer(sr1_trainer_rollout(tr)), &role, &content,
+                          NULL, 1, NULL, &text, &n, NULL, NULL));
+    assert_non_null(strstr(text, "system\n03 February 2001<|im_end|>"));
+    sr1_free(text);
+    sr1_trainer_free(tr);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -402,6 +440,7 @@ int main(void)
         cmocka_unit_test(a_run_does_not_depend_on_the_working_folder),
         cmocka_unit_test(a_checkpoint_is_a_policy_with_the_keys_of_its_run),
         cmocka_unit_test(a_run_within_a_run_is_a_run),
+        cmocka_unit_test(prompts_keep_the_date_of_the_first_start),
     };
 
     return cmocka_run_group_tests(tests, runs_make, scratch_remove);
