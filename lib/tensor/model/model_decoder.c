@@ -259,7 +259,8 @@ static sr1_status reserve_decode(struct sr1__decoder *d, size_t n, int64_t top)
     return d->kv->ops->reserve(d->kv, d->spans, n);
 }
 
-/* All that comes before a pass; *total receives its number of tokens. */
+/* All that comes before a pass; *total receives its number of tokens. Even a pass that
+ * fails may have written over what one launched ahead has read. */
 static sr1_status pack_inputs(struct sr1__decoder *d,
                               const struct sr1__decode_input *feeds, size_t n,
                               int64_t *total)
@@ -268,6 +269,8 @@ static sr1_status pack_inputs(struct sr1__decoder *d,
 
     SR1__TRY(list_spans(d, feeds, n, &top));
     SR1__TRY(reserve_decode(d, n, top));
+    for (size_t i = 0; i < n; i++)
+        d->rows[feeds[i].row].ahead = 0;
     return fill_tokens(d, feeds, n, total);
 }
 
