@@ -10,7 +10,6 @@
 #include <searchr1/advantage.h>
 
 #include <math.h>
-#include <string.h>
 
 #define LEVELS SR1_THINKING_LEVELS
 
@@ -120,7 +119,7 @@ static sr1_status check_level_options(const sr1_rollout *r,
     const struct sr1__protocol *p = sr1__env_protocol(r->env);
     double c;
 
-    if (strcmp(p->name, "rlvcr") != 0)
+    if (!p->levels)
         return sr1__fail(SR1_E_CONFIG,
                          "thinking levels need the protocol rlvcr; this one is %s",
                          p->name);

@@ -2,6 +2,8 @@
  * KL in the reward, the critic. */
 #include "train/internal.h"
 
+#include "environment/env/protocol.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,13 +67,20 @@ static sr1_status find_estimator(sr1_advantage_info *out, const char *name)
                      name);
 }
 
-/* What steps of the protocol "rlvcr" have, and of no other. */
+static int has_levels(const sr1_config *c)
+{
+    const struct sr1__protocol *p = sr1__protocol_find(sr1__config_str(c, "protocol"));
+
+    return p && p->levels;
+}
+
+/* What steps of a protocol with levels of thinking have, and of no other. */
 #define OF_LEVELS (SR1_ADVANTAGE_NEEDS_TURN_TAGS | SR1_ADVANTAGE_NEEDS_CONFIDENCES)
 
 /* What the estimator needs that the protocol has not. */
 static int32_t missing_needs(const struct sr1__settings *s, const sr1_config *c)
 {
-    return sr1__config_is(c, "protocol", "rlvcr") ? 0 : s->estimator.needs & OF_LEVELS;
+    return has_levels(c) ? 0 : s->estimator.needs & OF_LEVELS;
 }
 
 /* "512", or one number for each of the levels 2 to 4. */
@@ -147,7 +156,7 @@ static sr1_status read_estimator(struct sr1__settings *s, const sr1_config *c)
 
     SR1__TRY(find_estimator(&s->estimator, name));
     s->step_on_level = sr1__config_is(c, "step_advantage_tokens", "level");
-    if (s->step_on_level && !sr1__config_is(c, "protocol", "rlvcr"))
+    if (s->step_on_level && !has_levels(c))
         return sr1__fail(SR1_E_CONFIG, "step_advantage_tokens: level needs the tags of "
                                        "levels, which only the protocol rlvcr has");
     missing = missing_needs(s, c);

@@ -46,6 +46,7 @@ static const struct sr1__protocol protocols[] = {
     {.name = "rlvcr",
      .tags = {PAIR("think"), PAIR("action"), PAIR("observation"), PAIR("answer")},
      .chat = 1,
+     .levels = 1,
      .around = "",
      .inside = "\n",
      .notice = "Nothing happens. Write <level>n</level>, your thoughts between <think> "

@@ -29,6 +29,8 @@ struct sr1__protocol {
     /* 1: an answer to an action is a message of the user, after which the policy begins a
      * new message of its own; 0: it is inserted into the running text */
     int32_t chat;
+    /* 1: the policy says before its thoughts how much it thinks (thinking_turn.h) */
+    int32_t levels;
     /* around: text before and after a result block; inside: text between the block's tags
      * and its body. NULL: as the document format says. */
     const char *around, *inside;

@@ -261,13 +261,14 @@ static sr1_status make_engines(sr1_rollout *r, const sr1_config *c)
 /* Messages that say how much they think before they think cannot begin in a thought. */
 static sr1_status check_thoughts(const sr1_rollout *r)
 {
-    if (strcmp(sr1__env_protocol(r->env)->name, "rlvcr") != 0 ||
-        !sr1__chat_begins_in_thought(r->tokenizer, !r->thinking))
+    const struct sr1__protocol *p = sr1__env_protocol(r->env);
+
+    if (!p->levels || !sr1__chat_begins_in_thought(r->tokenizer, !r->thinking))
         return SR1_OK;
     return sr1__fail(SR1_E_UNSUPPORTED,
-                     "protocol rlvcr: the chat template (%s) opens a thought before the "
+                     "protocol %s: the chat template (%s) opens a thought before the "
                      "policy can choose its level; take a model whose template does not",
-                     sr1_tokenizer_chat_family(r->tokenizer));
+                     p->name, sr1_tokenizer_chat_family(r->tokenizer));
 }
 
 sr1_status sr1__rollout_begin(sr1_rollout **out, const sr1_config *config,

@@ -1,6 +1,6 @@
 /* tensor/weights/hf_config.c - reading and checking config.json of decoders. Defaults of
- * absent keys are those of transformers' Qwen3Config, Qwen2Config, LlamaConfig and
- * MistralConfig. */
+ * absent keys, but of token ids, are those of transformers' Qwen3Config, Qwen2Config,
+ * LlamaConfig and MistralConfig. */
 #include "tensor/weights/hf_config_tables.h"
 
 #include "base/file.h"
