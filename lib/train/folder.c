@@ -360,7 +360,7 @@ void sr1__folder_room(const sr1_trainer *tr, sr1_run_plan *plan)
     plan->model_bytes = tr->set.save_final_model ? sr1__state_model_bytes(tr->model) : 0;
     all = (double)plan->checkpoint_bytes *
               (double)checkpoints_at_once(tr, checkpoints_there(tr)) +
-          (double)plan->model_bytes + (double)sr1__weight_sync_bytes(tr);
+          (double)plan->model_bytes + (double)sr1__served_bytes(tr);
     plan->disk_bytes = all < 9e18 ? (int64_t)all : INT64_MAX;
     plan->disk_free = sr1__disk_free(tr->run_folder);
 }
@@ -371,7 +371,7 @@ static int64_t bytes_beside(const sr1_trainer *tr, const sr1_run_plan *plan)
 {
     int64_t served = sr1__dir_has(tr->run_folder, "served")
                          ? 0
-                         : sr1__weight_sync_bytes(tr) - sr1__weight_sync_kept_bytes(tr);
+                         : sr1__served_bytes(tr) - sr1__served_kept_bytes(tr);
 
     return plan->model_bytes + served;
 }

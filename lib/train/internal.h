@@ -277,14 +277,13 @@ void sr1__reference_lower(sr1_trainer *tr);
 
 /* Once the plan is known: can every step learn from what the server will generate? */
 sr1_status sr1__weight_sync_open(sr1_trainer *tr);
+/* What the servers are given. */
+enum sr1__sync_form { SR1__SYNC_NOTHING, SR1__SYNC_MODELS, SR1__SYNC_ADAPTERS };
+enum sr1__sync_form sr1__weight_sync_form(const sr1_trainer *tr);
 /* SR1_E_STATE if trajectory i is too old to learn from. */
 sr1_status sr1__check_staleness(const sr1_trainer *tr, const sr1_trajectory *t, size_t i);
 /* Must a checkpoint keep the server's weights? If so, into folder. */
 int sr1__weight_sync_keeps(const sr1_trainer *tr);
-/* Bytes of RUN/served once servers have taken weights (0: they are sent none), and of
- * those that a checkpoint keeps. */
-int64_t sr1__weight_sync_bytes(const sr1_trainer *tr);
-int64_t sr1__weight_sync_kept_bytes(const sr1_trainer *tr);
 sr1_status sr1__weight_sync_save(sr1_trainer *tr, const char *folder);
 /* tr->step is that of the checkpoint; state NULL: there is none, the run begins anew. */
 sr1_status sr1__weight_sync_restore(sr1_trainer *tr, const char *folder,
@@ -361,6 +360,10 @@ sr1_status sr1__state_restore(sr1_trainer *tr, int64_t changed, json_t **config)
 /* Bytes of a checkpoint's tensors, and of one model: nearly all that they take. */
 int64_t sr1__state_bytes(const sr1_trainer *tr);
 int64_t sr1__state_model_bytes(const sr1_model *m);
+/* Of RUN/served once servers were given weights (0: they are not), and of those the ones
+ * that a checkpoint keeps. */
+int64_t sr1__served_bytes(const sr1_trainer *tr);
+int64_t sr1__served_kept_bytes(const sr1_trainer *tr);
 
 /* ---- folder.c ---- */
 

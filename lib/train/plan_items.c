@@ -364,7 +364,7 @@ static double state_bytes(const struct sr1__memory_model *m)
            sr1__memory_moments(m) + sr1__memory_masters(m);
 }
 
-/* As sr1__weight_sync_bytes. */
+/* As sr1__served_bytes. */
 static double served_bytes(const struct planner *p)
 {
     const sr1_config *c = p->config;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define SAVED_STEP "saved_step" /* of the newest checkpoint of a start */
+#define RECORD_TIME "%Y-%m-%dT%H:%M:%SZ"
 #define SYSTEM_FILE_MAX ((size_t)1 << 20)
 
 void sr1__record_time(char out[32])
@@ -24,7 +25,7 @@ void sr1__record_time(char out[32])
 
     out[0] = '\0';
     if (gmtime_r(&now, &t))
-        strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &t);
+        strftime(out, 32, RECORD_TIME, &t);
 }
 
 /* The same in seconds since 1970; -1: it is none. */
@@ -32,12 +33,7 @@ static int64_t parse_time(const char *text)
 {
     struct tm t = {0};
 
-    if (!text || sscanf(text, "%d-%d-%dT%d:%d:%dZ", &t.tm_year, &t.tm_mon, &t.tm_mday,
-                        &t.tm_hour, &t.tm_min, &t.tm_sec) != 6)
-        return -1;
-    t.tm_year -= 1900;
-    t.tm_mon--;
-    return (int64_t)timegm(&t);
+    return text && strptime(text, RECORD_TIME, &t) ? (int64_t)timegm(&t) : -1;
 }
 
 /* ---- the machine ---- */

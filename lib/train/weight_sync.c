@@ -255,20 +255,11 @@ static int has_served(const char *folder)
            sr1__dir_has(folder, "served/adapter_config.json");
 }
 
-/* A copy of what the servers load: the adapter, or the whole model. */
-int64_t sr1__weight_sync_bytes(const sr1_trainer *tr)
+enum sr1__sync_form sr1__weight_sync_form(const sr1_trainer *tr)
 {
     if (!sr1__rollout_is_remote(tr->rollout) || !is_synced(tr))
-        return 0;
-    return sends_adapters(tr) ? sr1__state_model_bytes(tr->model)
-                              : sr1_model_info(tr->model, SR1_MODEL_PARAMETERS) *
-                                    (int64_t)sr1__torch_dtype_size(tr->model->dtype);
-}
-
-/* Weights that are renewed at every step are old when the step is over. */
-int64_t sr1__weight_sync_kept_bytes(const sr1_trainer *tr)
-{
-    return get_interval(tr) > 1 ? sr1__weight_sync_bytes(tr) : 0;
+        return SR1__SYNC_NOTHING;
+    return sends_adapters(tr) ? SR1__SYNC_ADAPTERS : SR1__SYNC_MODELS;
 }
 
 /* Without served weights newer ones are due where the run goes on from the checkpoint. */
