@@ -112,7 +112,7 @@ static void bound_keys_are_refused_by_name_and_reason(void **state)
         const char *pair, *says;
     } cases[] = {
         {"seed=7", "key 'seed' cannot change when a run goes on: the order of"},
-        {"model_name_or_path=/x", "the checkpoint holds the weights"},
+        {"model_name_or_path=/x", "a link at its old place"},
         {"batch_size=3", "place in the data"},
         {"out=elsewhere", "its own folder"},
         {"group_size=8", "key 'group_size' cannot change when a run goes on: the rest"},
@@ -350,6 +350,12 @@ static void a_checkpoint_is_a_policy_with_the_keys_of_its_run(void **state)
     assert_int_equal(v, 1);
     check_model_of_run("long/checkpoints/step-4/model");
     check_model_of_run("long/model");
+    {
+        sr1_trainer *tr = NULL;
+
+        REFUSED(resume(&tr, "long/checkpoints/step-4", NULL), SR1_E_NOT_FOUND,
+                "step-4 is a checkpoint and no run; name the run, ");
+    }
     OK(sr1__dir_remove(scratch_path("long/model")));
     OK(sr1_config_load_run(c, scratch_path("long")));
     OK(sr1_config_get_str(c, "model_name_or_path", &path));
