@@ -27,11 +27,12 @@ sr1_status sr1__require_ground_truths(const sr1_trajectory *t, size_t i)
     if (sr1_trajectory_ground_truth_count(t) > 0)
         return SR1_OK;
     question = sr1_trajectory_query(t, &n);
-    return sr1__fail(SR1_E_INVALID,
-                     "trajectory %zu, of the question '%.*s', has no gold answer to be "
-                     "compared with; leave such rows out, name the field that has it with "
-                     "answer_field, or choose rewards that need none",
-                     i, (int)(n > 80 ? sr1__utf8_complete(question, 80) : n), question);
+    return sr1__fail(
+        SR1_E_INVALID,
+        "trajectory %zu, of the question '%.*s', has no gold answer to be "
+        "compared with; leave such rows out, name the field that has it with "
+        "answer_field, or choose rewards that need none",
+        i, (int)(n > 80 ? sr1__utf8_complete(question, 80) : n), question);
 }
 
 sr1_status sr1__check_score_arguments(const char *answer, size_t len,

@@ -144,7 +144,8 @@ static sr1_status take_side(const struct side *side, struct sr1__demo *demo)
                          "'%s' must be text, or a list of messages that is not empty",
                          side->key);
     if (json_is_string(value)) {
-        *to = (struct sr1__demo_segment){.role = side->role, .is_policy = side->is_policy};
+        *to =
+            (struct sr1__demo_segment){.role = side->role, .is_policy = side->is_policy};
         SR1__TRY(get_text(demo->json, side->key, &to->text));
     } else {
         SR1__TRY(fill_segments(&messages_form, side->key, value, to));

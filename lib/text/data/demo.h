@@ -14,8 +14,8 @@
  *         which is the conversation of both; a text is one message of the user, or of the
  *         assistant.
  *
- * The loss counts the policy's text, of the last form that in the completion. Text of the environment, user or tool is context,
- * and so is every message with "weight": 0. */
+ * The loss counts the policy's text, of the last form that in the completion. Text of the
+ * environment, user or tool is context, and so is every message with "weight": 0. */
 #ifndef SR1__DATA_DEMO_H
 #define SR1__DATA_DEMO_H
 
