@@ -32,12 +32,12 @@ static sr1_status check_turn_budget(const sr1_config *c)
     char turn_preset[32], all_preset[32];
 
     if (turn > all)
-        return sr1__fail(
-            SR1_E_CONFIG,
-            "max_tokens_per_turn is %" PRId64 "%s, above max_tokens, which is %" PRId64
-            "%s; lower it or set it to 0",
-            turn, name_preset(c, "max_tokens_per_turn", turn_preset), all,
-            name_preset(c, "max_tokens", all_preset));
+        return sr1__fail(SR1_E_CONFIG,
+                         "max_tokens_per_turn is %" PRId64
+                         "%s, above max_tokens, which is %" PRId64
+                         "%s; lower it or set it to 0",
+                         turn, name_preset(c, "max_tokens_per_turn", turn_preset), all,
+                         name_preset(c, "max_tokens", all_preset));
     return SR1_OK;
 }
 
