@@ -231,6 +231,23 @@ static sr1_status check_model(const char *config, const char *folder, int force)
     return output_check_folder(folder, NULL, 0, force);
 }
 
+/* Has every id of the tokenizer an embedding? Otherwise no tool would open the model. */
+static sr1_status check_vocabulary(const sr1_model *model, const sr1_tokenizer *tokenizer,
+                                   const char *config)
+{
+    long long ids = sr1_tokenizer_vocab_size(tokenizer);
+    long long rows = sr1_model_info(model, SR1_MODEL_VOCAB);
+    char text[1024];
+
+    if (ids <= rows)
+        return SR1_OK;
+    snprintf(text, sizeof(text),
+             "%.400s: vocab_size is %lld, and the tokenizer has %lld ids; set vocab_size "
+             "to %lld or more",
+             config, rows, ids, ids);
+    return sr1_set_error(SR1_E_CONFIG, text);
+}
+
 static int make_model(const struct args *a, const struct data_options *o,
                       const char **words, size_t n)
 {
@@ -253,6 +270,8 @@ static int make_model(const struct args *a, const struct data_options *o,
         st = sr1_tokenizer_open(&tokenizer, o->tokenizer);
     if (st == SR1_OK)
         st = name_file(sr1_model_new_random(&model, text, (uint64_t)o->seed, &m), config);
+    if (st == SR1_OK)
+        st = check_vocabulary(model, tokenizer, config);
     ready = st == SR1_OK;
     if (st == SR1_OK)
         st = sr1_model_save(model, folder);

@@ -290,12 +290,18 @@ static sr1_status set_members(sr1_config *c, json_t *object, const json_t *lines
     return SR1_OK;
 }
 
-/* Refuse a file of rows given as a configuration. */
+/* Refuse a file of rows or a folder given as a configuration. */
 static sr1_status check_config_name(const char *path)
 {
     static const char *const rows[] = {".jsonl", ".csv", ".tsv", ".parquet"};
     const char *dot = strrchr(path, '.');
 
+    if (sr1__path_is_dir(path))
+        return sr1__fail(SR1_E_IO,
+                         "%s is a folder, and a configuration is a file; a run goes on "
+                         "with --resume %s, and a model's folder is the value of "
+                         "model_name_or_path",
+                         path, path);
     for (size_t i = 0; dot && i < sizeof(rows) / sizeof(rows[0]); i++)
         if (strcmp(dot, rows[i]) == 0)
             return sr1__fail(SR1_E_CONFIG,

@@ -73,6 +73,22 @@ static sr1_status apply_changes(sr1_config *c, const json_t *rows)
 
 /* ---- the configuration ---- */
 
+/* Why `run`, which is there, is none: it may be a checkpoint of one. */
+static sr1_status fail_no_run(const char *run)
+{
+    char *above = NULL;
+    sr1_status st;
+
+    SR1__TRY(sr1__config_run_above(run, &above));
+    st = above ? sr1__fail(SR1_E_NOT_FOUND,
+                           "%s is a checkpoint and no run; name the run, %s, which goes "
+                           "on from the newest one",
+                           run, above)
+               : sr1__fail(SR1_E_NOT_FOUND, "%s holds no run (no config.json)", run);
+    sr1__free(above);
+    return st;
+}
+
 static sr1_status load_original(sr1_config *c, const char *run)
 {
     char *path = sr1__path_join(run, "config.json");
@@ -87,7 +103,7 @@ static sr1_status load_original(sr1_config *c, const char *run)
                        run);
     else if (!sr1__path_exists(path))
         st = sr1__path_exists(run)
-                 ? sr1__fail(SR1_E_NOT_FOUND, "%s holds no run (no config.json)", run)
+                 ? fail_no_run(run)
                  : sr1__fail(SR1_E_NOT_FOUND, "there is no folder %s", run);
     if (st == SR1_OK)
         st = sr1__file_read(path, 1 << 20, &b);

@@ -7,6 +7,8 @@
 #include "base/text.h"
 #include "config/keys.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static int is_key_given(const sr1_config *c, const char *key)
@@ -14,12 +16,28 @@ static int is_key_given(const sr1_config *c, const char *key)
     return sr1__config_str(c, key)[0] != '\0';
 }
 
+/* Where the value of a key comes from, if compat gave it: " (compat: trl)". */
+static const char *name_preset(const sr1_config *c, const char *key, char text[32])
+{
+    text[0] = '\0';
+    if (!sr1__config_is_set(c, key) && sr1__config_by_compat(c, key))
+        snprintf(text, 32, " (compat: %.16s)", sr1__config_str(c, "compat"));
+    return text;
+}
+
 static sr1_status check_turn_budget(const sr1_config *c)
 {
-    if (sr1__config_int(c, "max_tokens_per_turn") > sr1__config_int(c, "max_tokens"))
+    int64_t turn = sr1__config_int(c, "max_tokens_per_turn");
+    int64_t all = sr1__config_int(c, "max_tokens");
+    char turn_preset[32], all_preset[32];
+
+    if (turn > all)
         return sr1__fail(SR1_E_CONFIG,
-                         "max_tokens_per_turn is above max_tokens; lower it or "
-                         "set it to 0");
+                         "max_tokens_per_turn is %" PRId64
+                         "%s, above max_tokens, which is %" PRId64
+                         "%s; lower it or set it to 0",
+                         turn, name_preset(c, "max_tokens_per_turn", turn_preset), all,
+                         name_preset(c, "max_tokens", all_preset));
     return SR1_OK;
 }
 
@@ -38,11 +56,15 @@ static sr1_status check_lr_schedule(const sr1_config *c)
 static sr1_status check_clip_epsilon(const sr1_config *c)
 {
     double high = sr1__config_real(c, "clip_epsilon_high");
+    double low = sr1__config_real(c, "clip_epsilon");
+    char high_preset[32], low_preset[32];
 
-    if (high != 0.0 && high < sr1__config_real(c, "clip_epsilon"))
+    if (high != 0.0 && high < low)
         return sr1__fail(SR1_E_CONFIG,
-                         "clip_epsilon_high is below clip_epsilon; raise it or "
-                         "set it to 0");
+                         "clip_epsilon_high is %g%s, below clip_epsilon, which is %g%s; "
+                         "raise it or set it to 0",
+                         high, name_preset(c, "clip_epsilon_high", high_preset), low,
+                         name_preset(c, "clip_epsilon", low_preset));
     return SR1_OK;
 }
 
@@ -79,15 +101,20 @@ static sr1_status check_ratio_bounds(const sr1_config *c)
 
 static sr1_status check_importance_correction(const sr1_config *c)
 {
+    double low = sr1__config_real(c, "importance_low");
+    double high = sr1__config_real(c, "importance_high");
+
     if (sr1__config_is(c, "importance_correction", "none"))
         return SR1_OK;
     if (sr1__config_is(c, "loss", "vespo"))
         return sr1__fail(SR1_E_CONFIG,
                          "loss vespo weighs trajectories by their importance itself; set "
                          "importance_correction to none");
-    if (sr1__config_real(c, "importance_low") > sr1__config_real(c, "importance_high"))
+    if (low > high)
         return sr1__fail(SR1_E_CONFIG,
-                         "importance_low is above importance_high; lower it");
+                         "importance_low is %g, above importance_high, which is %g; "
+                         "lower it",
+                         low, high);
     return SR1_OK;
 }
 

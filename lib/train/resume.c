@@ -120,7 +120,9 @@ static const struct {
 } bound_keys[] = {
     {"out", "a run goes on in its own folder"},
     {"name", "a run goes on in its own folder"},
-    {"model_name_or_path", "the checkpoint holds the weights"},
+    {"model_name_or_path",
+     "the checkpoint holds the weights (if the model's folder was moved, a link at its "
+     "old place is enough)"},
     {"critic_model", "the checkpoint holds the weights"},
     {"lora_rank", "the checkpoint holds the adapter"},
     {"lora_alpha", "the checkpoint holds the adapter"},

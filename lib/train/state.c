@@ -18,7 +18,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define PENDING_ROW "owed_metrics" /* member of the state */
+#define PENDING_ROW "owed_metrics" /* members of the state */
+#define REFERENCE "reference"
 
 /* folder/name, made; caller frees with sr1__free. */
 static sr1_status make_below(const char *folder, const char *name, char **out)
@@ -89,15 +90,28 @@ static sr1_status fill_checkpoint(void *self, const char *folder)
     return sr1__dist_rank(tr->dist) == 0 ? fill_common(tr, folder) : SR1_OK;
 }
 
-/* By which the weights under an adapter are known again; null where all are saved. */
-static json_t *pack_base(const sr1_model *m)
+/* By which weights that are read from a folder are known again; null for others. */
+static json_t *pack_hash(const sr1_model *m)
 {
     char hash[17];
 
-    if (!m->adapter || m->hash == 0)
+    if (m->hash == 0)
         return json_null();
     snprintf(hash, sizeof(hash), "%016" PRIx64, m->hash);
     return json_string(hash);
+}
+
+/* Of the weights under an adapter; null where all are saved. */
+static json_t *pack_base(const sr1_model *m)
+{
+    return m->adapter ? pack_hash(m) : json_null();
+}
+
+/* The weights that the frozen reference is read from. Of an adapter that is its base. */
+static json_t *pack_reference(const sr1_trainer *tr)
+{
+    return tr->set.frozen_reference && !tr->model->adapter ? pack_hash(tr->model)
+                                                           : json_null();
 }
 
 /* What a learner needs besides tensors. NULL without memory, or for no learner. */
@@ -157,7 +171,8 @@ sr1_status sr1__state_save(sr1_trainer *tr)
     json_t *state = pack_counters(tr);
     int bad =
         !state || (tr->record && json_object_set(state, "config", tr->record) != 0) ||
-        (tr->pending_row && json_object_set(state, PENDING_ROW, tr->pending_row) != 0);
+        (tr->pending_row && json_object_set(state, PENDING_ROW, tr->pending_row) != 0) ||
+        json_object_set_new(state, REFERENCE, pack_reference(tr)) != 0;
     struct sr1__checkpoint c = {.dist = tr->sharded ? tr->dist : NULL,
                                 .run = tr->run_folder,
                                 .step = tr->step,
@@ -376,9 +391,28 @@ static sr1_status check_bases(const sr1_trainer *tr, const json_t *state)
                : SR1_OK;
 }
 
+/* A frozen reference is read from the model's folder again: are its weights the same? */
+static sr1_status check_reference(const sr1_trainer *tr, const json_t *state)
+{
+    const json_t *then = json_object_get(state, REFERENCE); /* not in older checkpoints */
+    json_t *now = pack_reference(tr);
+    int same;
+
+    SR1__CHECK_ALLOC(now, "checkpoint state");
+    same = !json_is_string(then) || !json_is_string(now) || json_equal(then, now);
+    json_decref(now);
+    return same ? SR1_OK
+                : sr1__fail(SR1_E_CONFIG,
+                            "key 'model_name_or_path': %s is not the model that training "
+                            "began with, which the frozen reference is: its weights "
+                            "differ; put those back",
+                            tr->model->folder ? tr->model->folder : "it");
+}
+
 static sr1_status restore_all(sr1_trainer *tr, const char *folder, const json_t *state)
 {
     SR1__TRY(check_bases(tr, state));
+    SR1__TRY(check_reference(tr, state));
     if (tr->sampler.rule && !tr->mark.other)
         SR1__TRY(restore_sampler(tr, folder));
     SR1__TRY(restore_learner(&tr->policy, folder, "model", "optimizer"));

@@ -347,6 +347,11 @@ def test_results_are_freed_when_a_callback_raised(monkeypatch):
     assert len(freed) == 1 and freed[0][0].value
 
 
+def test_the_name_of_an_engine_is_no_engine():
+    with pytest.raises(TypeError, match="Bm25\\(path\\)"):
+        Hybrid(["bm25"])
+
+
 def test_an_answer_is_freed_when_a_callback_raised(monkeypatch):
     freed = count_calls(monkeypatch, "sr1_free")
     with Environment("search", Chain([bad, Mock({"x": "y"})])) as environment:

@@ -605,6 +605,12 @@ def _message(error: Exception) -> bytes:
 
 
 def _search_of(engine: Union[Search, SearchFunction, Any]) -> Search:
+    if isinstance(engine, (str, bytes)):
+        raise TypeError(
+            f"an engine is wanted here, not its name: {engine!r}; name it by keys of the "
+            "configuration (search_engine, search_index), or open it: Bm25(path), "
+            "Remote(url)"
+        )
     return engine if isinstance(engine, Search) else PythonSearch(engine)
 
 

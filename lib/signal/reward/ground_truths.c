@@ -2,6 +2,8 @@
  * among them. */
 #include "signal/reward/ground_truths.h"
 
+#include "base/utf8.h"
+
 #include <string.h>
 
 struct sr1__str sr1__ground_truth_at(const struct sr1__ground_truths *t, size_t i)
@@ -15,6 +17,22 @@ struct sr1__str sr1__ground_truth_at(const struct sr1__ground_truths *t, size_t 
         text.n = strlen(text.s);
     }
     return text;
+}
+
+sr1_status sr1__require_ground_truths(const sr1_trajectory *t, size_t i)
+{
+    size_t n;
+    const char *question;
+
+    if (sr1_trajectory_ground_truth_count(t) > 0)
+        return SR1_OK;
+    question = sr1_trajectory_query(t, &n);
+    return sr1__fail(
+        SR1_E_INVALID,
+        "trajectory %zu, of the question '%.*s', has no gold answer to be "
+        "compared with; leave such rows out, name the field that has it with "
+        "answer_field, or choose rewards that need none",
+        i, (int)(n > 80 ? sr1__utf8_complete(question, 80) : n), question);
 }
 
 sr1_status sr1__check_score_arguments(const char *answer, size_t len,

@@ -120,14 +120,6 @@ static sr1_status match_any_ground_truth(const sr1_trajectory *t, struct sr1__st
     return status;
 }
 
-static sr1_status require_ground_truths(const sr1_trajectory *t, size_t i)
-{
-    if (sr1_trajectory_ground_truth_count(t) > 0)
-        return SR1_OK;
-    return sr1__fail(SR1_E_INVALID,
-                     "trajectory %zu has no gold answer to be compared with", i);
-}
-
 /* ---- was the tool carried out? ---- */
 
 /* Did this turn's action fail for reasons outside the policy (timeout, error)? Such
@@ -214,7 +206,7 @@ sr1_status sr1__score_answer_in_results(void *self, const sr1_trajectory *const 
         struct sr1__turn m;
         int found = 0;
 
-        SR1__TRY(require_ground_truths(t[i], i));
+        SR1__TRY(sr1__require_ground_truths(t[i], i));
         if (find_first_result(c->protocol, t[i], &m)) {
             struct sr1__str result = {m.result, m.result_len};
 
@@ -264,7 +256,7 @@ static sr1_status score_last_message_answer(const struct sr1__reward_context *c,
         struct sr1__str answer = find_last_message_answer(c->protocol, t[i]);
         int fits = 0;
 
-        SR1__TRY(require_ground_truths(t[i], i));
+        SR1__TRY(sr1__require_ground_truths(t[i], i));
         if (answer.s != NULL)
             SR1__TRY(match_any_ground_truth(t[i], answer, whole, &fits));
         out[i] = fits ? worth : 0;

@@ -45,10 +45,7 @@ static sr1_status ground_truths_of(const sr1_trajectory *t, size_t i,
     out->trajectory = t;
     out->texts = NULL;
     out->n = sr1_trajectory_ground_truth_count(t);
-    if (out->n == 0)
-        return sr1__fail(SR1_E_INVALID,
-                         "trajectory %zu has no gold answer to be compared with", i);
-    return SR1_OK;
+    return sr1__require_ground_truths(t, i);
 }
 
 /* The seed compares what the rollout extracted, an answer cut short included. */

@@ -207,9 +207,7 @@ static sr1_status score_one_trajectory(struct score_job *j,
 {
     j->truths =
         (struct sr1__ground_truths){j->t, NULL, sr1_trajectory_ground_truth_count(j->t)};
-    if (j->truths.n == 0)
-        return sr1__fail(SR1_E_INVALID,
-                         "trajectory %zu has no gold answer to be compared with", i);
+    SR1__TRY(sr1__require_ground_truths(j->t, i));
     SR1__TRY(append_prompt_and_text(prompt, j->t, all));
     return fn(j, out);
 }

@@ -1,4 +1,4 @@
-/* text/data/demo.c - the two forms of demonstration rows, read strictly. */
+/* text/data/demo.c - the three forms of demonstration rows, read strictly. */
 #include "text/data/demo.h"
 
 #include "base/mem.h"
@@ -92,28 +92,80 @@ static sr1_status take_segment(const struct demo_form *form, const json_t *o,
     return take_weight(o, &segment->is_policy);
 }
 
+/* Elements of a list, named `key`, into segments [size of the list]. */
+static sr1_status fill_segments(const struct demo_form *form, const char *key,
+                                const json_t *list, struct sr1__demo_segment *segments)
+{
+    for (size_t i = 0; i < json_array_size(list); i++)
+        SR1__TRY(sr1__context(take_segment(form, json_array_get(list, i), &segments[i]),
+                              "%s[%zu]", key, i));
+    return SR1_OK;
+}
+
+static sr1_status check_learned(const struct sr1__demo *demo, const char *key)
+{
+    for (size_t i = 0; i < demo->n_segments; i++)
+        if (demo->segments[i].is_policy && demo->segments[i].text[0] != '\0')
+            return SR1_OK;
+    return sr1__fail(SR1_E_PARSE, "nothing to learn: no %s has text by the policy", key);
+}
+
 static sr1_status take_segments(const struct demo_form *form, const json_t *list,
                                 struct sr1__demo *demo)
 {
     size_t n = json_array_size(list);
-    int learned = 0;
 
-    if (!json_is_array(list) || n == 0)
+    if (n == 0)
         return sr1__fail(SR1_E_PARSE, "'%s' must be a list that is not empty",
                          form->list_key);
     SR1__CALLOC(demo->segments, n, "demonstration");
-    for (size_t i = 0; i < n; i++) {
-        sr1_status status =
-            take_segment(form, json_array_get(list, i), &demo->segments[i]);
-
-        SR1__TRY(sr1__context(status, "%s[%zu]", form->list_key, i));
-        learned |= demo->segments[i].is_policy && demo->segments[i].text[0] != '\0';
-    }
     demo->n_segments = n;
-    if (!learned)
-        return sr1__fail(SR1_E_PARSE, "nothing to learn: no %s has text by the policy",
-                         form->list_key);
+    SR1__TRY(fill_segments(form, form->list_key, list, demo->segments));
+    return check_learned(demo, form->list_key);
+}
+
+/* The two sides of the form prompt and completion. */
+static const struct side {
+    const char *key;
+    const char *role; /* of a side that is a text */
+    int is_policy;
+} sides[] = {{"prompt", "user", 0}, {"completion", "assistant", 1}};
+
+/* Append a side: messages, or a text as one message of the side's role. The loss counts
+ * no message of a prompt. */
+static sr1_status take_side(const struct side *side, struct sr1__demo *demo)
+{
+    const json_t *value = json_object_get(demo->json, side->key);
+    struct sr1__demo_segment *to = demo->segments + demo->n_segments;
+    size_t n = json_is_string(value) ? 1 : json_array_size(value);
+
+    if (n == 0)
+        return sr1__fail(SR1_E_PARSE,
+                         "'%s' must be text, or a list of messages that is not empty",
+                         side->key);
+    if (json_is_string(value)) {
+        *to =
+            (struct sr1__demo_segment){.role = side->role, .is_policy = side->is_policy};
+        SR1__TRY(get_text(demo->json, side->key, &to->text));
+    } else {
+        SR1__TRY(fill_segments(&messages_form, side->key, value, to));
+    }
+    for (size_t i = 0; i < n; i++)
+        to[i].is_policy = to[i].is_policy && side->is_policy;
+    demo->n_segments += n;
     return SR1_OK;
+}
+
+/* {"prompt": ..., "completion": ...} is the conversation of both. */
+static sr1_status take_sides(struct sr1__demo *demo)
+{
+    size_t room = 2 + json_array_size(json_object_get(demo->json, "prompt")) +
+                  json_array_size(json_object_get(demo->json, "completion"));
+
+    SR1__CALLOC(demo->segments, room, "demonstration");
+    for (size_t i = 0; i < sizeof sides / sizeof *sides; i++)
+        SR1__TRY(take_side(&sides[i], demo));
+    return check_learned(demo, "completion");
 }
 
 static sr1_status first_user(struct sr1__demo *demo)
@@ -124,7 +176,7 @@ static sr1_status first_user(struct sr1__demo *demo)
             return SR1_OK;
         }
     }
-    return sr1__fail(SR1_E_PARSE, "'messages' has no message of the user");
+    return sr1__fail(SR1_E_PARSE, "the conversation has no message of the user");
 }
 
 static sr1_status read_demo_history(struct sr1__demo *demo)
@@ -142,18 +194,19 @@ static sr1_status fill_demo(struct sr1__demo *demo)
 {
     const json_t *segments = json_object_get(demo->json, "segments");
     const json_t *messages = json_object_get(demo->json, "messages");
+    const json_t *completion = json_object_get(demo->json, "completion");
 
-    if (!segments == !messages)
+    if (!!segments + !!messages + !!completion != 1)
         return sr1__fail(SR1_E_PARSE,
-                         "a demonstration has either 'question' with 'segments' or "
-                         "'messages'");
+                         "a demonstration has either 'question' with 'segments', "
+                         "'messages', or 'prompt' with 'completion'");
     if (segments) {
         SR1__TRY(get_text(demo->json, "question", &demo->question));
         SR1__TRY(read_demo_history(demo));
         return take_segments(&segments_form, segments, demo);
     }
     demo->is_chat = 1;
-    SR1__TRY(take_segments(&messages_form, messages, demo));
+    SR1__TRY(messages ? take_segments(&messages_form, messages, demo) : take_sides(demo));
     return first_user(demo);
 }
 

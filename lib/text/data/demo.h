@@ -1,5 +1,5 @@
-/* text/data/demo.h - demonstrations for supervised training, from JSON lines of either
- * form:
+/* text/data/demo.h - demonstrations for supervised training, from JSON lines of one of
+ * three forms:
  *
  *     {"question": "...", "segments": [{"source": "policy", "text": "..."},
  *                                      {"source": "environment", "text": "..."}]}
@@ -9,8 +9,13 @@
  *     {"messages": [{"role": "system", "content": "..."}, {"role": "user", ...},
  *                   {"role": "assistant", ...}, ...]}
  *
- * The loss counts the policy's text. Text of the environment, user or tool is context,
- * and so is every message with "weight": 0. */
+ *     {"prompt": "..." or messages, "completion": "..." or messages}
+ *
+ *         which is the conversation of both; a text is one message of the user, or of the
+ *         assistant.
+ *
+ * The loss counts the policy's text, of the last form that in the completion. Text of the
+ * environment, user or tool is context, and so is every message with "weight": 0. */
 #ifndef SR1__DATA_DEMO_H
 #define SR1__DATA_DEMO_H
 
@@ -23,8 +28,8 @@ struct sr1__demo_segment {
 };
 
 struct sr1__demo {
-    int is_chat;          /* from messages: render each by the chat template */
-    const char *question; /* segments: as given; messages: the first user message */
+    int is_chat;          /* a conversation: render each message by the chat template */
+    const char *question; /* segments: as given; chat: the first user message */
     struct sr1__messages history;       /* segments: before the question */
     struct sr1__demo_segment *segments; /* chat: every message, in order */
     size_t n_segments;

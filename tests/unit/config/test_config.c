@@ -381,7 +381,8 @@ static void missing_and_huge_files(void **state)
     memset(big, '#', sizeof big - 1);
     assert_int_equal(sr1_config_new(&c), SR1_OK);
     assert_error(sr1_config_load(c, scratch_path("gone.yaml")), SR1_E_IO, "gone.yaml");
-    assert_error(sr1_config_load(c, scratch_dir), SR1_E_IO, "a folder");
+    assert_error(sr1_config_load(c, scratch_dir), SR1_E_IO,
+                 "is a folder, and a configuration is a file; a run goes on with");
     assert_error(sr1_config_load(c, scratch_file("big.yaml", big, sizeof big - 1)),
                  SR1_E_LIMIT, "big.yaml");
     sr1_config_free(c);
@@ -478,13 +479,19 @@ static const struct {
     const char *pairs, *expected;
 } rules[] = {
     {"", NULL},
-    {"max_tokens_per_turn=501", "max_tokens_per_turn"},
+    {"max_tokens_per_turn=501",
+     "max_tokens_per_turn is 501, above max_tokens, which is 500;"},
     {"max_tokens_per_turn=500", NULL},
+    {"compat=search-r1 max_tokens=32",
+     "max_tokens_per_turn is 500 (compat: search-r1), above max_tokens, which is 32;"},
+    {"importance_correction=token_mask importance_low=0.9 importance_high=0.5",
+     "importance_low is 0.9, above importance_high, which is 0.5;"},
     {"max_steps=10 warmup_steps=11", NULL}, /* the run says how far it comes */
     {"lr_decay_start=0.5", "lr_decay_start"},
     {"lr_final_ratio=0.1", "lr_final_ratio"},
     {"lr_decay_start=0.5 lr_final_ratio=0.1 lr_schedule=linear", NULL},
-    {"clip_epsilon_high=0.1", "clip_epsilon_high"},
+    {"clip_epsilon_high=0.1",
+     "clip_epsilon_high is 0.1, below clip_epsilon, which is 0.2;"},
     {"clip_epsilon_high=0.28", NULL},
     {"validation_split=0.5 test_split=0.5", "below 1"},
     {"validation_split=0.1 validation_file=v.jsonl", "validation_file"},

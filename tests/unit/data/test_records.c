@@ -222,7 +222,7 @@ static const char demo_rows[] =
     "\"content\":\"U\"},"
     "{\"role\":\"assistant\",\"content\":\"A\"}]}\n";
 
-static void both_forms_of_demonstrations(void **state)
+static void the_forms_of_demonstrations(void **state)
 {
     struct sr1__demos *d = NULL;
     struct sr1__demo demo;
@@ -289,11 +289,51 @@ static void what_has_no_weight_is_context(void **state)
     sr1__demos_free(d);
 }
 
+/* A prompt and its completion, as TRL has them: the loss counts the completion. */
+static void a_prompt_and_its_completion_are_a_conversation(void **state)
+{
+    static const char text[] = "{\"prompt\":\"U\",\"completion\":\"A\"}\n";
+    static const char lists[] =
+        "{\"prompt\":[{\"role\":\"user\",\"content\":\"U\"},"
+        "{\"role\":\"assistant\",\"content\":\"B\"},"
+        "{\"role\":\"user\",\"content\":\"V\"}],"
+        "\"completion\":[{\"role\":\"assistant\",\"content\":\"A\"}]}\n";
+    static const char *const rows[] = {text, lists};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct sr1__demos *d = NULL;
+        struct sr1__demo demo;
+
+        assert_int_equal(sr1__demos_open(&d, scratch_file("p.jsonl", rows[i], 0)),
+                         SR1_OK);
+        assert_int_equal(sr1__demos_read(d, 0, &demo), SR1_OK);
+        assert_true(demo.is_chat);
+        assert_string_equal(demo.question, "U");
+        assert_int_equal(demo.n_segments, i ? 4 : 2);
+        for (size_t k = 0; k < demo.n_segments; k++)
+            assert_int_equal(demo.segments[k].is_policy, k + 1 == demo.n_segments);
+        assert_string_equal(demo.segments[demo.n_segments - 1].role, "assistant");
+        assert_string_equal(demo.segments[demo.n_segments - 1].text, "A");
+        sr1__demo_clear(&demo);
+        sr1__demos_free(d);
+    }
+}
+
 static void bad_demonstrations(void **state)
 {
     static const char *const rows[][2] = {
         {"{}", "e.jsonl:1: a demonstration has either"},
         {"{\"segments\":[],\"messages\":[]}", "has either"},
+        {"{\"messages\":[],\"completion\":\"x\"}", "has either"},
+        {"{\"completion\":\"x\"}",
+         "'prompt' must be text, or a list of messages that is not empty"},
+        {"{\"prompt\":\"x\",\"completion\":[]}", "'completion' must be text"},
+        {"{\"prompt\":\"x\",\"completion\":\"\"}", "nothing to learn"},
+        {"{\"prompt\":\"x\",\"completion\":[{\"role\":\"user\",\"content\":\"x\"}]}",
+         "nothing to learn: no completion"},
+        {"{\"prompt\":[{\"role\":\"bot\",\"content\":\"x\"}],\"completion\":\"x\"}",
+         "prompt[0]: 'role' is 'bot'"},
         {"{\"question\":\"Q\",\"history\":\"x\",\"segments\":[{\"source\":\"policy\","
          "\"text\":\"A\"}]}",
          "'history' is no list"},
@@ -534,9 +574,10 @@ int main(void)
         cmocka_unit_test(templates_render_once),
         cmocka_unit_test(bad_templates),
         cmocka_unit_test(built_in_templates),
-        cmocka_unit_test(both_forms_of_demonstrations),
+        cmocka_unit_test(the_forms_of_demonstrations),
         cmocka_unit_test(a_conversation_stands_before_the_question),
         cmocka_unit_test(what_has_no_weight_is_context),
+        cmocka_unit_test(a_prompt_and_its_completion_are_a_conversation),
         cmocka_unit_test(bad_demonstrations),
         cmocka_unit_test(records_append_and_torn_ones_go),
         cmocka_unit_test(records_have_one_writer),

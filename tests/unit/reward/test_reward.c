@@ -252,7 +252,7 @@ static void a_missing_gold_answer_is_named(void **state)
     assert_int_equal(sr1_reward_set_new(&set, NULL), SR1_OK);
     assert_int_equal(sr1_reward_set_apply(set, t, 2), SR1_E_INVALID);
     assert_non_null(strstr(sr1_last_error(), "reward 'answer'"));
-    assert_non_null(strstr(sr1_last_error(), "trajectory 1"));
+    assert_non_null(strstr(sr1_last_error(), "trajectory 1, of the question 'q', has"));
     assert_false(sr1_trajectory_has_reward(t[0]));
     sr1_reward_set_free(set);
     sr1_trajectory_free(t[0]);

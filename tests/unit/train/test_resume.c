@@ -112,7 +112,7 @@ static void bound_keys_are_refused_by_name_and_reason(void **state)
         const char *pair, *says;
     } cases[] = {
         {"seed=7", "key 'seed' cannot change when a run goes on: the order of"},
-        {"model_name_or_path=/x", "the checkpoint holds the weights"},
+        {"model_name_or_path=/x", "a link at its old place"},
         {"batch_size=3", "place in the data"},
         {"out=elsewhere", "its own folder"},
         {"group_size=8", "key 'group_size' cannot change when a run goes on: the rest"},
@@ -303,6 +303,39 @@ static void a_run_does_not_depend_on_the_working_folder(void **state)
     assert_int_equal(chdir(old), 0);
 }
 
+/* Weights by chance of the shape of "model", in its place. */
+static void write_another_model(void)
+{
+    sr1_model_options o = {.struct_size = sizeof o, .device = "cpu", .dtype = "fp32"};
+    sr1_model *m = NULL;
+    char shape[1024];
+
+    snprintf(shape, sizeof shape, tiny_shape, 2);
+    OK(sr1_model_new_random(&m, shape, 8, &o));
+    OK(sr1_model_save(m, scratch_path("model")));
+    sr1_model_free(m);
+}
+
+/* Its folder is read again, and may hold another model by then. */
+static void the_frozen_reference_stays_what_it_was(void **state)
+{
+    sr1_trainer *tr = NULL;
+
+    (void)state;
+    run_cut(RUN("referred", "update_times=1"));
+    run_cut(RUN("unreferred", "update_times=1", "kl_reference=old"));
+    write_another_model();
+    REFUSED(
+        resume(&tr, "referred", NULL), SR1_E_CONFIG,
+        "/model is not the model that training began with, which the frozen reference "
+        "is: its weights differ");
+    assert_null(tr);
+    go_on("unreferred", NULL);
+    tiny_model("model", TINY_SEARCHER, 9);
+    go_on("referred", NULL);
+    same_run("long", "referred");
+}
+
 /* Several files are one data set, whose order a checkpoint's place is in. */
 static void lists_of_files_are_resumed(void **state)
 {
@@ -350,6 +383,12 @@ static void a_checkpoint_is_a_policy_with_the_keys_of_its_run(void **state)
     assert_int_equal(v, 1);
     check_model_of_run("long/checkpoints/step-4/model");
     check_model_of_run("long/model");
+    {
+        sr1_trainer *tr = NULL;
+
+        REFUSED(resume(&tr, "long/checkpoints/step-4", NULL), SR1_E_NOT_FOUND,
+                "step-4 is a checkpoint and no run; name the run, ");
+    }
     OK(sr1__dir_remove(scratch_path("long/model")));
     OK(sr1_config_load_run(c, scratch_path("long")));
     OK(sr1_config_get_str(c, "model_name_or_path", &path));
@@ -433,6 +472,7 @@ int main(void)
         cmocka_unit_test(a_change_is_written_down_once),
         cmocka_unit_test(an_edited_configuration_is_noticed),
         cmocka_unit_test(recorded_paths_are_no_edits),
+        cmocka_unit_test(the_frozen_reference_stays_what_it_was),
         cmocka_unit_test(lists_of_files_are_resumed),
         cmocka_unit_test(the_model_of_a_server_may_be_named_later),
         cmocka_unit_test(a_broken_record_is_an_error),
