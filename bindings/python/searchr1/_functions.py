@@ -469,6 +469,12 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_search_open_remote": (
         STATUS, POINTER(c_void_p), c_char_p, POINTER(SearchHttpOptions),
     ),
+    "sr1_search_open_opensearch": (
+        STATUS, POINTER(c_void_p), c_char_p, POINTER(SearchHttpOptions),
+    ),
+    "sr1_search_open_qdrant": (
+        STATUS, POINTER(c_void_p), c_char_p, EMBEDDER, POINTER(SearchHttpOptions),
+    ),
     "sr1_search_open_web": (
         STATUS, POINTER(c_void_p), c_char_p, POINTER(SearchHttpOptions),
     ),

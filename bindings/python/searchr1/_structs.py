@@ -820,6 +820,9 @@ class SearchHttpOptions(Sized):
         ("probe", c_int32),
         ("url", c_char_p),
         ("engine_id", c_char_p),
+        ("fields", c_char_p),
+        ("vector", c_char_p),
+        ("id_field", c_char_p),
     ]
 
 
