@@ -251,6 +251,18 @@ static void *writer_sink(void)
 
 /* ---- search ---- */
 
+/* Of one process. */
+static void *ranks(void)
+{
+    sr1_config *c = NULL;
+    sr1_ranks *r = NULL;
+
+    need(sr1_config_new(&c), "sr1_config");
+    need(sr1_ranks_open(&r, c), "sr1_ranks");
+    sr1_config_free(c);
+    return r;
+}
+
 static void *embedder(void)
 {
     sr1_embedder_ops ops = {
@@ -609,6 +621,7 @@ static const struct factory {
     {"sr1_critique_style", critique_style, 0},
     {"sr1_dataset", dataset, 0},
     {"sr1_embedder", embedder, 0},
+    {"sr1_ranks", ranks, 0},
     {"sr1_env", environment, 0},
     {"sr1_env_sink", env_sink, 0},
     {"sr1_evaluation", evaluation, 1},

@@ -31,6 +31,7 @@ from .loss import register_policy_loss
 from .memory import Plan, PlanAdvice, plan
 from .model import Model
 from .openai import Completion, OpenAI
+from .ranks import Ranks
 from .reward import RewardSet, Scales
 from .rollout import Evaluation, Query, Rollout, Scores, SynthReport
 from .sandbox import Execution, ExecutionResult, Sandbox, judge_output
@@ -95,6 +96,7 @@ __all__ = [
     "PythonSearch",
     "Qdrant",
     "Query",
+    "Ranks",
     "Remote",
     "Reply",
     "Rerank",

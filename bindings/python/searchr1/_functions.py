@@ -56,6 +56,7 @@ OPENAI_RESULTS = handle("sr1_openai_results")
 PLAN = handle("sr1_plan")
 PROBLEM = handle("sr1_problem")
 PROBLEMS = handle("sr1_problems")
+RANKS = handle("sr1_ranks")
 RERANKER = handle("sr1_reranker")
 REVISION_TREES = handle("sr1_revision_trees")
 REWARD_SET = handle("sr1_reward_set")
@@ -615,6 +616,13 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
         POINTER(c_size_t),
     ),
     "sr1_protocol_result_turn": (STATUS, c_char_p, TRAJECTORY, POINTER(c_int32)),
+    # ext/ranks.h
+    "sr1_ranks_open": (STATUS, POINTER(c_void_p), CONFIG),
+    "sr1_ranks_free": (None, RANKS),
+    "sr1_ranks_rank": (c_int32, RANKS),
+    "sr1_ranks_size": (c_int32, RANKS),
+    "sr1_ranks_config": (STATUS, RANKS, POINTER(c_void_p)),
+    "sr1_ranks_agree": (STATUS, RANKS, c_int32),
     # ext/remote.h
     "sr1_rollout_remote_get": (STATUS, ROLLOUT, POINTER(RemoteReport)),
     # ext/reward_set.h

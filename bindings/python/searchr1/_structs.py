@@ -350,6 +350,7 @@ class EvalOptions(Sized):
         ("embedder", c_void_p),
         ("rewards", c_void_p),
         ("partial", c_int32),
+        ("ranks", c_void_p),
     ]
 
 
@@ -1314,6 +1315,7 @@ class SynthOptions(Sized):
         ("seed", c_uint64),
         ("progress", SynthOptionsProgress),
         ("user", c_void_p),
+        ("ranks", c_void_p),
     ]
 
 

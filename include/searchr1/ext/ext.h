@@ -24,6 +24,7 @@
 #include <searchr1/ext/openai.h>
 #include <searchr1/ext/plan.h>
 #include <searchr1/ext/protocol.h>
+#include <searchr1/ext/ranks.h>
 #include <searchr1/ext/remote.h>
 #include <searchr1/ext/reward_set.h>
 #include <searchr1/ext/run_info.h>
