@@ -18,6 +18,7 @@
 #include <searchr1/ext/episodes.h>
 #include <searchr1/ext/estimators.h>
 #include <searchr1/ext/faiss.h>
+#include <searchr1/ext/judge.h>
 #include <searchr1/ext/kl.h>
 #include <searchr1/ext/loss.h>
 #include <searchr1/ext/model_details.h>
