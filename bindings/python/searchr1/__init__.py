@@ -32,7 +32,7 @@ from .memory import Plan, PlanAdvice, plan
 from .model import Model
 from .openai import Completion, OpenAI
 from .ranks import Ranks
-from .reward import RewardSet, Scales
+from .reward import Judge, RewardSet, Scales
 from .rollout import Evaluation, Query, Rollout, Scores, SynthReport
 from .sandbox import Execution, ExecutionResult, Sandbox, judge_output
 from .search import (
@@ -82,6 +82,7 @@ __all__ = [
     "Faiss",
     "Hit",
     "Hybrid",
+    "Judge",
     "KEYS",
     "PRESETS",
     "Key",
