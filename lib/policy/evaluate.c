@@ -2,7 +2,7 @@
  * and for each data source. Rows go in chunks, so memory does not grow with the dataset.
  */
 #include "policy/dataset_queries.h"
-#include "policy/job.h"
+#include "policy/launched_job.h"
 #include "policy/rollout_internal.h"
 #include "policy/share_rollout.h"
 

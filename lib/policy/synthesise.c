@@ -8,7 +8,7 @@
 #include <searchr1/ext/episodes.h>
 #include <searchr1/ext/synthesis.h>
 #include "policy/demonstration.h"
-#include "policy/job.h"
+#include "policy/launched_job.h"
 #include "policy/rollout_internal.h"
 #include "policy/share_rollout.h"
 

@@ -1,7 +1,7 @@
 /* train/ranks.c - see ranks.h. */
 #include "train/ranks.h"
 
-#include "policy/job.h"
+#include "policy/launched_job.h"
 
 #include <searchr1/ext/run_info.h>
 

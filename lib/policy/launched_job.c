@@ -1,5 +1,5 @@
-/* policy/job.c - see job.h. */
-#include "policy/job.h"
+/* policy/launched_job.c - see launched_job.h. */
+#include "policy/launched_job.h"
 
 #include "base/json.h"
 #include "base/mem.h"

@@ -1,7 +1,7 @@
-/* policy/job.h - the processes of one job, as a launcher's variables and the keys
- * distributed_* say. */
-#ifndef SR1__POLICY_JOB_H
-#define SR1__POLICY_JOB_H
+/* policy/launched_job.h - the processes of one job, as a launcher's variables and the
+ * keys distributed_* say. */
+#ifndef SR1__POLICY_LAUNCHED_JOB_H
+#define SR1__POLICY_LAUNCHED_JOB_H
 
 #include "dist/dist.h"
 
