@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ctypes import byref, c_void_p
 from typing import Any, Mapping, Union
 
 from ._handle import Handle, make
@@ -39,4 +40,7 @@ class Ranks(Handle):
     @property
     def config(self) -> Config:
         """The configuration with this process's share of the machine: threads, GPU."""
-        return Config._of(make(lib.sr1_ranks_config, self))
+        out = c_void_p()
+        lib.sr1_ranks_config(self, byref(out))
+        assert out.value is not None
+        return Config._of(out.value)
