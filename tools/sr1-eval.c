@@ -3,6 +3,7 @@
 #include "common/output.h"
 #include "common/policy.h"
 #include "common/progress.h"
+#include "common/ranks.h"
 #include "common/remote.h"
 #include "common/stop.h"
 #include "common/table.h"
@@ -41,6 +42,10 @@ static const char help_text[] =
     "answered\n"
     "(exit code 130); --trajectories is then FILE.part.\n"
     "\n"
+    "Started several times by torchrun, mpirun or srun, the processes share the "
+    "questions, and\n"
+    "the first one prints and writes what one process would.\n"
+    "\n"
     "With --task ctrl, POLICY criticises answers to programming PROBLEMS, and a second "
     "model\n"
     "revises them: proxy_model, or else the model that POLICY was trained from. Answers "
@@ -63,6 +68,7 @@ struct eval_tool_options {
     int force; /* replace trajectories that are there */
     const char *trajectories, *task;
     struct ctrl_options ctrl;
+    sr1_ranks *ranks; /* of the job that a launcher started */
 };
 
 struct eval_view {
@@ -72,6 +78,7 @@ struct eval_view {
     sr1_status unwritten; /* why they are not whole */
     char reason[512];
     int64_t done, total;
+    int silent; /* another process shows it */
 };
 
 static sr1_status show_eval_progress(void *user, int64_t done, int64_t total,
@@ -84,6 +91,8 @@ static sr1_status show_eval_progress(void *user, int64_t done, int64_t total,
     v->total = total;
     if (stop_asked())
         return SR1_E_CANCELLED;
+    if (v->silent)
+        return SR1_OK;
     snprintf(note, sizeof(note), "%lld tokens", (long long)tokens);
     progress_show(&v->bar, (double)done, (double)total, note);
     return SR1_OK;
@@ -314,13 +323,15 @@ static sr1_status print_scores_json(const sr1_evaluation *e)
 }
 
 /* Rows that could not be scored leave the work unfinished. */
-static int check_excluded(const sr1_evaluation *e)
+static int check_excluded(const sr1_evaluation *e, int first)
 {
     int64_t n = count_excluded(e);
 
     if (n == 0)
         return TOOL_OK;
-    fprintf(stderr,
+    if (first)
+        fprintf(
+            stderr,
             "sr1-eval: %lld question%s not among the rows: a search, or the server that "
             "answers, failed; see to it and run it again\n",
             (long long)n, n == 1 ? " is" : "s are");
@@ -360,10 +371,12 @@ static void report_stopped(const struct eval_view *v, const struct eval_tool_opt
         fprintf(stderr, "sr1-eval: their trajectories are in %s\n", part);
 }
 
+/* Of several processes the first one writes and shows how far it is. */
 static sr1_status run_evaluation(const struct eval_tool_options *o, const sr1_config *c,
                                  const char *path, struct eval_view *v, int *begun,
                                  sr1_evaluation **out)
 {
+    int first = ranks_is_first(o->ranks);
     sr1_eval_options e = {.struct_size = sizeof(e),
                           .max_rows = o->max_rows,
                           .greedy = !o->sample,
@@ -371,7 +384,8 @@ static sr1_status run_evaluation(const struct eval_tool_options *o, const sr1_co
                           .no_search = o->no_search,
                           .partial = 1,
                           .progress = show_eval_progress,
-                          .user = v};
+                          .user = v,
+                          .ranks = o->ranks};
     sr1_dataset *data = NULL;
     sr1_rollout *rollout = NULL;
     sr1_status st = policy_questions(&data, c, path);
@@ -383,20 +397,22 @@ static sr1_status run_evaluation(const struct eval_tool_options *o, const sr1_co
         st = sr1_rollout_new(&rollout, c, NULL, NULL, NULL);
     progress_wait(NULL);
     stop_note();
-    if (st == SR1_OK && o->trajectories) {
+    if (st == SR1_OK && o->trajectories && first) {
         e.trajectory = on_trajectory;
         st = open_trajectories(v, o->trajectories);
     }
+    st = sr1_ranks_agree(o->ranks, st);
     choose_columns(c);
     progress_begin(&v->bar, "answering", "questions", 1.0);
+    v->silent = !first;
     *begun = st == SR1_OK;
     if (st == SR1_OK)
         st = sr1_evaluate(out, rollout, data, &e);
     progress_clear(&v->bar);
-    if (st == SR1_OK)
+    if (st == SR1_OK && first)
         remote_note("sr1-eval", rollout);
     close_trajectories(v, st);
-    if (stop_asked())
+    if (stop_asked() && first)
         report_stopped(v, o);
     sr1_rollout_free(rollout);
     sr1_dataset_free(data);
@@ -409,21 +425,22 @@ static int answer_questions(const struct eval_tool_options *o, sr1_config *c,
 {
     struct eval_view v = {.unwritten = SR1_OK};
     sr1_evaluation *e = NULL;
-    int begun = 0, code;
+    int begun = 0, first = ranks_is_first(o->ranks), code;
     sr1_status st = run_evaluation(o, c, path, &v, &begun, &e);
 
-    if (st == SR1_OK && stop_asked() && !o->json)
+    if (st == SR1_OK && stop_asked() && !o->json && first)
         printf("partial: stopped before all questions were answered\n");
-    if (st == SR1_OK)
+    if (st == SR1_OK && first)
         st = o->json ? print_scores_json(e) : print_scores_table(e);
     if (st == SR1_OK && v.unwritten != SR1_OK)
         st = sr1_set_error(v.unwritten, v.reason);
-    if (stop_asked())
+    if (stop_asked() || st == SR1_E_CANCELLED)
         code = TOOL_INTERRUPTED;
     else if (st == SR1_OK)
-        code = check_excluded(e);
+        code = check_excluded(e, first);
     else
-        code = begun ? tool_failed("sr1-eval", st) : tool_refused("sr1-eval", st);
+        code = begun ? tool_failed(ranks_program(o->ranks, "sr1-eval"), st)
+                     : tool_refused(ranks_program(o->ranks, "sr1-eval"), st);
     if (st != SR1_OK && config_key_equals(c, "environment", "critique"))
         fprintf(stderr, "sr1-eval: this policy criticises answers to programming "
                         "problems; --task ctrl measures that\n");
@@ -511,6 +528,15 @@ static const struct eval_task *find_eval_task(const char *name)
     return NULL;
 }
 
+/* Critiques are of one process. */
+static sr1_status check_ranks(const struct eval_task *task)
+{
+    if (task->run == answer_questions || sr1_ranks_size(o.ranks) == 1)
+        return SR1_OK;
+    return sr1_set_error(SR1_E_UNSUPPORTED,
+                         "--task ctrl is not shared by several processes; start one");
+}
+
 static sr1_status check_eval_outputs(const sr1_config *c, const char *policy,
                                      const char *questions)
 {
@@ -548,10 +574,19 @@ int main(int argc, char **argv)
     progress_warnings();
     st = policy_config(&c, rest[0], rest + 2, n - 2);
     if (st == SR1_OK)
-        st = check_eval_outputs(c, rest[0], rest[1]);
-    if (st == SR1_OK && task->run == answer_questions)
+        st = ranks_begin(&o.ranks, &c);
+    if (st == SR1_OK)
+        st = check_ranks(task);
+    if (o.ranks) {
+        if (st == SR1_OK && ranks_is_first(o.ranks))
+            st = check_eval_outputs(c, rest[0], rest[1]);
+        st = sr1_ranks_agree(o.ranks, st);
+    }
+    if (st == SR1_OK && ranks_is_first(o.ranks) && task->run == answer_questions)
         policy_warn_of_sampling(o.sample, rest + 2, n - 2);
-    code = st == SR1_OK ? task->run(&o, c, rest[1]) : tool_refused("sr1-eval", st);
+    code = st == SR1_OK ? task->run(&o, c, rest[1])
+                        : tool_refused(ranks_program(o.ranks, "sr1-eval"), st);
+    ranks_end(o.ranks);
     sr1_config_free(c);
     return tool_printed("sr1-eval", code);
 }

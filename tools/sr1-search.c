@@ -67,13 +67,19 @@ static const struct args_command commands[] = {
     {"query",
      "sr1-search query INDEX TEXT...\n"
      "sr1-search query --remote URL TEXT...\n"
+     "sr1-search query --opensearch URL [--fields title,text] TEXT...\n"
+     "sr1-search query --qdrant URL --encoder MODEL TEXT...\n"
      "sr1-search query --web PROVIDER TEXT...\n"
      "sr1-search query CORPUS.jsonl --faiss FILE --encoder MODEL TEXT...\n",
      "query   search it; the words of TEXT are one query. --remote asks a retrieval "
      "server (POST\n"
-     "        /retrieve), --web a web search service: serper, serpapi, brave, google, "
-     "searxng or\n"
-     "        tavily, with a key in the environment: SERPER_API_KEY, SERPAPI_API_KEY,\n"
+     "        /retrieve), --opensearch an index of OpenSearch or Elasticsearch\n"
+     "        (http://HOST:9200/INDEX), --qdrant a collection of Qdrant\n"
+     "        (http://HOST:6333/collections/NAME), --web a web search service: serper, "
+     "serpapi,\n"
+     "        brave, google, searxng or tavily, with a key in the environment: "
+     "SERPER_API_KEY,\n"
+     "        SERPAPI_API_KEY,\n"
      "        BRAVE_API_KEY, GOOGLE_API_KEY (and --google-cx), TAVILY_API_KEY; searxng "
      "needs\n"
      "        --web-url. --faiss searches a FAISS index, as Search-R1's builder writes "
@@ -82,7 +88,7 @@ static const struct args_command commands[] = {
      "verify  read all of an index and compare its checksums\n"},
     {"serve",
      "sr1-search serve INDEX\n"
-     "sr1-search serve --web PROVIDER | --remote URL\n",
+     "sr1-search serve --remote URL | --opensearch URL | --qdrant URL | --web PROVIDER\n",
      "serve   answer over HTTP until Ctrl-C: POST /retrieve as the servers of Search-R1, "
      "verl,\n"
      "        SkyRL and rLLM do, /search and /batch_search as FlashRAG's does, /rerank "
@@ -153,6 +159,18 @@ static const struct args_option options[] = {
      "query, serve: --encoder may have other weights than the index was made with", 0, 0},
     {"--remote", ARGS_STRING, &request.remote, "URL",
      "query, serve: ask the retrieval server there", 0, 0},
+    {"--opensearch", ARGS_STRING, &request.opensearch, "URL",
+     "query, serve: ask this index of OpenSearch or Elasticsearch", 0, 0},
+    {"--qdrant", ARGS_STRING, &request.qdrant, "URL",
+     "query, serve: ask this collection of Qdrant", 0, 0},
+    {"--fields", ARGS_STRING, &request.fields, "NAMES",
+     "query, serve --opensearch, --qdrant: fields with the text, commas between "
+     "(contents)",
+     0, 0},
+    {"--vector", ARGS_STRING, &request.vector, "NAME",
+     "query, serve --qdrant: which vector of the collection", 0, 0},
+    {"--id-field", ARGS_STRING, &request.id_field, "NAME",
+     "query, serve --qdrant: field with the document's id", 0, 0},
     {"--web", ARGS_STRING, &request.web, "PROVIDER",
      "query, serve: ask this web search service", 0, 0},
     {"--web-url", ARGS_STRING, &request.web_url, "URL",

@@ -84,6 +84,11 @@ typedef struct sr1_config sr1_config; /* searchr1/config.h */
  *                  nearest to it, not below 0; 0 without an answer. All texts of a call,
  *                  each distinct one once, are one call of the embedder.
  *
+ * By another model (searchr1/ext/judge.h):
+ *
+ *     judge        what it gives the closed answer, 0 to 1; 0 without an answer. Unknown
+ *                  where the judge did not reply or gave no score
+ *
  * By running code (Xie et al. 2025, CTRL). The problem is the one whose id the question
  * has; its answer the last block that the environment inserted (a revision), else the
  * final answer, else what the policy said last; a critique is what the policy said last:

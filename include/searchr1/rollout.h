@@ -22,6 +22,7 @@ extern "C" {
 #endif
 
 typedef struct sr1_embedder sr1_embedder;   /* searchr1/ext/embed.h */
+typedef struct sr1_ranks sr1_ranks;         /* searchr1/ext/ranks.h */
 typedef struct sr1_tokenizer sr1_tokenizer; /* searchr1/ext/tokenizer.h */
 
 typedef struct sr1_rollout sr1_rollout;
@@ -169,6 +170,10 @@ typedef struct sr1_eval_options {
     int32_t partial;         /* 1: an evaluation that progress or trajectory ends by
                                 SR1_E_CANCELLED gives the scores of the rows before, with
                                 SR1_OK, if there are any. Since 0.1 */
+    sr1_ranks *ranks;        /* processes that share the rows (searchr1/ext/ranks.h);
+                                NULL: this one alone. Each makes the same call, calls
+                                trajectory with all rows and gets the scores of all; of
+                                several an evaluation that ends early has no scores */
 } sr1_eval_options;
 
 /* Set struct_size, and every other field to its default. NULL is fine. */

@@ -130,6 +130,25 @@ static void add_le(struct sr1__buf *b, uint64_t v, size_t bytes)
     sr1__buf_add(b, le, bytes);
 }
 
+void sr1__buf_base64(struct sr1__buf *b, const void *bytes, size_t n)
+{
+    static const char digits[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *p = bytes;
+
+    for (size_t i = 0; i < n && b->status == SR1_OK; i += 3) {
+        size_t left = n - i;
+        uint32_t v = (uint32_t)p[i] << 16;
+
+        v |= left > 1 ? (uint32_t)p[i + 1] << 8 : 0;
+        v |= left > 2 ? (uint32_t)p[i + 2] : 0;
+        sr1__buf_char(b, digits[v >> 18]);
+        sr1__buf_char(b, digits[v >> 12 & 63]);
+        sr1__buf_char(b, left > 1 ? digits[v >> 6 & 63] : '=');
+        sr1__buf_char(b, left > 2 ? digits[v & 63] : '=');
+    }
+}
+
 void sr1__buf_u8(struct sr1__buf *b, uint8_t v)
 {
     add_le(b, v, 1);

@@ -25,6 +25,8 @@ void sr1__buf_char(struct sr1__buf *b, char c);
 /* s[0..n) with each byte that is not UTF-8 replaced by U+FFFD. */
 void sr1__buf_utf8(struct sr1__buf *b, const char *s, size_t n);
 void sr1__buf_fmt(struct sr1__buf *b, const char *fmt, ...) SR1__PRINTF(2, 3);
+/* The bytes in base64 (RFC 4648, padded). */
+void sr1__buf_base64(struct sr1__buf *b, const void *bytes, size_t n);
 /* Fixed little-endian integers, for file formats. */
 void sr1__buf_u8(struct sr1__buf *b, uint8_t v);
 void sr1__buf_u32(struct sr1__buf *b, uint32_t v);

@@ -245,6 +245,17 @@ sr1_status sr1__json_get_num(const json_t *o, const char *key, double *out)
     return SR1_OK;
 }
 
+const json_t *sr1__json_at(const json_t *o, const char *path)
+{
+    while (o && *path) {
+        size_t n = strcspn(path, ".");
+
+        o = json_object_getn(o, path, n);
+        path += n + (path[n] == '.');
+    }
+    return o;
+}
+
 json_t *sr1__json_number(double v)
 {
     if (!isfinite(v))

@@ -30,6 +30,9 @@ sr1_status sr1__json_write_line(struct sr1__file_writer *w, json_t *line);
 sr1_status sr1__json_get_str(const json_t *o, const char *key, const char **out);
 sr1_status sr1__json_get_int(const json_t *o, const char *key, int64_t *out);
 sr1_status sr1__json_get_num(const json_t *o, const char *key, double *out);
+/* The member at a path of names with dots between: "a.b" is b of a. NULL: there is none.
+ */
+const json_t *sr1__json_at(const json_t *o, const char *path);
 /* A new json real or integer for v; null for NaN and infinities. */
 json_t *sr1__json_number(double v);
 

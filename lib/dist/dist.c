@@ -21,6 +21,7 @@
 #define NAME_MAX_LENGTH 64
 #define PART ((int64_t)1 << 20) /* elements that a rank adds up at once */
 #define ANSWER_SECONDS 2.0      /* that the store is given to say who is missing */
+#define LAST_WORDS 1.0          /* seconds for others to notice a loss, too */
 #define FAREWELL 2.0            /* seconds that the store waits for others' last words */
 
 struct sr1__dist {
@@ -217,10 +218,39 @@ static sr1_status fail_missing(struct sr1__dist *d, const char *what, int64_t me
 
 /* ---- works ---- */
 
-/* A connection that is closed: the process behind it has ended. */
-static sr1_status explain_loss(sr1_status st, const char *place)
+/* Whoever notices a loss leaves a mark: " (rank 1)" is who leaves none, or with a store
+ * that is gone, whose store it was. Ranks that are at work notice it later. */
+static void name_lost(struct sr1__dist *d, char *out, size_t size)
 {
-    return sr1__context(st, st == SR1_E_NETWORK ? "%s: a rank is gone" : "%s", place);
+    struct roll_call c = {0};
+    double began = sr1__now();
+    char key[NAME_MAX_LENGTH];
+
+    make_key("lost", 0, d->rank, key);
+    c.failed = sr1__store_set(d->store, key, "1", 1) != SR1_OK;
+    while (!c.failed && d->store && c.missing != 1 && sr1__now() - began < LAST_WORDS) {
+        pause_briefly(began - 0.1);
+        c = ask_who_is_missing(d, "lost", 0);
+    }
+    out[0] = '\0';
+    if (c.failed && !d->agent_store && d->rank > 0)
+        snprintf(out, size, " (rank 0)");
+    else if (c.missing > 0)
+        snprintf(out, size, c.missing == 1 ? " (rank %s)" : " (of ranks %s)", c.names);
+}
+
+/* A connection that is closed: the process behind it has ended. */
+static sr1_status explain_loss(struct sr1__dist *d, sr1_status st, const char *place)
+{
+    struct sr1__error why;
+    char lost[300];
+
+    if (st != SR1_E_NETWORK)
+        return sr1__context(st, "%s", place);
+    sr1__error_save(&why, st);
+    name_lost(d, lost, sizeof(lost));
+    sr1__error_raise(&why);
+    return sr1__context(st, "%s: a rank is gone%s", place, lost);
 }
 
 /* Wait for w at most `limit` seconds and free it. */
@@ -234,7 +264,7 @@ static sr1_status finish_work(struct sr1__dist *d, struct sr1__work *w, const ch
         pause_briefly(began);
     if (sr1__work_is_done(w)) {
         st = sr1__work_finish(w);
-        return st == SR1_OK ? SR1_OK : end_job(d, explain_loss(st, place), 0);
+        return st == SR1_OK ? SR1_OK : end_job(d, explain_loss(d, st, place), 0);
     }
     sr1__work_abandon(w);
     st = is_stopped(d) ? fail_stopped(place)
@@ -254,7 +284,7 @@ static sr1_status run_work(struct sr1__dist *d, sr1_status st, struct sr1__work 
 {
     if (st == SR1_OK)
         return finish_work(d, w, place, limit);
-    return end_job(d, explain_loss(st, place), 0);
+    return end_job(d, explain_loss(d, st, place), 0);
 }
 
 /* ---- a meeting ---- */

@@ -2,16 +2,19 @@
  * and for each data source. Rows go in chunks, so memory does not grow with the dataset.
  */
 #include "policy/dataset_queries.h"
+#include "policy/launched_job.h"
 #include "policy/rollout_internal.h"
 #include "policy/share_rollout.h"
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "base/struct.h"
 #include "environment/env/thinking_turn.h"
 #include "signal/reward/embedding_score.h"
 #include "signal/reward/format.h"
 #include "environment/trajectory/trajectory.h"
+#include "text/data/dataset.h"
 
 #include <searchr1/reward.h>
 #include <searchr1/ext/reward_set.h>
@@ -416,6 +419,7 @@ static sr1_status evaluate_chunk(struct evaluation_run *w, size_t n)
         st = reward_eval_chunk(w, &c, reward);
     if (st == SR1_OK)
         st = score_eval_chunk(w, &c, embedding, reward);
+    st = sr1__dist_agree(w->dist, "scores", st);
     sr1_reward_set_forget(w->o->rewards); /* of trajectories that were given up */
     sr1__free(embedding);
     sr1__free(reward);
@@ -431,7 +435,7 @@ static int has_rows(const sr1_evaluation *e)
 
 static sr1_status evaluate_rows(struct evaluation_run *w, sr1_evaluation **out)
 {
-    int64_t chunk = 4 * (int64_t)w->rollout->limits.max_rows;
+    int64_t chunk = 4 * (int64_t)w->rollout->limits.max_rows * sr1__dist_size(w->dist);
     sr1_status st = SR1_OK;
 
     w->e = sr1__calloc(1, sizeof(*w->e));
@@ -489,6 +493,36 @@ sr1_status sr1__evaluate_filtered(sr1_evaluation **out, struct sr1__dist *d,
     return evaluate_rows(&w, out);
 }
 
+/* What all ranks must be told alike: the questions, and how they are answered. */
+static sr1_status compare_eval_calls(const struct evaluation_run *w)
+{
+    const sr1_eval_options *o = w->o;
+    const int64_t told[] = {w->total,     o->greedy,     (int64_t)o->seed,
+                            o->no_search, !!o->embedder, !!o->rewards};
+    uint64_t questions = 0;
+    sr1_status st;
+
+    if (!w->dist)
+        return SR1_OK;
+    st = sr1__dataset_hash(w->data, &questions);
+    SR1__TRY(sr1__dist_agree(w->dist, "questions", st));
+    SR1__TRY(sr1__dist_same(w->dist, "the file of questions", questions));
+    SR1__TRY(sr1__dist_same(w->dist, "an option of the evaluation",
+                            sr1__hash64(told, sizeof(told), 0)));
+    return sr1__dist_same(w->dist,
+                          "how many rows go at once (give key max_rows a number)",
+                          (uint64_t)w->rollout->limits.max_rows);
+}
+
+/* The rows that can be asked. */
+static sr1_status choose_eval_rows(struct evaluation_run *w, int64_t **rows)
+{
+    if (!w->o->no_search)
+        SR1__TRY(sr1__rollout_check_engine(w->rollout));
+    return sr1__rollout_filter_prompts(w->rollout, w->data, "questions", w->total, rows,
+                                       &w->total);
+}
+
 sr1_status sr1_evaluate(sr1_evaluation **out, sr1_rollout *rollout,
                         const sr1_dataset *dataset, const sr1_eval_options *options)
 {
@@ -501,13 +535,13 @@ sr1_status sr1_evaluate(sr1_evaluation **out, sr1_rollout *rollout,
         return sr1__fail(SR1_E_INVALID,
                          "evaluate: out, rollout and dataset are required");
     SR1__TRY(read_eval_call(&w, &o, options));
-    if (!o.no_search)
-        SR1__TRY(sr1__rollout_check_engine(rollout));
-    SR1__TRY(sr1__rollout_filter_prompts(rollout, dataset, "questions", w.total, &rows,
-                                         &w.total));
-    w.rows = rows;
+    w.dist = sr1__ranks_dist(o.ranks);
+    SR1__TRY(compare_eval_calls(&w));
     sr1__life_hold(&rollout->life);
-    st = evaluate_rows(&w, out);
+    st = sr1__dist_agree(w.dist, "rows", choose_eval_rows(&w, &rows));
+    w.rows = rows;
+    if (st == SR1_OK)
+        st = evaluate_rows(&w, out);
     sr1_rollout_free(rollout);
     sr1__free(rows);
     return st;

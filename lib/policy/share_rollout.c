@@ -168,22 +168,56 @@ static void free_share(struct rollout_share *s)
     sr1__free(s->queries);
 }
 
-sr1_status sr1__generate_shared(struct sr1__dist *d, sr1_rollout *rollout,
-                                const sr1_query *queries, size_t n,
-                                const sr1_rollout_options *o, sr1_trajectory **out)
+/* Those of t[n] that were excluded already have no reward. */
+static sr1_status apply_to_counted(sr1_reward_set *rewards, sr1_trajectory *const *t,
+                                   size_t n)
+{
+    sr1_trajectory **counted = sr1__calloc(n + 1, sizeof(*counted));
+    size_t n_counted = 0;
+    sr1_status st;
+
+    SR1__CHECK_ALLOC(counted, "trajectories to score");
+    for (size_t i = 0; i < n; i++)
+        if (!sr1__trajectory_excluded(t[i]))
+            counted[n_counted++] = t[i];
+    st = sr1_reward_set_apply(rewards, counted, n_counted);
+    sr1__free(counted);
+    return st;
+}
+
+/* rewards NULL: nothing is scored. */
+static sr1_status generate_own(sr1_rollout *rollout, sr1_reward_set *rewards,
+                               const sr1_query *queries, size_t n,
+                               const sr1_rollout_options *o, sr1_trajectory **out)
+{
+    SR1__TRY(sr1_rollout_generate(rollout, queries, n, o, out));
+    return rewards ? apply_to_counted(rewards, out, n * (size_t)o->group_size) : SR1_OK;
+}
+
+sr1_status sr1__generate_scored(struct sr1__dist *d, sr1_rollout *rollout,
+                                sr1_reward_set *rewards, const sr1_query *queries,
+                                size_t n, const sr1_rollout_options *o,
+                                sr1_trajectory **out)
 {
     struct rollout_share s = {
         .dist = d, .rollout = rollout, .n_queries = n, .group = (size_t)o->group_size};
     sr1_status st;
 
     if (!d)
-        return sr1_rollout_generate(rollout, queries, n, o, out);
+        return generate_own(rollout, rewards, queries, n, o, out);
     st = take_share(&s, queries);
     if (st == SR1_OK)
-        st = sr1_rollout_generate(rollout, s.queries, s.n, o, s.own);
+        st = generate_own(rollout, rewards, s.queries, s.n, o, s.own);
     st = exchange_shares(&s, st, out);
     free_share(&s);
     return st;
+}
+
+sr1_status sr1__generate_shared(struct sr1__dist *d, sr1_rollout *rollout,
+                                const sr1_query *queries, size_t n,
+                                const sr1_rollout_options *o, sr1_trajectory **out)
+{
+    return sr1__generate_scored(d, rollout, NULL, queries, n, o, out);
 }
 
 /* ---- rewards of one trajectory a question ---- */

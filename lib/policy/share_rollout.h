@@ -21,6 +21,13 @@ sr1_status sr1__generate_shared(struct sr1__dist *d, sr1_rollout *rollout,
                                 const sr1_query *queries, size_t n,
                                 const sr1_rollout_options *o, sr1_trajectory **out);
 
+/* The same, and every rank scores what it generated (sr1_reward_set_apply) before the
+ * exchange. */
+sr1_status sr1__generate_scored(struct sr1__dist *d, sr1_rollout *rollout,
+                                sr1_reward_set *rewards, const sr1_query *queries,
+                                size_t n, const sr1_rollout_options *o,
+                                sr1_trajectory **out);
+
 /* Rewards of t[n], one of each question, which every rank has; NaN where it is excluded
  * or its reward could not be had. */
 sr1_status sr1__score_shared(struct sr1__dist *d, sr1_reward_set *rewards,

@@ -9,7 +9,9 @@
 #include <searchr1/ext/episodes.h>
 #include <searchr1/ext/synthesis.h>
 #include "policy/demonstration.h"
+#include "policy/launched_job.h"
 #include "policy/rollout_internal.h"
+#include "policy/share_rollout.h"
 
 #include "base/file.h"
 #include "base/mem.h"
@@ -31,6 +33,7 @@
 /* ---- the work ---- */
 
 struct synth {
+    struct sr1__dist *dist; /* who shares the questions; NULL: nobody */
     sr1_rollout *rollout;
     sr1_reward_set *rewards;
     const sr1_dataset *data;
@@ -74,10 +77,13 @@ static sr1_status report_synth_progress(void *user, int64_t finished, int64_t to
                                         int64_t tokens)
 {
     const struct synth *s = user;
+    int64_t all = s->total * s->o.samples;
 
     (void)total;
-    return s->o.progress(s->o.user, s->done * s->o.samples + finished,
-                         s->total * s->o.samples, s->tokens + tokens);
+    /* other ranks are about as far */
+    finished = s->done * s->o.samples + finished * sr1__dist_size(s->dist);
+    return s->o.progress(s->o.user, finished < all ? finished : all, all,
+                         s->tokens + tokens * sr1__dist_size(s->dist));
 }
 
 static sr1_status generate_synth_chunk(struct synth *s, struct synth_chunk *c)
@@ -89,28 +95,17 @@ static sr1_status generate_synth_chunk(struct synth *s, struct synth_chunk *c)
                              .user = s,
                              .progress = s->o.progress ? report_synth_progress : NULL};
 
-    return sr1_rollout_generate(s->rollout, c->asked.queries, c->asked.n, &o, c->t);
+    return sr1__generate_scored(s->dist, s->rollout, s->rewards, c->asked.queries,
+                                c->asked.n, &o, c->t);
 }
 
-static sr1_status reward_synth_chunk(struct synth *s, struct synth_chunk *c)
+static void count_synth_chunk(struct synth *s, const struct synth_chunk *c)
 {
-    sr1_trajectory **scored = sr1__calloc(c->made, sizeof(*scored));
-    size_t n = 0;
-    sr1_status st;
-
-    if (!scored)
-        return sr1__fail_nomem("trajectories");
     for (size_t i = 0; i < c->made; i++) {
         s->report.trajectories++;
         s->tokens += (int64_t)sr1_trajectory_policy_count(c->t[i]);
-        if (!sr1__trajectory_excluded(c->t[i]))
-            scored[n++] = c->t[i];
-    }
-    st = sr1_reward_set_apply(s->rewards, scored, n);
-    for (size_t i = 0; i < c->made; i++) /* those whose reward could not be had too */
         s->report.excluded += sr1__trajectory_excluded(c->t[i]);
-    sr1__free(scored);
-    return st;
+    }
 }
 
 /* ---- choosing and writing ---- */
@@ -126,12 +121,14 @@ static int compare_rewards(const void *a, const void *b)
                     : sr1_trajectory_sample(x) - sr1_trajectory_sample(y);
 }
 
+/* The first rank writes; the others count. */
 static sr1_status write_demonstration(struct synth *s, const sr1_trajectory *t)
 {
-    json_t *demo = sr1__demonstration_json(s->rollout, t);
-    sr1_status st =
-        demo ? sr1__jsonl_add(s->out, demo) : sr1__fail_nomem("demonstration");
+    json_t *demo = s->out ? sr1__demonstration_json(s->rollout, t) : NULL;
+    sr1_status st = SR1_OK;
 
+    if (s->out)
+        st = demo ? sr1__jsonl_add(s->out, demo) : sr1__fail_nomem("demonstration");
     json_decref(demo);
     s->report.written += st == SR1_OK;
     return st;
@@ -169,7 +166,7 @@ static sr1_status synthesise_chunk(struct synth *s, size_t n)
     if (st == SR1_OK)
         st = generate_synth_chunk(s, &c);
     if (st == SR1_OK)
-        st = reward_synth_chunk(s, &c);
+        count_synth_chunk(s, &c);
     for (size_t i = 0; i < n && st == SR1_OK; i++)
         st = write_best_trajectories(s, &c, i);
     synth_chunk_free(&c);
@@ -400,31 +397,85 @@ static sr1_status open_output(struct synth *s, const char *path)
 
 /* ---- all of it ---- */
 
+/* Rows under way at once in each process. */
+static int32_t rows_at_once(const sr1_rollout *r)
+{
+    return r->server.ops ? 4 * r->server.n_slots : r->limits.max_rows;
+}
+
 static size_t chunk_size(const struct synth *s)
 {
-    const sr1_rollout *r = s->rollout;
-    int32_t at_once = r->server.ops ? 4 * r->server.n_slots : r->limits.max_rows;
-    int64_t n = at_once / s->o.samples;
+    int64_t n = rows_at_once(s->rollout) / s->o.samples;
     int64_t left = s->total - s->done;
 
-    n = n > 0 ? n : 1;
+    n = (n > 0 ? n : 1) * sr1__dist_size(s->dist);
     return (size_t)(n < left ? n : left);
+}
+
+/* What all ranks must be told alike; settings have the questions and the weights. */
+static sr1_status compare_synth_calls(struct synth *s)
+{
+    struct sr1__buf text;
+    sr1_status st;
+
+    sr1__buf_init(&text, 0);
+    st = settings_json(&s->settings, s);
+    if (st == SR1_OK)
+        st = sr1__json_dump(s->settings, 0, &text);
+    st = sr1__dist_agree(s->dist, "settings", st);
+    if (st == SR1_OK)
+        st = sr1__dist_same(s->dist, "the questions, an option or the policy",
+                            sr1__hash64(text.data, text.len, 0));
+    sr1__buf_free(&text);
+    if (st != SR1_OK)
+        return st;
+    return sr1__dist_same(s->dist,
+                          "how many rows go at once (give key max_rows a number)",
+                          (uint64_t)rows_at_once(s->rollout));
+}
+
+/* The first rank says what an earlier call did. */
+static sr1_status share_progress(struct synth *s)
+{
+    struct {
+        int64_t done;
+        sr1_synth_report report;
+    } at = {s->done, s->report};
+
+    SR1__TRY(sr1__dist_broadcast(s->dist, "what was done before", 0, &at, sizeof(at)));
+    s->done = at.done;
+    s->report = at.report;
+    return SR1_OK;
+}
+
+static sr1_status begin_synthesis(struct synth *s, const char *path)
+{
+    sr1_status st = SR1_OK;
+
+    SR1__TRY(compare_synth_calls(s));
+    if (sr1__dist_rank(s->dist) == 0)
+        st = open_output(s, path);
+    SR1__TRY(sr1__dist_agree(s->dist, path, st));
+    SR1__TRY(share_progress(s));
+    s->total = sr1_dataset_count(s->data);
+    if (s->o.max_rows > 0 && s->o.max_rows < s->total)
+        s->total = s->o.max_rows;
+    return sr1__dist_agree(s->dist, "rows",
+                           sr1__rollout_filter_prompts(s->rollout, s->data, "questions",
+                                                       s->total, &s->rows, &s->total));
 }
 
 static sr1_status synthesise_rows(struct synth *s, const char *path)
 {
-    SR1__TRY(open_output(s, path));
-    s->total = sr1_dataset_count(s->data);
-    if (s->o.max_rows > 0 && s->o.max_rows < s->total)
-        s->total = s->o.max_rows;
-    SR1__TRY(sr1__rollout_filter_prompts(s->rollout, s->data, "questions", s->total,
-                                         &s->rows, &s->total));
+    SR1__TRY(begin_synthesis(s, path));
     while (s->done < s->total) {
         size_t n = chunk_size(s);
+        sr1_status st = synthesise_chunk(s, n);
 
-        SR1__TRY(synthesise_chunk(s, n));
         s->done += (int64_t)n;
-        SR1__TRY(save_state(s));
+        if (st == SR1_OK && s->out)
+            st = save_state(s);
+        SR1__TRY(sr1__dist_agree(s->dist, "demonstrations", st));
     }
     s->report.rows = s->done;
     return SR1_OK;
@@ -437,7 +488,7 @@ static const sr1_synth_options defaults = {.struct_size = sizeof(sr1_synth_optio
 
 void sr1_synth_options_init(sr1_synth_options *options)
 {
-    sr1__struct_init(options, &defaults, SR1__STRUCT_END(sr1_synth_options, user));
+    sr1__struct_init(options, &defaults, sizeof(defaults));
 }
 
 static sr1_status check_synth_options(const sr1_synth_options *o)
@@ -466,6 +517,7 @@ sr1_status sr1_synthesise(const char *path, sr1_rollout *rollout, sr1_reward_set
                               SR1__STRUCT_END(sr1_synth_options, max_rows),
                               "synth options"));
     SR1__TRY(check_synth_options(&s.o));
+    s.dist = sr1__ranks_dist(s.o.ranks);
     if (report)
         SR1__TRY(sr1__struct_check(report, "synth report"));
     sr1__life_hold(&rollout->life);

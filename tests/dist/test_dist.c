@@ -303,6 +303,7 @@ static void lose_rank(const struct ranks *r)
 {
     struct sr1__dist *d = NULL;
     int32_t victim = (int32_t)r->shared->at[RANKS_MAX - 1];
+    char named[40];
     double began;
 
     RANK_CHECK(ranks_open(r, &d) == SR1_OK);
@@ -313,7 +314,8 @@ static void lose_rank(const struct ranks *r)
     }
     began = sr1__now();
     RANK_CHECK(sr1__dist_meet(d, "after", 0) == SR1_E_NETWORK);
-    RANK_CHECK(sr1__now() - began < 2.0 && strstr(sr1_last_error(), "a rank is gone"));
+    snprintf(named, sizeof named, "a rank is gone (rank %d)", (int)victim);
+    RANK_CHECK(sr1__now() - began < 2.0 && strstr(sr1_last_error(), named));
     sr1__dist_free(d);
 }
 

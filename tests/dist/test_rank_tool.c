@@ -1,5 +1,6 @@
-/* test_rank_tool.c - sr1-train started several times with a launcher's variables: who
- * writes what, signals and kills that reach one rank, and settings that differ. */
+/* test_rank_tool.c - sr1-train, sr1-eval and sr1-data started several times with a
+ * launcher's variables: who writes what, signals and kills that reach one rank, and
+ * settings that differ. */
 #include "support/tiny.h"
 
 #include "base/clock.h"
@@ -63,7 +64,7 @@ static const char *places[2]; /* of the ranks; NULL: the test's own */
 
 static pid_t start_rank(int rank, uint16_t port, int mpi, const char *const *args)
 {
-    const char *argv[16] = {tool};
+    const char *argv[41] = {tool};
     pid_t pid;
 
     for (size_t i = 0; args[i]; i++)
@@ -141,6 +142,15 @@ static int file_says(const char *path, const char *text)
     yes = strstr(sr1__buf_cstr(&b), text) != NULL;
     sr1__buf_free(&b);
     return yes;
+}
+
+/* Rank's errors have this text. */
+static void expect_error(int rank, const char *text)
+{
+    if (file_says(stream_of(rank, "err"), text))
+        return;
+    show_errors();
+    fail_msg("rank %d does not say: %s", rank, text);
 }
 
 static int count_file_lines(const char *path)
@@ -254,6 +264,7 @@ static void a_signal_to_one_stops_all(void **state)
 
 static void kill_rank(const char *run, int victim)
 {
+    const char *named = victim ? "a rank is gone (rank 1)" : "a rank is gone (rank 0)";
     struct job j;
     int code;
 
@@ -263,7 +274,7 @@ static void kill_rank(const char *run, int victim)
     code = end_of_rank(j.pids[!victim], 10); /* far below distributed_timeout */
     assert_int_equal(end_of_rank(j.pids[victim], 5), 1000 + SIGKILL);
     assert_int_equal(code, 1);
-    if (!file_says(stream_of(!victim, "err"), "a rank is gone")) {
+    if (!file_says(stream_of(!victim, "err"), named)) {
         show_errors();
         fail();
     }
@@ -363,6 +374,230 @@ static void none_is_one_process(void **state)
     assert_false(file_says(stream_of(0, "err"), "rank 0 of"));
 }
 
+/* ---- sr1-eval and sr1-data synth ---- */
+
+/* "workers=1" and the like, behind what both tools take. */
+static const char *const policy_keys[] = {"device=cpu",
+                                          "threads=1",
+                                          "prompt_template=none",
+                                          "document_format=plain",
+                                          "max_tokens=24",
+                                          "max_turns=2",
+                                          "max_rows=4",
+                                          "search_engine=mock",
+                                          "temperature=1",
+                                          "rewards=answer",
+                                          "distributed_timeout=30"};
+#define POLICY_KEYS (sizeof policy_keys / sizeof policy_keys[0])
+
+static const char *model, *questions, *knowledge; /* set by choose_tool */
+
+static void choose_tool(const char *name)
+{
+    static char kept[3][512];
+
+    snprintf(tool, sizeof tool, "%s/tools/%s", getenv("SR1_BUILD"), name);
+    snprintf(kept[0], sizeof kept[0], "%s", scratch_path("model"));
+    snprintf(kept[1], sizeof kept[1], "%s", tiny_questions("asked.jsonl", 23));
+    snprintf(kept[2], sizeof kept[2], "mock_knowledge=%s", scratch_path("facts.json"));
+    model = kept[0];
+    questions = kept[1];
+    knowledge = kept[2];
+}
+
+/* The command's words, then the keys, then `more` up to NULL. */
+static void fill_words(const char *words[40], const char *const *first,
+                       const char *const *more)
+{
+    size_t n = 0;
+
+    while (*first)
+        words[n++] = *first++;
+    for (size_t i = 0; i < POLICY_KEYS; i++)
+        words[n++] = policy_keys[i];
+    words[n++] = knowledge;
+    while (*more)
+        words[n++] = *more++;
+    words[n] = NULL;
+    assert_true(n < 40);
+}
+
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* One process, as the rank of none; returns how it ended. */
+static int run_alone(const char *const *words)
+{
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        const char *argv[41] = {tool};
+        int out = open(stream_of(9, "out"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        int err = open(stream_of(9, "err"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+        for (size_t i = 0; words[i]; i++)
+            argv[i + 1] = words[i];
+        dup2(out, 1);
+        dup2(err, 2);
+        execv(tool, (char *const *)(uintptr_t)argv);
+        _exit(99);
+    }
+    return end_of_rank(pid, 60);
+}
+
+static void same_file(const char *a, const char *b)
+{
+    struct sr1__buf x, y;
+
+    OK(sr1__file_read(a, 0, &x));
+    OK(sr1__file_read(b, 0, &y));
+    if (x.len != y.len || memcmp(x.data, y.data, x.len) != 0)
+        fail_msg("%s and %s differ:\n%s\n%s", a, b, sr1__buf_cstr(&x), sr1__buf_cstr(&y));
+    assert_true(x.len > 0);
+    sr1__buf_free(&x);
+    sr1__buf_free(&y);
+}
+
+/* Trajectories have log-probs, whose last digits depend on the rows beside one: as many
+ * workers as ranks, each with as many rows, have the same. Scores and texts do not. */
+static void an_evaluation_by_ranks_is_that_of_one(void **state)
+{
+    const char *words[40];
+    char alone[512], shared[512];
+    struct job j;
+
+    (void)state;
+    choose_tool("sr1-eval");
+    snprintf(alone, sizeof alone, "%s", scratch_path("alone.jsonl"));
+    snprintf(shared, sizeof shared, "%s", scratch_path("shared.jsonl"));
+    fill_words(words, WORDS(model, questions), WORDS("workers=1", "--json", "--sample"));
+    assert_int_equal(run_alone(words), 0);
+    start_job(&j, 0, words);
+    end_job_with(&j, 0);
+    same_file(stream_of(0, "out"), stream_of(9, "out"));
+    assert_int_equal(count_file_lines(stream_of(1, "out")), 0);
+    fill_words(words, WORDS(model, questions),
+               WORDS("workers=2", "--sample", "--trajectories", alone));
+    assert_int_equal(run_alone(words), 0);
+    fill_words(words, WORDS(model, questions),
+               WORDS("workers=1", "max_rows=2", "--sample", "--trajectories", shared));
+    start_job(&j, 1, words);
+    end_job_with(&j, 0);
+    same_file(stream_of(0, "out"), stream_of(9, "out"));
+    same_file(shared, alone);
+    assert_int_equal(count_file_lines(shared), 23);
+    /* what is there is not replaced, and both end */
+    start_job(&j, 0, words);
+    end_job_with(&j, 2);
+    expect_error(1, "rank 0: ");
+}
+
+static void a_rank_that_fails_ends_the_evaluation(void **state)
+{
+    const char *words[40], *other[40];
+    struct job j;
+
+    (void)state;
+    choose_tool("sr1-eval");
+    fill_words(words, WORDS(model, questions), WORDS("workers=1"));
+    fill_words(other, WORDS(model, tiny_questions("others.jsonl", 22)),
+               WORDS("workers=1"));
+    start_different(&j, words, other);
+    end_job_with(&j, 1);
+    for (int rank = 0; rank < 2; rank++)
+        expect_error(rank, "the file of questions on rank 1 differs");
+    fill_words(other, WORDS(model, questions), WORDS("workers=1", "--seed", "3"));
+    start_different(&j, words, other);
+    end_job_with(&j, 1);
+    expect_error(0, "an option of the evaluation on rank 1 differs");
+    fill_words(other, WORDS(model, "/nowhere.jsonl"), WORDS("workers=1"));
+    start_different(&j, words, other);
+    end_job_with(&j, 2);
+    for (int rank = 0; rank < 2; rank++)
+        expect_error(rank, "rank 1: ");
+    expect_error(0, "/nowhere.jsonl");
+    fill_words(words, WORDS("--task", "ctrl", model, questions), WORDS("workers=1"));
+    start_job(&j, 0, words);
+    end_job_with(&j, 2);
+    expect_error(0, "start one");
+}
+
+/* Long enough to be met while it runs. */
+static void fill_synthesis(const char *words[40], const char *out)
+{
+    fill_words(words, WORDS("synth", model, questions, out),
+               WORDS("workers=1", "--samples", "30", "--keep", "2", "--min-reward", "0"));
+}
+
+/* Until the state file tells of the first questions. */
+static void wait_for_demonstrations(const char *out)
+{
+    char state[520];
+
+    snprintf(state, sizeof state, "%s.state", out);
+    for (int i = 0; i < 15000; i++) {
+        if (access(state, F_OK) == 0 && !file_says(state, "\"rows\": 0,"))
+            return;
+        usleep(2000);
+    }
+    fail();
+}
+
+static void demonstrations_by_ranks_are_those_of_one(void **state)
+{
+    const char *words[40];
+    char out[512], name[64];
+    struct job j;
+
+    (void)state;
+    choose_tool("sr1-data");
+    snprintf(out, sizeof out, "%s", scratch_path("alone-demos.jsonl"));
+    fill_synthesis(words, out);
+    assert_int_equal(run_alone(words), 0);
+    snprintf(out, sizeof out, "%s", scratch_path("demos.jsonl"));
+    fill_synthesis(words, out);
+    start_job(&j, 0, words);
+    end_job_with(&j, 0);
+    same_file(out, scratch_path("alone-demos.jsonl"));
+    assert_int_equal(count_file_lines(stream_of(1, "out")), 0);
+    for (int victim = 0; victim < 2; victim++) {
+        snprintf(name, sizeof name, "demos-%d.jsonl", victim);
+        snprintf(out, sizeof out, "%s", scratch_path(name));
+        fill_synthesis(words, out);
+        start_job(&j, 0, words);
+        wait_for_demonstrations(out);
+        kill(j.pids[victim], SIGKILL);
+        assert_int_equal(end_of_rank(j.pids[!victim], 20), 1);
+        assert_int_equal(end_of_rank(j.pids[victim], 5), 1000 + SIGKILL);
+        snprintf(name, sizeof name, "a rank is gone (rank %d)", victim);
+        expect_error(!victim, name);
+        start_job(&j, 0, words);
+        end_job_with(&j, 0);
+        same_file(out, scratch_path("alone-demos.jsonl"));
+        assert_true(file_says(stream_of(0, "out"), "were done before"));
+    }
+}
+
+static void a_signal_to_one_stops_the_demonstrations(void **state)
+{
+    const char *words[40];
+    char out[512];
+    struct job j;
+
+    (void)state;
+    choose_tool("sr1-data");
+    snprintf(out, sizeof out, "%s", scratch_path("stopped-demos.jsonl"));
+    fill_synthesis(words, out);
+    start_job(&j, 0, words);
+    wait_for_demonstrations(out);
+    kill(j.pids[1], SIGTERM);
+    end_job_with(&j, 130);
+    start_job(&j, 0, words);
+    end_job_with(&j, 0);
+    same_file(out, scratch_path("alone-demos.jsonl"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +610,10 @@ int main(void)
         cmocka_unit_test(missing_ranks_are_named),
         cmocka_unit_test(what_is_not_there_is_refused),
         cmocka_unit_test(none_is_one_process),
+        cmocka_unit_test(an_evaluation_by_ranks_is_that_of_one),
+        cmocka_unit_test(a_rank_that_fails_ends_the_evaluation),
+        cmocka_unit_test(demonstrations_by_ranks_are_those_of_one),
+        cmocka_unit_test(a_signal_to_one_stops_the_demonstrations),
     };
 
     return cmocka_run_group_tests(tests, make_recipe, scratch_remove);

@@ -11,9 +11,11 @@
 #include <searchr1/ext/dense.h>
 #include <searchr1/ext/embed.h>
 #include <searchr1/ext/episodes.h>
+#include <searchr1/ext/judge.h>
 #include <searchr1/ext/model_details.h>
 #include <searchr1/ext/openai.h>
 #include <searchr1/ext/plan.h>
+#include <searchr1/ext/ranks.h>
 #include <searchr1/ext/reward_set.h>
 #include <searchr1/ext/sandbox.h>
 #include <searchr1/ext/server.h>
@@ -30,6 +32,7 @@
 #pragma weak sr1_model_open
 #pragma weak sr1_model_save
 #pragma weak sr1_plan_new
+#pragma weak sr1_ranks_open
 #pragma weak sr1_rollout_new
 #pragma weak sr1_evaluate
 #pragma weak sr1_trainer_new
@@ -250,6 +253,18 @@ static void *writer_sink(void)
 }
 
 /* ---- search ---- */
+
+/* Of one process. */
+static void *ranks(void)
+{
+    sr1_config *c = NULL;
+    sr1_ranks *r = NULL;
+
+    need(sr1_config_new(&c), "sr1_config");
+    need(sr1_ranks_open(&r, c), "sr1_ranks");
+    sr1_config_free(c);
+    return r;
+}
 
 static void *embedder(void)
 {
@@ -532,6 +547,17 @@ static void *openai(void)
     return c;
 }
 
+static void *model_judge(void)
+{
+    sr1_judge_options o;
+    sr1_judge *j = NULL;
+
+    sr1_judge_options_init(&o);
+    o.base_url = misuse_server_url();
+    need(sr1_judge_open(&j, &o), "sr1_judge");
+    return j;
+}
+
 static void *openai_results(void)
 {
     sr1_openai_request q = {.struct_size = sizeof q, .max_tokens = 4};
@@ -609,6 +635,8 @@ static const struct factory {
     {"sr1_critique_style", critique_style, 0},
     {"sr1_dataset", dataset, 0},
     {"sr1_embedder", embedder, 0},
+    {"sr1_judge", model_judge, 0},
+    {"sr1_ranks", ranks, 1},
     {"sr1_env", environment, 0},
     {"sr1_env_sink", env_sink, 0},
     {"sr1_evaluation", evaluation, 1},

@@ -11,7 +11,10 @@ from searchr1 import (
     Config,
     DiskCache,
     Mock,
+    OpenSearch,
+    PythonEmbedder,
     PythonSearch,
+    Qdrant,
     Remote,
     Web,
     errors,
@@ -30,8 +33,19 @@ class Server:
         self.fail, self.requests = 0, []
 
         class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.reply(None)
+
             def do_POST(self):
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                text = self.rfile.read(int(self.headers["Content-Length"]))
+                lines = "ndjson" in self.headers["Content-Type"]
+                self.reply(
+                    [json.loads(line) for line in text.split(b"\n")[:-1]]
+                    if lines
+                    else json.loads(text)
+                )
+
+            def reply(self, body):
                 outer.requests.append((self.path, dict(self.headers), body))
                 text = json.dumps(outer.answer(body)).encode()
                 self.send_response(outer.fail or 200)
@@ -66,6 +80,98 @@ def server():
     yield server
     server.http.shutdown()
     server.http.server_close()
+
+
+class Databases(Server):
+    """Answers _msearch and points/query/batch, with one hit a query."""
+
+    def answer(self, body):
+        if isinstance(body, list):
+            return {
+                "responses": [
+                    {
+                        "status": 200,
+                        "hits": {
+                            "hits": [
+                                {
+                                    "_id": "7",
+                                    "_score": 2.5,
+                                    "_source": {"title": "T", "text": str(search["size"])},
+                                }
+                            ]
+                        },
+                    }
+                    for search in body[1::2]
+                ]
+            }
+        if body is None:
+            vectors = {"dense": {"size": 2, "distance": "Dot"}}
+            return {"result": {"points_count": 1, "config": {"params": {"vectors": vectors}}}}
+        return {
+            "result": [
+                {"points": [{"id": 9, "score": search["query"][0], "payload": {"text": "P"}}]}
+                for search in body["searches"]
+            ]
+        }
+
+
+@pytest.fixture()
+def databases():
+    server = Databases()
+    yield server
+    server.http.shutdown()
+    server.http.server_close()
+
+
+def test_opensearch(databases):
+    with OpenSearch(databases.url + "/wiki", fields="title,text", **QUICK) as engine:
+        first, second = engine.run(["a", "b"], top_k=2)
+    assert first.hits[0].id == second.hits[0].id == "7"
+    assert first.hits[0].contents == "T\n2" and first.hits[0].score == 2.5
+    (_, _, probe), (path, headers, body) = databases.requests
+    assert path == "/wiki/_msearch" and len(probe) == 6 and len(body) == 4
+    assert headers["Content-Type"] == "application/x-ndjson"
+    assert body[3]["query"]["multi_match"] == {"query": "b", "fields": ["title", "text"]}
+
+
+def test_qdrant(databases):
+    embedder = PythonEmbedder(lambda texts, kind: [[len(t), 1] for t in texts], dim=2)
+    url = databases.url + "/collections/wiki"
+    with Qdrant(url, embedder, vector="dense", fields="text", **QUICK) as engine:
+        first, second = engine.run(["a", "bcd"], top_k=2)
+    assert (first.hits[0].id, first.hits[0].contents) == ("9", "P")
+    assert (first.hits[0].score, second.hits[0].score) == (1, 3)
+    path, _, body = databases.requests[-1]
+    assert path == "/collections/wiki/points/query/batch"
+    assert body["searches"][1] == {
+        "query": [3.0, 1.0],
+        "limit": 2,
+        "with_payload": ["text"],
+        "using": "dense",
+    }
+    with pytest.raises(errors.Error, match="has no vector 'other'"):
+        Qdrant(url, embedder, vector="other", **QUICK)
+
+
+def test_databases_by_configuration(databases, tmp_path, monkeypatch):
+    monkeypatch.setenv("SR1_TEST_LOGIN", "me:secret")
+    config = Config(
+        search_engine="opensearch",
+        opensearch_url=databases.url + "/wiki",
+        opensearch_fields="title,text",
+        opensearch_api_key_env="SR1_TEST_LOGIN",
+        search_cache_dir=str(tmp_path / "cache"),
+        search_fallback="mock",
+    )
+    for _ in range(2):
+        with open_search(config) as engine:
+            assert engine.run(["a"], top_k=2)[0].hits[0].contents == "T\n2"
+    assert len(databases.requests) == 3  # two openings, one search: the other was kept
+    assert databases.requests[1][1]["Authorization"] == "Basic bWU6c2VjcmV0"
+    with pytest.raises(errors.ConfigError, match="opensearch_url"):
+        open_search(Config(search_engine="opensearch"))
+    with pytest.raises(errors.ConfigError, match="qdrant_url"):
+        open_search(Config(search_engine="qdrant"))
 
 
 def test_remote(server):

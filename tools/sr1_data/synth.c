@@ -5,6 +5,7 @@
 #include "common/output.h"
 #include "common/policy.h"
 #include "common/progress.h"
+#include "common/ranks.h"
 #include "common/remote.h"
 #include "common/stop.h"
 
@@ -18,6 +19,7 @@ struct synth_view {
     struct progress bar;
     int begun;
     int64_t done, total;
+    int silent; /* another process shows it */
 };
 
 /* What an earlier call did counts in no rate. */
@@ -31,7 +33,8 @@ static sr1_status show_synth_progress(void *user, int64_t done, int64_t total,
     v->total = total;
     if (stop_asked())
         return SR1_E_CANCELLED;
-
+    if (v->silent)
+        return SR1_OK;
     if (!v->begun)
         progress_resume(&v->bar, (double)done);
     v->begun = 1;
@@ -74,20 +77,34 @@ static int check_excluded(const char *out, const sr1_synth_report *r)
 
 /* What opened before anything is written. */
 struct synth_inputs {
+    sr1_ranks *ranks;
     sr1_config *config;
     sr1_dataset *questions;
     sr1_rollout *rollout;
     sr1_reward_set *rewards;
 };
 
-static sr1_status open_synth_inputs(struct synth_inputs *p, const char *policy,
-                                    const char *questions, const char *const *pairs,
-                                    size_t n)
+/* Where a launcher started several processes, the first one writes out. */
+static sr1_status begin_synth_job(struct synth_inputs *p, const char *policy,
+                                  const char *questions, const char *out,
+                                  const char *const *pairs, size_t n)
 {
+    const struct output output = {.path = out, .resumes = 1};
     sr1_status st = policy_config(&p->config, policy, pairs, n);
 
     if (st == SR1_OK)
-        st = policy_questions(&p->questions, p->config, questions);
+        st = ranks_begin(&p->ranks, &p->config);
+    if (!p->ranks)
+        return st;
+    if (ranks_is_first(p->ranks))
+        st = output_check(&output, &questions, 1, 0);
+    return sr1_ranks_agree(p->ranks, st);
+}
+
+static sr1_status open_synth_inputs(struct synth_inputs *p, const char *questions)
+{
+    sr1_status st = policy_questions(&p->questions, p->config, questions);
+
     if (st == SR1_OK)
         st = sr1_rollout_new(&p->rollout, p->config, NULL, NULL, NULL);
     if (st == SR1_OK)
@@ -112,19 +129,25 @@ static int synthesise_demos(const struct synth_options *o, const struct synth_in
     s.seed = (uint64_t)o->seed;
     s.progress = show_synth_progress;
     s.user = &v;
+    s.ranks = p->ranks;
+    v.silent = !ranks_is_first(p->ranks);
     stop_note();
     progress_begin(&v.bar, "answering", "trajectories", 1.0);
     st = sr1_synthesise(out, p->rollout, p->rewards, p->questions, &s, &r);
     progress_clear(&v.bar);
-    if (st == SR1_E_CANCELLED && stop_asked()) {
-        fprintf(stderr,
-                "stopped at %" PRId64 " of %" PRId64 " trajectories; the same command "
-                "goes on from what %s holds\n",
-                v.done, v.total, out);
+    if (st == SR1_E_CANCELLED) {
+        if (!v.silent)
+            fprintf(stderr,
+                    "stopped at %" PRId64 " of %" PRId64
+                    " trajectories; the same command "
+                    "goes on from what %s holds\n",
+                    v.done, v.total, out);
         return TOOL_INTERRUPTED;
     }
     if (st != SR1_OK)
-        return tool_failed("sr1-data", st);
+        return tool_failed(ranks_program(p->ranks, "sr1-data"), st);
+    if (v.silent)
+        return r.excluded == 0 ? TOOL_OK : TOOL_FAILED;
     print_report(out, &r);
     remote_note("sr1-data", p->rollout);
     return check_excluded(out, &r);
@@ -133,20 +156,21 @@ static int synthesise_demos(const struct synth_options *o, const struct synth_in
 int synth_run(const struct synth_options *o, const char *policy, const char *questions,
               const char *out, const char *const *pairs, size_t n)
 {
-    const struct output output = {.path = out, .resumes = 1};
     struct synth_inputs p = {0};
-    sr1_status st = output_check(&output, &questions, 1, 0);
+    sr1_status st = begin_synth_job(&p, policy, questions, out, pairs, n);
     int code;
 
     progress_wait("opening the model");
     if (st == SR1_OK)
-        st = open_synth_inputs(&p, policy, questions, pairs, n);
+        st = sr1_ranks_agree(p.ranks, open_synth_inputs(&p, questions));
     progress_wait(NULL);
-    code = st == SR1_OK ? synthesise_demos(o, &p, out) : tool_refused("sr1-data", st);
+    code = st == SR1_OK ? synthesise_demos(o, &p, out)
+                        : tool_refused(ranks_program(p.ranks, "sr1-data"), st);
 
     sr1_reward_set_free(p.rewards);
     sr1_rollout_free(p.rollout);
     sr1_dataset_free(p.questions);
+    ranks_end(p.ranks);
     sr1_config_free(p.config);
     return code;
 }

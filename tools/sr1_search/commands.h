@@ -42,7 +42,12 @@ struct request {
     int other_weights;
     /* query */
     const char *remote;
+    const char *opensearch;
+    const char *qdrant;
     const char *web;
+    const char *fields;
+    const char *vector;
+    const char *id_field;
     const char *web_url;
     const char *google_cx;
     const char *key_env;
@@ -84,8 +89,12 @@ int run_index_faiss(const struct args *a, const struct request *r,
 int is_dense(const char *path);
 int is_bm25(const char *path);
 int is_faiss(const char *path);
-/* Whether an index is asked; else a service is (--remote, --web). */
+/* Whether an index is asked; else a service is. */
 int has_index(const struct request *r);
+/* The option that names the service (--remote, --opensearch, ...); NULL: an index is
+ * asked. Its value: "URL". */
+const char *service_option(const struct request *r);
+const char *service_value(const struct request *r);
 /* -1 when the options about engines go together, else the exit code. */
 int check_engine_options(const struct args *a, const struct request *r);
 /* Open the service of the request, or the index at path, of either kind, or its FAISS

@@ -9,6 +9,7 @@
 #include <searchr1/ext/engines.h>
 #include <searchr1/ext/faiss.h>
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -185,43 +186,83 @@ static sr1_status wrap_in_reranker(sr1_search **engine, sr1_reranker *reranker,
     return status;
 }
 
-int has_index(const struct request *r)
+/* ---- services ---- */
+
+static sr1_status open_remote_service(sr1_search **out, const struct request *r,
+                                      const sr1_search_http_options *h)
 {
-    return r->remote == NULL && r->web == NULL;
+    return sr1_search_open_remote(out, r->remote, h);
 }
 
-/* Options that say more about what another names. */
-static const struct {
-    const char *option, *names, * or ;
-} details[] = {
-    {"--nprobe", "--faiss", NULL},
-    {"--ef", "--faiss", NULL},
-    {"--dense-weight", "--dense-index", NULL},
-    {"--rrf-k", "--dense-index", NULL},
-    {"--rerank-depth", "--reranker", NULL},
-    {"--web-url", "--web", NULL},
-    {"--google-cx", "--web", NULL},
-    {"--key-env", "--web", "--remote"},
-    {"--timeout", "--web", "--remote"},
-};
-
-int check_engine_options(const struct args *a, const struct request *r)
+static sr1_status open_opensearch_service(sr1_search **out, const struct request *r,
+                                          const sr1_search_http_options *h)
 {
-    static const char *const of_indexes[] = {"--faiss", "--k1", "--b"};
+    return sr1_search_open_opensearch(out, r->opensearch, h);
+}
 
-    if (r->remote != NULL && r->web != NULL)
-        return args_wrong(a, "--remote and --web: give one of them");
-    for (size_t i = 0; i < sizeof(of_indexes) / sizeof(of_indexes[0]); i++)
-        if (!has_index(r) && args_is_given(a, of_indexes[i]))
-            return args_wrong(a, "%s and %s: give one of them",
-                              r->remote != NULL ? "--remote" : "--web", of_indexes[i]);
-    for (size_t i = 0; i < sizeof(details) / sizeof(details[0]); i++)
-        if (args_is_given(a, details[i].option) && !args_is_given(a, details[i].names) &&
-            (details[i].or == NULL || !args_is_given(a, details[i].or)))
-            return args_wrong(a, "%s belongs to %s%s%s", details[i].option,
-                              details[i].names, details[i].or != NULL ? " and " : "",
-                              details[i].or != NULL ? details[i].or : "");
-    return -1;
+static sr1_status open_qdrant_service(sr1_search **out, const struct request *r,
+                                      const sr1_search_http_options *h)
+{
+    sr1_embedder *encoder = NULL;
+    sr1_status status;
+
+    if (r->encoder == NULL)
+        return sr1_set_error(SR1_E_INVALID,
+                             "--qdrant needs the model that made the vectors of the "
+                             "collection: --encoder MODEL");
+    status = open_request_encoder(&encoder, r, r->encoder);
+    if (status == SR1_OK)
+        status = sr1_search_open_qdrant(out, r->qdrant, encoder, h);
+    sr1_embedder_free(encoder);
+    return status;
+}
+
+static sr1_status open_web_service(sr1_search **out, const struct request *r,
+                                   const sr1_search_http_options *h)
+{
+    return sr1_search_open_web(out, r->web, h);
+}
+
+static const struct service {
+    const char *option, *value;
+    size_t of; /* where a request has it */
+    sr1_status (*open)(sr1_search **out, const struct request *r,
+                       const sr1_search_http_options *h);
+} services[] = {
+    {"--remote", "URL", offsetof(struct request, remote), open_remote_service},
+    {"--opensearch", "URL", offsetof(struct request, opensearch),
+     open_opensearch_service},
+    {"--qdrant", "URL", offsetof(struct request, qdrant), open_qdrant_service},
+    {"--web", "PROVIDER", offsetof(struct request, web), open_web_service},
+};
+#define SERVICES (sizeof(services) / sizeof(services[0]))
+
+/* The first one that is asked, from the k-th on. */
+static const struct service *find_service(const struct request *r, size_t k)
+{
+    for (; k < SERVICES; k++)
+        if (*(const char *const *)((const char *)r + services[k].of) != NULL)
+            return &services[k];
+    return NULL;
+}
+
+int has_index(const struct request *r)
+{
+    return find_service(r, 0) == NULL;
+}
+
+const char *service_option(const struct request *r)
+{
+    const struct service *s = find_service(r, 0);
+
+    return s != NULL ? s->option : NULL;
+}
+
+const char *service_value(const struct request *r)
+{
+    const struct service *s = find_service(r, 0);
+
+    return s != NULL ? s->value : NULL;
 }
 
 static sr1_status open_service(sr1_search **out, const struct request *r)
@@ -233,9 +274,74 @@ static sr1_status open_service(sr1_search **out, const struct request *r)
     h.key_env = r->key_env;
     h.url = r->web_url;
     h.engine_id = r->google_cx;
+    h.fields = r->fields;
+    h.vector = r->vector;
+    h.id_field = r->id_field;
     h.probe = r->probe;
-    return r->remote != NULL ? sr1_search_open_remote(out, r->remote, &h)
-                             : sr1_search_open_web(out, r->web, &h);
+    return find_service(r, 0)->open(out, r, &h);
+}
+
+/* ---- which options go together ---- */
+
+/* Options that say more about what one of others names. */
+static const struct {
+    const char *option, *names[SERVICES + 1];
+} details[] = {
+    {"--nprobe", {"--faiss"}},
+    {"--ef", {"--faiss"}},
+    {"--dense-weight", {"--dense-index"}},
+    {"--rrf-k", {"--dense-index"}},
+    {"--rerank-depth", {"--reranker"}},
+    {"--web-url", {"--web"}},
+    {"--google-cx", {"--web"}},
+    {"--fields", {"--opensearch", "--qdrant"}},
+    {"--vector", {"--qdrant"}},
+    {"--id-field", {"--qdrant"}},
+    {"--key-env", {"--web", "--remote", "--opensearch", "--qdrant"}},
+    {"--timeout", {"--web", "--remote", "--opensearch", "--qdrant"}},
+};
+
+/* -1, or the exit code where a detail is given of something that is not. */
+static int check_detail(const struct args *a, const char *option,
+                        const char *const *names)
+{
+    char list[80] = "";
+
+    for (size_t k = 0; names[k] != NULL; k++) {
+        if (args_is_given(a, names[k]))
+            return -1;
+        snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s",
+                 k == 0                 ? ""
+                 : names[k + 1] != NULL ? ", "
+                                        : " and ",
+                 names[k]);
+    }
+    return args_wrong(a, "%s belongs to %s", option, list);
+}
+
+int check_engine_options(const struct args *a, const struct request *r)
+{
+    static const char *const of_indexes[] = {"--faiss", "--k1", "--b"};
+    const struct service *first = find_service(r, 0);
+    const struct service *second =
+        first != NULL ? find_service(r, (size_t)(first - services) + 1) : NULL;
+
+    if (second != NULL)
+        return args_wrong(a, "%s and %s: give one of them", first->option,
+                          second->option);
+    for (size_t i = 0; i < sizeof(of_indexes) / sizeof(of_indexes[0]); i++)
+        if (first != NULL && args_is_given(a, of_indexes[i]))
+            return args_wrong(a, "%s and %s: give one of them", first->option,
+                              of_indexes[i]);
+    for (size_t i = 0; i < sizeof(details) / sizeof(details[0]); i++) {
+        int code = args_is_given(a, details[i].option)
+                       ? check_detail(a, details[i].option, details[i].names)
+                       : -1;
+
+        if (code >= 0)
+            return code;
+    }
+    return -1;
 }
 
 static sr1_status open_first(sr1_search **out, const struct request *r, const char *path)

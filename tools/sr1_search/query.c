@@ -166,11 +166,10 @@ int run_query(const struct args *a, const struct request *r, const char *const *
     if (code >= 0)
         return code;
     if (n < first + 1)
-        return args_wrong(a, "query needs %s: sr1-search query %s TEXT...",
+        return args_wrong(a, "query needs %s: sr1-search query %s%s%s TEXT...",
                           first ? "an index and words" : "words",
-                          first               ? "INDEX"
-                          : r->remote != NULL ? "--remote URL"
-                                              : "--web PROVIDER");
+                          first ? "INDEX" : service_option(r), first ? "" : " ",
+                          first ? "" : service_value(r));
     status = open_query_engine(&engine, r, rest[0]);
     if (status != SR1_OK)
         return tool_refused("sr1-search", status);

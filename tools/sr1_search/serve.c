@@ -91,8 +91,8 @@ int run_serve(const struct args *a, const struct request *r, const char *const *
     if (has_index(r) && n != 1)
         return args_wrong(a, "serve needs an index: sr1-search serve INDEX");
     if (!has_index(r) && n != 0)
-        return args_wrong(a, "serve: '%s' beside --remote or --web: give one of them",
-                          rest[0]);
+        return args_wrong(a, "serve: '%s' beside %s: give one of them", rest[0],
+                          service_option(r));
     status = open_reranker(&reranker, r);
     if (status == SR1_OK)
         status = open_engine(&engine, &asked, reranker, n > 0 ? rest[0] : NULL);

@@ -31,7 +31,8 @@ from .loss import register_policy_loss
 from .memory import Plan, PlanAdvice, plan
 from .model import Model
 from .openai import Completion, OpenAI
-from .reward import RewardSet, Scales
+from .ranks import Ranks
+from .reward import Judge, RewardSet, Scales
 from .rollout import Evaluation, Query, Rollout, Scores, SynthReport
 from .sandbox import Execution, ExecutionResult, Sandbox, judge_output
 from .search import (
@@ -41,7 +42,9 @@ from .search import (
     Hit,
     Hybrid,
     Mock,
+    OpenSearch,
     PythonSearch,
+    Qdrant,
     Remote,
     Rerank,
     Result,
@@ -79,18 +82,22 @@ __all__ = [
     "Faiss",
     "Hit",
     "Hybrid",
+    "Judge",
     "KEYS",
     "PRESETS",
     "Key",
     "Mock",
     "Model",
     "OpenAI",
+    "OpenSearch",
     "Plan",
     "PlanAdvice",
     "PythonEmbedder",
     "PythonReranker",
     "PythonSearch",
+    "Qdrant",
     "Query",
+    "Ranks",
     "Remote",
     "Reply",
     "Rerank",

@@ -22,17 +22,17 @@ from ._structs import (
     DenseOptions, DenseProgressFn, DiskCacheOptions, EmbedderOps, EncoderOptions, EnvOps,
     EnvOptions, EnvReply, EvalOptions, EvalScores, ExecutionResult, FaissBuildOptions,
     FaissOptions, FaissProgressFn, GeneratorOps, GeneratorOptions, HybridOptions,
-    JudgementScores, KlController, LogFn, LossBatch, LossInfo, LossMaps, LossOps,
-    LossOptions, LossReport, MetricSinkFn, ModelOptions, OpenaiCounters, OpenaiOptions,
-    OpenaiRequest, OpenaiResult, ProblemCase, ProblemsOptions, Program, ProgramsOptions,
-    Query, QueryStats, RecordOptions, RemoteReport, RerankerOps, RerankOptions,
-    ResumeOptions, RevisionNode, RevisionTreeOptions, RevisionTreeScores, RewardOps,
-    RewardOptions, RewardScales, RolloutOptions, RoomsOptions, RoomsTask, RunCallbacks,
-    RunPlan, SandboxCounters, SandboxOptions, SearchCounters, SearchHit,
-    SearchHttpOptions, SearchOps, SearchTable, ServerOptions, ServerStats, StepReport,
-    Submission, SynthOptions, SynthReport, TextSegment, ThinkingStep,
-    TokenizerTrainOptions, TokenStep, ToolOps, ValueBatch, ValueOptions, ValueReport,
-    WorldOptions, WorldProgressFn,
+    JudgeCounters, JudgeItem, JudgementScores, JudgeOptions, KlController, LogFn,
+    LossBatch, LossInfo, LossMaps, LossOps, LossOptions, LossReport, MetricSinkFn,
+    ModelOptions, OpenaiCounters, OpenaiOptions, OpenaiRequest, OpenaiResult, ProblemCase,
+    ProblemsOptions, Program, ProgramsOptions, Query, QueryStats, RecordOptions,
+    RemoteReport, RerankerOps, RerankOptions, ResumeOptions, RevisionNode,
+    RevisionTreeOptions, RevisionTreeScores, RewardOps, RewardOptions, RewardScales,
+    RolloutOptions, RoomsOptions, RoomsTask, RunCallbacks, RunPlan, SandboxCounters,
+    SandboxOptions, SearchCounters, SearchHit, SearchHttpOptions, SearchOps, SearchTable,
+    ServerOptions, ServerStats, StepReport, Submission, SynthOptions, SynthReport,
+    TextSegment, ThinkingStep, TokenizerTrainOptions, TokenStep, ToolOps, ValueBatch,
+    ValueOptions, ValueReport, WorldOptions, WorldProgressFn,
 )
 
 STATUS = object()
@@ -49,6 +49,7 @@ EVALUATION = handle("sr1_evaluation")
 EXECUTION = handle("sr1_execution")
 GENERATOR = handle("sr1_generator")
 GENERATOR_SINK = handle("sr1_generator_sink")
+JUDGE = handle("sr1_judge")
 LINES = handle("sr1_lines")
 MODEL = handle("sr1_model")
 OPENAI = handle("sr1_openai")
@@ -56,6 +57,7 @@ OPENAI_RESULTS = handle("sr1_openai_results")
 PLAN = handle("sr1_plan")
 PROBLEM = handle("sr1_problem")
 PROBLEMS = handle("sr1_problems")
+RANKS = handle("sr1_ranks")
 RERANKER = handle("sr1_reranker")
 REVISION_TREES = handle("sr1_revision_trees")
 REWARD_SET = handle("sr1_reward_set")
@@ -469,6 +471,12 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_search_open_remote": (
         STATUS, POINTER(c_void_p), c_char_p, POINTER(SearchHttpOptions),
     ),
+    "sr1_search_open_opensearch": (
+        STATUS, POINTER(c_void_p), c_char_p, POINTER(SearchHttpOptions),
+    ),
+    "sr1_search_open_qdrant": (
+        STATUS, POINTER(c_void_p), c_char_p, EMBEDDER, POINTER(SearchHttpOptions),
+    ),
     "sr1_search_open_web": (
         STATUS, POINTER(c_void_p), c_char_p, POINTER(SearchHttpOptions),
     ),
@@ -528,6 +536,14 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
         STATUS, c_char_p, c_char_p, c_char_p, POINTER(FaissBuildOptions), FaissProgressFn,
         c_void_p,
     ),
+    # ext/judge.h
+    "sr1_judge_options_init": (None, POINTER(JudgeOptions)),
+    "sr1_judge_open": (STATUS, POINTER(c_void_p), POINTER(JudgeOptions)),
+    "sr1_judge_open_config": (STATUS, POINTER(c_void_p), CONFIG),
+    "sr1_judge_retain": (c_void_p, JUDGE),
+    "sr1_judge_free": (None, JUDGE),
+    "sr1_judge_score": (STATUS, JUDGE, POINTER(JudgeItem), c_size_t, POINTER(c_double)),
+    "sr1_judge_counters_get": (STATUS, JUDGE, POINTER(JudgeCounters)),
     # ext/kl.h
     "sr1_kl_k3": (
         STATUS, POINTER(c_double), POINTER(c_double), c_size_t, POINTER(c_double),
@@ -609,6 +625,13 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
         POINTER(c_size_t),
     ),
     "sr1_protocol_result_turn": (STATUS, c_char_p, TRAJECTORY, POINTER(c_int32)),
+    # ext/ranks.h
+    "sr1_ranks_open": (STATUS, POINTER(c_void_p), CONFIG),
+    "sr1_ranks_free": (None, RANKS),
+    "sr1_ranks_rank": (c_int32, RANKS),
+    "sr1_ranks_size": (c_int32, RANKS),
+    "sr1_ranks_config": (STATUS, RANKS, POINTER(c_void_p)),
+    "sr1_ranks_agree": (STATUS, RANKS, c_int32),
     # ext/remote.h
     "sr1_rollout_remote_get": (STATUS, ROLLOUT, POINTER(RemoteReport)),
     # ext/reward_set.h

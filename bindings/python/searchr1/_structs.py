@@ -350,6 +350,7 @@ class EvalOptions(Sized):
         ("embedder", c_void_p),
         ("rewards", c_void_p),
         ("partial", c_int32),
+        ("ranks", c_void_p),
     ]
 
 
@@ -820,6 +821,9 @@ class SearchHttpOptions(Sized):
         ("probe", c_int32),
         ("url", c_char_p),
         ("engine_id", c_char_p),
+        ("fields", c_char_p),
+        ("vector", c_char_p),
+        ("id_field", c_char_p),
     ]
 
 
@@ -914,6 +918,49 @@ class FaissBuildOptions(Sized):
         ("threads", c_int32),
         ("metric", c_char_p),
         ("train_sample", c_uint64),
+    ]
+
+
+class JudgeOptions(Sized):
+    _fields_ = [
+        ("base_url", c_char_p),
+        ("model", c_char_p),
+        ("key_env", c_char_p),
+        ("ca_file", c_char_p),
+        ("timeout_s", c_double),
+        ("retries", c_int32),
+        ("concurrency", c_int32),
+        ("prompt", c_char_p),
+        ("max_score", c_double),
+        ("samples", c_int32),
+        ("vote", c_int32),
+        ("temperature", c_double),
+        ("max_tokens", c_int64),
+        ("cache_dir", c_char_p),
+        ("max_requests", c_int64),
+        ("max_total_tokens", c_int64),
+        ("seed", c_uint64),
+    ]
+
+
+class JudgeItem(Sized):
+    _fields_ = [
+        ("question", c_char_p),
+        ("answer", c_char_p),
+        ("truths", POINTER(c_char_p)),
+        ("n_truths", c_size_t),
+    ]
+
+
+class JudgeCounters(Sized):
+    _fields_ = [
+        ("items", c_int64),
+        ("requests", c_int64),
+        ("cached", c_int64),
+        ("unreadable", c_int64),
+        ("failed", c_int64),
+        ("unknown", c_int64),
+        ("tokens", c_int64),
     ]
 
 
@@ -1121,6 +1168,7 @@ class RewardOptions(Sized):
         ("checker", c_void_p),
         ("problems", c_void_p),
         ("judgement_required", c_int32),
+        ("judge", c_void_p),
     ]
 
 
@@ -1311,6 +1359,7 @@ class SynthOptions(Sized):
         ("seed", c_uint64),
         ("progress", SynthOptionsProgress),
         ("user", c_void_p),
+        ("ranks", c_void_p),
     ]
 
 

@@ -229,8 +229,12 @@ class Config(Handle, MutableMapping[str, Value]):
 
     @classmethod
     def _copy_of(cls, config: Any) -> Config:
+        return cls._of(make(lib.sr1_config_copy, config))
+
+    @classmethod
+    def _of(cls, pointer: int) -> Config:
         other = cls.__new__(cls)
-        Handle.__init__(other, make(lib.sr1_config_copy, config))
+        Handle.__init__(other, pointer)
         return other
 
     def to_json(self) -> str:

@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 import warnings
-from ctypes import byref, c_double, c_int32, c_int64, c_size_t, c_void_p, pointer
+from ctypes import (
+    POINTER,
+    byref,
+    c_char_p,
+    c_double,
+    c_int32,
+    c_int64,
+    c_size_t,
+    c_void_p,
+    cast,
+    pointer,
+    sizeof,
+)
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _arrays, _callbacks, _structs
 from ._handle import Handle, make
 from ._lib import lib
-from ._structs import RewardOps, RewardOpsScore, RewardOpsScoreTurns, RewardOptions
+from ._structs import (
+    JudgeCounters,
+    JudgeItem,
+    JudgeOptions,
+    RewardOps,
+    RewardOpsScore,
+    RewardOpsScoreTurns,
+    RewardOptions,
+)
 from ._text import PathLike, Text, decode, encode, optional, strings, take, terminated
 from .config import Config, as_config
 from .errors import Error, NotFoundError
@@ -147,6 +167,69 @@ def rouge_l(answer: Text, truths: Truths) -> float:
 # ---- sets of weighted rewards ----
 
 
+class Judge(Handle):
+    """A language model behind a server of OpenAI's API that scores answers.
+
+        with Judge("http://127.0.0.1:8000/v1") as judge:
+            judge.score([("How tall is the tower?", "324 m", ["324 metres"])])
+
+    options: model, key_env, ca_file, timeout_s, retries, concurrency, prompt (the rubric, with
+    {{question}}, {{answer}} and {{ground_truths}}), max_score, samples, vote ("mean" or
+    "majority"), temperature, max_tokens, cache_dir, max_requests, max_total_tokens, seed (see
+    sr1_judge_options)."""
+
+    _free = "sr1_judge_free"
+
+    def __init__(self, base_url: str, vote: str = "mean", **options: Any) -> None:
+        o = JudgeOptions()
+        lib.sr1_judge_options_init(byref(o))
+        o.struct_size = sizeof(o)
+        names = [name for name, _ in JudgeOptions._fields_]
+        for name, value in {**options, "base_url": base_url, "vote": VOTES.index(vote)}.items():
+            if name not in names:
+                raise TypeError(f"'{name}' is no option; there are {', '.join(names)}")
+            if value is not None:
+                setattr(o, name, terminated(value) if isinstance(value, str) else value)
+        super().__init__(make(lib.sr1_judge_open, byref(o)))
+
+    @classmethod
+    def open(cls, config: Union[Config, PathLike, Mapping[str, Any]]) -> Judge:
+        """The one that a configuration names (judge_base_url, ...)."""
+        self = cls.__new__(cls)
+        Handle.__init__(self, make(lib.sr1_judge_open_config, as_config(config)))
+        return self
+
+    def score(self, items: Sequence[Tuple[str, str, Sequence[str]]]) -> List[float]:
+        """Score (question, answer, ground truths): 0 to 1, NaN where the judge gave no
+        score."""
+        truths = [strings(truths) for _, _, truths in items]
+        array = (JudgeItem * len(items))(
+            *[
+                JudgeItem(
+                    question=terminated(question),
+                    answer=terminated(answer),
+                    truths=cast(known, POINTER(c_char_p)),
+                    n_truths=len(known),
+                )
+                for (question, answer, _), known in zip(items, truths)
+            ]
+        )
+        out = (c_double * len(items))()
+        lib.sr1_judge_score(self, array, len(items), out)
+        return list(out)
+
+    @property
+    def counters(self) -> Dict[str, int]:
+        """Since it was opened: items, requests, cached, unreadable, failed, unknown,
+        tokens."""
+        counters = JudgeCounters()
+        lib.sr1_judge_counters_get(self, byref(counters))
+        return counters.as_dict()
+
+
+VOTES = ("mean", "majority")
+
+
 class RewardSet(Handle):
     """A weighted sum of rewards: known ones by name, and Python functions.
 
@@ -166,10 +249,11 @@ class RewardSet(Handle):
         checker: Optional[Handle] = None,
         problems: Optional[Handle] = None,
         judgement_required: bool = False,
+        judge: Optional[Judge] = None,
     ) -> None:
         """rewards: names of searchr1/reward.h, or one. weights None: all 1. embedder: for the
         reward "embedding"; checker and problems (searchr1.code): for "execution" and
-        "judgement"."""
+        "judgement"; judge: for "judge"."""
         names = [rewards] if isinstance(rewards, str) else rewards
         numbers = None if weights is None else [repr(float(w)) for w in weights]
         options = RewardOptions(
@@ -181,6 +265,7 @@ class RewardSet(Handle):
             checker=checker and checker._as_parameter_,
             problems=problems and problems._as_parameter_,
             judgement_required=judgement_required,
+            judge=judge and judge._as_parameter_,
         )
         super().__init__(make(lib.sr1_reward_set_new, byref(options)))
         self._carrier = _callbacks.Carrier(getattr(embedder, "carrier", None))

@@ -33,6 +33,7 @@ from .data import Dataset, Row
 from .env import Environment
 from .errors import CancelledError
 from .model import Model
+from .ranks import Ranks
 from .search import as_search
 from .tokenizer import Tokenizer
 from .trajectory import SOURCES, Trajectory, pointers
@@ -285,9 +286,11 @@ class Rollout(Handle):
         seed: int = 0,
         max_rows: int = 0,
         progress: Optional[Progress] = None,
+        ranks: Optional[Ranks] = None,
     ) -> SynthReport:
         """Answer the questions of a dataset (0: all) and append the good trajectories, at
-        most per_question of each, to path as demonstrations; goes on where it was."""
+        most per_question of each, to path as demonstrations; goes on where it was.
+        ranks: the processes that share the questions."""
         others = (*self.carrier.others, getattr(rewards, "_carrier", None))
         carrier = _callbacks.Carrier(self.carrier, *others)
         report = _structs.SynthReport()
@@ -299,6 +302,7 @@ class Rollout(Handle):
             greedy=greedy,
             seed=seed,
             progress=_structs.SynthOptionsProgress(_progress(carrier, progress)),
+            ranks=ranks and ranks._as_parameter_,
         )
         with carrier.call(rollout=True):
             lib.sr1_synthesise(
@@ -333,12 +337,13 @@ class Rollout(Handle):
         embedder: Optional[Handle] = None,
         rewards: Optional[Handle] = None,
         partial: bool = False,
+        ranks: Optional[Ranks] = None,
     ) -> Evaluation:
         """Answer the rows of a dataset (0: all) and score the answers. trajectory: called
         with each finished one, in row order. embedder: for the score "embedding".
         rewards: a RewardSet, for the score "reward". partial: where Ctrl-C, or a
         CancelledError that progress or trajectory raises, ends it, the scores of the
-        rows before, if there are any."""
+        rows before, if there are any. ranks: the processes that share the rows."""
         others = (*self.carrier.others, getattr(embedder, "carrier", None))
         others = (*others, getattr(rewards, "_carrier", None))
         carrier = _callbacks.Carrier(self.carrier, *others)
@@ -356,6 +361,7 @@ class Rollout(Handle):
             embedder=embedder and embedder._as_parameter_,
             rewards=rewards and rewards._as_parameter_,
             partial=partial,
+            ranks=ranks and ranks._as_parameter_,
         )
         out = c_void_p()
         try:

@@ -51,6 +51,7 @@ from ._structs import (
 )
 from ._text import PathLike, decode, encode, optional, path_bytes, strings, terminated
 from .config import Config, as_config
+from .embed import Embedder
 
 STATUSES = ("ok", "empty", "timeout", "error")
 _CONCURRENT, _THREADS, _WAITS = 1, 2, 4
@@ -346,6 +347,43 @@ class Remote(Search):
                 terminated(url),
                 byref(_http_options(**options)),
             )
+        )
+
+
+class OpenSearch(Search):
+    """An index of OpenSearch or Elasticsearch ("http://127.0.0.1:9200/INDEX"); a batch is
+    one request.
+
+    options: those of Remote, and fields (with commas between; default "contents"): they
+    are searched and make the contents of a hit. key_env names a variable with an API key,
+    or with user:password."""
+
+    def __init__(self, url: str, **options: Any) -> None:
+        super().__init__(
+            make(
+                lib.sr1_search_open_opensearch,
+                terminated(url),
+                byref(_http_options(**options)),
+            )
+        )
+
+
+class Qdrant(Search):
+    """A collection of Qdrant ("http://127.0.0.1:6333/collections/NAME"), asked by
+    embedding the queries; a batch is one request.
+
+    options: those of Remote, and fields (of the payload, as of OpenSearch), vector (its
+    name), id_field (of the payload)."""
+
+    def __init__(self, url: str, embedder: Embedder, **options: Any) -> None:
+        super().__init__(
+            make(
+                lib.sr1_search_open_qdrant,
+                terminated(url),
+                embedder,
+                byref(_http_options(**options)),
+            ),
+            _callbacks.Carrier(embedder.carrier),
         )
 
 

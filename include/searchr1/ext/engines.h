@@ -18,6 +18,7 @@ extern "C" {
 #endif
 
 /* ext/embed.h */
+typedef struct sr1_embedder sr1_embedder;
 typedef struct sr1_reranker sr1_reranker;
 
 /* Open an engine over n pairs (keyword, information), for tests: the first pair whose
@@ -35,7 +36,7 @@ SR1_API sr1_status sr1_search_open_mock_file(sr1_search **out, const char *path)
 
 /* ---- engines behind HTTP ---- */
 
-/* For remote and web engines alike. Requests wait for their turn (concurrency, rate),
+/* For all engines behind HTTP alike. Requests wait for their turn (concurrency, rate),
  * are tried again after failures that may pass (no connection, no answer in time, HTTP
  * 408, 425, 429, 500, 502, 503, 504), after a wait that doubles from retry_first_s to
  * retry_max_s, or as long as a server's Retry-After asks for. After breaker_failures
@@ -59,14 +60,20 @@ typedef struct sr1_search_http_options {
     double breaker_rest_s;    /* default 10 */
     uint64_t max_body_bytes;  /* of one answer; default 64 MiB */
     const char *key_env;      /* the environment variable with the key; NULL, the default:
-                                 the provider's own (web), no key (remote) */
+                                 the provider's own (web), no key (others) */
     const char *ca_file;      /* PEM file of certificates to trust in place of the
                                  system's; NULL, the default: the system's */
     uint64_t seed;            /* of the jitter of waits; default 0 */
-    int32_t probe;            /* remote: 1, the default: ask once at opening */
+    int32_t probe;            /* 1, the default: ask once at opening; not web */
     const char *url;          /* web: the address to ask in place of the provider's own;
                                  needed for searxng ("http://localhost:8888/search") */
     const char *engine_id;    /* web: Google's "cx", needed for google */
+    const char *fields;   /* opensearch, qdrant: the fields of a document that make its
+                             text, with commas between; NULL, the default: "contents" */
+    const char *vector;   /* qdrant: name of the vector; NULL, the default: the
+                             collection has one without a name */
+    const char *id_field; /* qdrant: the field of a payload that holds the document's
+                             id; NULL, the default: the point's id */
 } sr1_search_http_options;
 
 /* Set struct_size, and every other field to its default. NULL is fine. */
@@ -80,6 +87,36 @@ SR1_API void sr1_search_http_options_init(sr1_search_http_options *options);
  * no http or https URL. SR1_E_CONFIG: key_env is not set. Caller frees with
  * sr1_search_free. */
 SR1_API sr1_status sr1_search_open_remote(sr1_search **out, const char *url,
+                                          const sr1_search_http_options *options);
+
+/* Open an engine over an index of OpenSearch or Elasticsearch at url
+ * ("http://127.0.0.1:9200/INDEX"): words are matched in options->fields, of one field by
+ * a query "match", of several by "multi_match", where "title^2" has twice the weight. A
+ * batch is one request, POST INDEX/_msearch; searches that the server puts off (status
+ * 429, 503) are asked again with the retries of a request. A search of which the server
+ * failed a part is a failure. The id of a hit is its "_id", its contents are its fields
+ * with a line between, its row is "_source". A key with a colon is user:password and sent
+ * as "Authorization: Basic", any other as "Authorization: ApiKey". Opening asks whether
+ * documents with these fields exist. url is copied; options may be NULL. SR1_E_NETWORK,
+ * SR1_E_TIMEOUT or SR1_E_PARSE: no answer to that. SR1_E_CONFIG: there are none; key_env
+ * is not set, or refused. SR1_E_INVALID: url is no http or https URL of an index, or
+ * fields has no names. Caller frees with sr1_search_free. */
+SR1_API sr1_status sr1_search_open_opensearch(sr1_search **out, const char *url,
+                                              const sr1_search_http_options *options);
+
+/* Open an engine over a collection of Qdrant at url
+ * ("http://127.0.0.1:6333/collections/NAME"): the embedder (retained) makes the vectors
+ * of a batch, one request, POST NAME/points/query/batch, asks for the points nearest to
+ * them. The contents of a hit are options->fields of its payload with a line between. A
+ * key is sent as "api-key". Where the collection measures a distance (Euclid, Manhattan)
+ * a score is that below 0. Opening reads the collection, and compares the size of its
+ * vectors with the embedder's. url is copied; options may be NULL. SR1_E_NETWORK,
+ * SR1_E_TIMEOUT or SR1_E_PARSE: no answer to that. SR1_E_CONFIG: the collection is empty,
+ * its vectors are of another size or name; key_env is not set, or refused. SR1_E_INVALID:
+ * url is no http or https URL of a collection, fields has no names, or embedder is NULL.
+ * Caller frees with sr1_search_free. */
+SR1_API sr1_status sr1_search_open_qdrant(sr1_search **out, const char *url,
+                                          sr1_embedder *embedder,
                                           const sr1_search_http_options *options);
 
 /* Open an engine over a web search service: "serper", "serpapi", "brave", "google"

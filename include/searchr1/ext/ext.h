@@ -18,12 +18,14 @@
 #include <searchr1/ext/episodes.h>
 #include <searchr1/ext/estimators.h>
 #include <searchr1/ext/faiss.h>
+#include <searchr1/ext/judge.h>
 #include <searchr1/ext/kl.h>
 #include <searchr1/ext/loss.h>
 #include <searchr1/ext/model_details.h>
 #include <searchr1/ext/openai.h>
 #include <searchr1/ext/plan.h>
 #include <searchr1/ext/protocol.h>
+#include <searchr1/ext/ranks.h>
 #include <searchr1/ext/remote.h>
 #include <searchr1/ext/reward_set.h>
 #include <searchr1/ext/run_info.h>

@@ -19,6 +19,8 @@
 extern "C" {
 #endif
 
+typedef struct sr1_judge sr1_judge; /* searchr1/ext/judge.h */
+
 typedef struct sr1_reward_options {
     size_t struct_size;   /* set by sr1_reward_options_init */
     const char *rewards;  /* names joined by commas (above); NULL: "format,answer"; "" for
@@ -31,6 +33,7 @@ typedef struct sr1_reward_options {
     sr1_checker *checker;
     sr1_problems *problems;
     int32_t judgement_required; /* of "execution" */
+    sr1_judge *judge;           /* retained; for the reward "judge", else NULL */
 } sr1_reward_options;
 
 /* Set struct_size, and every other field to its default. NULL is fine. */
@@ -38,9 +41,9 @@ SR1_API void sr1_reward_options_init(sr1_reward_options *options);
 
 /* Make a set of rewards. options may be NULL and is copied; embedder, checker and
  * problems are retained. SR1_E_NOT_FOUND names an unknown reward or protocol.
- * SR1_E_CONFIG: "embedding" has no embedder, "execution" or "judgement" has no checker or
- * no problems, or there are not as many weights as rewards. SR1_E_INVALID: a reward is
- * named twice. Caller frees with sr1_reward_set_free. */
+ * SR1_E_CONFIG: "embedding" has no embedder, "judge" no judge, "execution" or "judgement"
+ * has no checker or no problems, or there are not as many weights as rewards.
+ * SR1_E_INVALID: a reward is named twice. Caller frees with sr1_reward_set_free. */
 SR1_API sr1_status sr1_reward_set_new(sr1_reward_set **out,
                                       const sr1_reward_options *options);
 

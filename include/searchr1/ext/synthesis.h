@@ -35,6 +35,9 @@ typedef struct sr1_synth_options {
     /* As in sr1_rollout_options, over all trajectories. */
     sr1_status (*progress)(void *user, int64_t finished, int64_t total, int64_t tokens);
     void *user;
+    sr1_ranks *ranks; /* processes that share the questions (searchr1/ext/ranks.h); NULL,
+                         the default: this one alone. Each makes the same call; the first
+                         rank writes, all get the report */
 } sr1_synth_options;
 
 typedef struct sr1_synth_report {

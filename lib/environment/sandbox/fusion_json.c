@@ -71,24 +71,12 @@ sr1_status sr1__fusion_check(const struct sr1__sandbox_job *job)
 
 static json_t *encode_base64(const struct sr1__job_bytes *b)
 {
-    static const char digits[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     struct sr1__buf text;
     json_t *j;
 
     sr1__buf_init(&text, 0);
     sr1__buf_room(&text, (b->n + 2) / 3 * 4);
-    for (size_t i = 0; i < b->n && text.status == SR1_OK; i += 3) {
-        size_t left = b->n - i;
-        uint32_t v = (uint32_t)(unsigned char)b->data[i] << 16;
-
-        v |= left > 1 ? (uint32_t)(unsigned char)b->data[i + 1] << 8 : 0;
-        v |= left > 2 ? (uint32_t)(unsigned char)b->data[i + 2] : 0;
-        sr1__buf_char(&text, digits[v >> 18]);
-        sr1__buf_char(&text, digits[v >> 12 & 63]);
-        sr1__buf_char(&text, left > 1 ? digits[v >> 6 & 63] : '=');
-        sr1__buf_char(&text, left > 2 ? digits[v & 63] : '=');
-    }
+    sr1__buf_base64(&text, b->data, b->n);
     j = text.status == SR1_OK ? json_stringn_nocheck(sr1__buf_cstr(&text), text.len)
                               : NULL;
     sr1__buf_free(&text);

@@ -1,11 +1,15 @@
 /* policy/assemble/rewards_from_config.c - the rewards that a configuration names. */
 #include "config/config.h"
 
+#include "base/buf.h"
 #include "base/error.h"
+#include "base/file.h"
+#include "base/utf8.h"
 #include "environment/critique/problems_from_config.h"
 
 #include <searchr1/ext/code.h>
 #include <searchr1/ext/embed.h>
+#include <searchr1/ext/judge.h>
 #include <searchr1/rollout.h>
 #include <searchr1/ext/reward_set.h>
 #include <searchr1/ext/seed_rewards.h>
@@ -49,6 +53,62 @@ static sr1_status open_reward_checker(sr1_reward_options *o, const sr1_config *c
     return sr1_checker_open(&o->checker, c);
 }
 
+static sr1_status open_judge_with(sr1_judge **out, const sr1_config *c,
+                                  const char *prompt)
+{
+    sr1_judge_options o;
+
+    sr1_judge_options_init(&o);
+    o.base_url = sr1__config_str(c, "judge_base_url");
+    o.model = sr1__config_str(c, "judge_model");
+    o.key_env = sr1__config_str(c, "judge_api_key_env");
+    o.ca_file = sr1__config_str(c, "openai_ca_file");
+    o.timeout_s = sr1__config_real(c, "judge_timeout");
+    o.retries = (int32_t)sr1__config_int(c, "judge_retries");
+    o.concurrency = (int32_t)sr1__config_int(c, "judge_concurrency");
+    o.prompt = prompt;
+    o.max_score = sr1__config_real(c, "judge_max_score");
+    o.samples = (int32_t)sr1__config_int(c, "judge_samples");
+    o.vote =
+        sr1__config_is(c, "judge_vote", "majority") ? SR1_JUDGE_MAJORITY : SR1_JUDGE_MEAN;
+    o.temperature = sr1__config_real(c, "judge_temperature");
+    o.max_tokens = sr1__config_int(c, "judge_max_tokens");
+    o.cache_dir = sr1__config_str(c, "judge_cache_dir");
+    o.max_requests = sr1__config_int(c, "judge_max_requests");
+    o.max_total_tokens = sr1__config_int(c, "judge_max_total_tokens");
+    o.seed = (uint64_t)sr1__config_int(c, "seed");
+    return sr1_judge_open(out, &o);
+}
+
+#define RUBRIC_MAX ((size_t)1 << 20)
+
+sr1_status sr1_judge_open_config(sr1_judge **out, const sr1_config *config)
+{
+    const char *path;
+    struct sr1__buf rubric;
+    sr1_status st = SR1_OK;
+
+    SR1__REQUIRE(out && config, "judge: out and config");
+    path = sr1__config_str(config, "judge_prompt");
+    sr1__buf_init(&rubric, 0);
+    if (*path)
+        st = sr1__file_read(path, RUBRIC_MAX, &rubric);
+    if (st == SR1_OK && !sr1__utf8_valid(sr1__buf_cstr(&rubric), rubric.len))
+        st = sr1__fail(SR1_E_CONFIG, "judge_prompt: %s is not UTF-8", path);
+    if (st == SR1_OK)
+        st = open_judge_with(out, config, sr1__buf_cstr(&rubric));
+    sr1__buf_free(&rubric);
+    return st;
+}
+
+/* NULL where no reward needs one. */
+static sr1_status open_reward_judge(sr1_judge **out, const sr1_config *c)
+{
+    if (!is_reward_listed(sr1__config_str(c, "rewards"), "judge"))
+        return SR1_OK;
+    return sr1_judge_open_config(out, c);
+}
+
 sr1_status sr1_reward_set_open(sr1_reward_set **out, const sr1_config *c)
 {
     sr1_status st;
@@ -77,8 +137,11 @@ sr1_status sr1_reward_set_open(sr1_reward_set **out, const sr1_config *c)
     if (st == SR1_OK)
         st = open_reward_checker(&o, c);
     if (st == SR1_OK)
+        st = open_reward_judge(&o.judge, c);
+    if (st == SR1_OK)
         st = sr1_reward_set_new(out, &o);
     sr1_embedder_free(o.embedder);
+    sr1_judge_free(o.judge);
     sr1_checker_free(o.checker);
     sr1_problems_free(o.problems);
     return st;

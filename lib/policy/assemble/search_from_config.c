@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "retrieval/search/embed.h"
 
 #include <string.h>
 
@@ -210,6 +211,84 @@ static sr1_status open_remote(sr1_search **out, const sr1_config *c)
     return wrap_disk_cache(out, engine, url, c);
 }
 
+/* Answers depend on the address, and on what hits are made of. Caller frees. */
+static sr1_status name_database_scope(const char *url, const sr1_search_http_options *o,
+                                      const sr1_embedder *embedder, char **out)
+{
+    struct sr1__buf b;
+
+    sr1__buf_init(&b, 0);
+    sr1__buf_fmt(&b, "%s#%s", url, o->fields);
+    if (embedder)
+        sr1__buf_fmt(&b, "#%s#%s#%s", o->vector, o->id_field,
+                     sr1__embedder_encoding(embedder));
+    return sr1__buf_finish(&b, "scope of a cache", out);
+}
+
+static sr1_status open_opensearch(sr1_search **out, const sr1_config *c)
+{
+    const char *url = sr1__config_str(c, "opensearch_url");
+    sr1_search_http_options o;
+    sr1_search *engine = NULL;
+    char *scope = NULL;
+    sr1_status st;
+
+    if (!*url)
+        return sr1__fail(SR1_E_CONFIG, "opensearch_url is empty; give the address of an "
+                                       "index, such as http://127.0.0.1:9200/INDEX");
+    read_http(&o, c);
+    o.key_env = sr1__config_str(c, "opensearch_api_key_env");
+    o.fields = sr1__config_str(c, "opensearch_fields");
+    SR1__TRY(name_database_scope(url, &o, NULL, &scope));
+    st = sr1_search_open_opensearch(&engine, url, &o);
+    if (st == SR1_OK)
+        st = wrap_disk_cache(out, engine, scope, c);
+    sr1__free(scope);
+    return st;
+}
+
+static sr1_status open_collection(sr1_search **out, const char *url,
+                                  sr1_embedder *embedder, const sr1_config *c)
+{
+    sr1_search_http_options o;
+    sr1_search *engine = NULL;
+    char *scope = NULL;
+    sr1_status st;
+
+    read_http(&o, c);
+    o.key_env = sr1__config_str(c, "qdrant_api_key_env");
+    o.fields = sr1__config_str(c, "qdrant_fields");
+    o.vector = sr1__config_str(c, "qdrant_vector");
+    o.id_field = sr1__config_str(c, "qdrant_id_field");
+    SR1__TRY(name_database_scope(url, &o, embedder, &scope));
+    st = sr1_search_open_qdrant(&engine, url, embedder, &o);
+    if (st == SR1_OK)
+        st = wrap_disk_cache(out, engine, scope, c);
+    sr1__free(scope);
+    return st;
+}
+
+static sr1_status open_qdrant(sr1_search **out, const sr1_config *c)
+{
+    const char *url = sr1__config_str(c, "qdrant_url");
+    const char *folder = sr1__config_str(c, "search_encoder");
+    sr1_encoder_options encoder;
+    sr1_embedder *embedder = NULL;
+    sr1_status st;
+
+    if (!*url || !*folder)
+        return sr1__fail(SR1_E_CONFIG,
+                         "search_engine is qdrant: it needs qdrant_url, such as "
+                         "http://127.0.0.1:6333/collections/NAME, and search_encoder, "
+                         "the encoder that made the vectors there");
+    read_encoder(&encoder, c);
+    SR1__TRY(
+        sr1__context(sr1_embedder_open(&embedder, folder, &encoder), "search_encoder"));
+    st = open_collection(out, url, embedder, c);
+    sr1_embedder_free(embedder);
+    return st;
+}
+
 /* Answers depend on the address and on Google's engine id. Caller frees. */
 static sr1_status name_web_scope(const sr1_search_http_options *o, char **out)
 {
@@ -254,6 +333,8 @@ static const struct {
     {"faiss", open_faiss_engine},
     {"hybrid", open_hybrid},
     {"remote", open_remote},
+    {"opensearch", open_opensearch},
+    {"qdrant", open_qdrant},
     {"web", open_web},
 };
 
@@ -273,7 +354,7 @@ static sr1_status open_named(sr1_search **out, const char *name, const char *key
     }
     return sr1__fail(SR1_E_CONFIG,
                      "%s '%.64s' cannot be opened; use mock, bm25, dense, faiss, hybrid, "
-                     "remote or web",
+                     "remote, opensearch, qdrant or web",
                      key, name);
 }
 

@@ -34,17 +34,38 @@ sr1_status sr1__service_key(char **out, const char *key_env)
     return *out != NULL ? SR1_OK : sr1__fail_nomem("key");
 }
 
-sr1_status sr1__service_bearer(char **out, const char *key)
+sr1_status sr1__service_header(char **out, const char *before, const char *key)
 {
-    static const char words[] = "Authorization: Bearer ";
-    size_t n = strlen(key);
-    char *header = sr1__calloc(sizeof(words) + n, 1);
+    size_t n = strlen(before);
+    char *header = sr1__calloc(n + strlen(key) + 1, 1);
 
     SR1__CHECK_ALLOC(header, "key");
-    memcpy(header, words, sizeof(words) - 1);
-    memcpy(header + sizeof(words) - 1, key, n);
+    memcpy(header, before, n);
+    memcpy(header + n, key, strlen(key));
     *out = header;
     return SR1_OK;
+}
+
+sr1_status sr1__service_bearer(char **out, const char *key)
+{
+    return sr1__service_header(out, "Authorization: Bearer ", key);
+}
+
+sr1_status sr1__service_basic(char **out, const char *login)
+{
+    struct sr1__buf b;
+    sr1_status st;
+
+    sr1__buf_init(&b, 0);
+    sr1__buf_room(&b, (strlen(login) + 2) / 3 * 4); /* no copy is left behind */
+    sr1__buf_base64(&b, login, strlen(login));
+    st = sr1__buf_status(&b, "key");
+    if (st == SR1_OK)
+        st = sr1__service_header(out, "Authorization: Basic ", sr1__buf_cstr(&b));
+    if (b.len > 0)
+        explicit_bzero(b.data, b.len);
+    sr1__buf_free(&b);
+    return st;
 }
 
 void sr1__service_wipe(char *secret)
@@ -56,12 +77,13 @@ void sr1__service_wipe(char *secret)
 
 /* ---- failures ---- */
 
-/* The words of an error in the shapes servers use: {"error": text}, {"error": {"message"
- * or "detail": text}}, {"message": text}, {"detail": text or [{"msg": text}]}; or NULL.
- * *place: the object in which they stand. */
+/* The words of an error in the shapes servers use: {"error": text}, {"error": {"message",
+ * "detail" or "reason": text}}, {"message": text}, {"detail": text or [{"msg": text}]},
+ * {"status": {"error": text}}; or NULL. *place: the object in which they stand. */
 static const char *find_words(const json_t *o, const json_t **place)
 {
-    static const char *const names[] = {"error", "message", "detail", "msg"};
+    static const char *const names[] = {"error", "message", "detail",
+                                        "msg",   "reason",  "status"};
 
     if (json_is_array(o))
         return find_words(json_array_get(o, 0), place);

@@ -8,8 +8,12 @@
 /* The key in the environment variable key_env; *out NULL for key_env NULL or "".
  * SR1_E_CONFIG: the variable is not set, or holds a line break. */
 sr1_status sr1__service_key(char **out, const char *key_env);
+/* A header with a key: what comes before it, and the key. Free with sr1__service_wipe. */
+sr1_status sr1__service_header(char **out, const char *before, const char *key);
 /* "Authorization: Bearer KEY". */
 sr1_status sr1__service_bearer(char **out, const char *key);
+/* "Authorization: Basic BASE64" of "user:password". */
+sr1_status sr1__service_basic(char **out, const char *login);
 /* Free a text with a key in it and leave no trace. NULL is fine. */
 void sr1__service_wipe(char *secret);
 

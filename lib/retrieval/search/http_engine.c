@@ -6,6 +6,7 @@
 #include "base/struct.h"
 #include "retrieval/net/service.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const sr1_search_http_options defaults = {
@@ -56,7 +57,7 @@ sr1_status sr1__client_open(struct sr1__client *c, const sr1_search_http_options
     };
     sr1_status status;
 
-    *c = (struct sr1__client){.grace = 0};
+    *c = (struct sr1__client){.key_name = "search_api_key_env"};
     status = sr1__service_key(&c->key, key_env);
     if (status == SR1_OK && c->key != NULL && (c->key_env = sr1__strdup(key_env)) == NULL)
         status = sr1__fail_nomem("key");
@@ -126,8 +127,8 @@ static sr1_status fail_refused_key(const struct sr1__client *c, const char *word
     return sr1__fail(
         SR1_E_CONFIG,
         "%.600s; the service wants a key: name the environment variable that "
-        "holds it (search_api_key_env)",
-        words);
+        "holds it (%s)",
+        words, c->key_name);
 }
 
 static sr1_status end_queries(struct sr1__client *c, const struct sr1__http_response *r,
@@ -162,6 +163,75 @@ sr1_status sr1__client_fail(struct sr1__client *c, const struct sr1__http_respon
     return status;
 }
 
+sr1_status sr1__client_fail_unreadable(const char *origin, sr1_status status,
+                                       sr1_search_sink *sink, size_t first, size_t n)
+{
+    char text[SR1__ERROR_MAX];
+
+    if (status != SR1_E_PARSE)
+        return status;
+    snprintf(text, sizeof text, "%.150s: %.800s", origin, sr1_last_error());
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(sr1_search_sink_status(sink, first + i, SR1_ACTION_ERROR, text));
+    return SR1_OK;
+}
+
+/* ---- the service ---- */
+
+sr1_status sr1__client_address(char **out, char origin[SR1__ORIGIN_MAX], const char *url,
+                               const char *what, const char *below)
+{
+    struct sr1__buf b;
+    const char *path;
+    size_t n;
+
+    SR1__TRY(sr1__url_origin(url, what, origin));
+    path = strstr(url, "://") + 3;
+    path += strcspn(path, "/?#");
+    n = strlen(url);
+    while (n > (size_t)(path - url) && url[n - 1] == '/')
+        n--;
+    if (strpbrk(path, "?#") != NULL || n == (size_t)(path - url))
+        return sr1__fail(SR1_E_INVALID, "%s: it is %.150s/ and a path, nothing behind it",
+                         what, origin);
+    sr1__buf_init(&b, 0);
+    sr1__buf_add(&b, url, n);
+    sr1__buf_str(&b, below);
+    return sr1__buf_finish(&b, what, out);
+}
+
+static sr1_status fail_probe(struct sr1__client *c, const struct sr1__http_response *r,
+                             const char *words, const char *origin, const char *what)
+{
+    if (is_key_refused(c, r, words))
+        return fail_refused_key(c, words);
+    if (r->code != 0)
+        return sr1__fail(SR1_E_NETWORK, "%.600s", words);
+    return sr1__fail(r->status, "%.600s; is %s running at %.200s?", words, what, origin);
+}
+
+sr1_status sr1__client_probe(struct sr1__client *c,
+                             const struct sr1__http_request *request, const char *origin,
+                             const char *what, struct sr1__http_response *response)
+{
+    struct sr1__buf text;
+    sr1_status status;
+
+    *response = (struct sr1__http_response){0};
+    SR1__TRY(sr1__http_run(c->http, request, 1, response));
+    if (response->status == SR1_OK)
+        return SR1_OK;
+    if (response->status == SR1_E_NOMEM)
+        return sr1__fail(SR1_E_NOMEM, "%s", response->message);
+    sr1__buf_init(&text, 0);
+    sr1__service_explain(c->key, response, &text);
+    status = sr1__buf_status(&text, "search message");
+    if (status == SR1_OK)
+        status = fail_probe(c, response, sr1__buf_cstr(&text), origin, what);
+    sr1__buf_free(&text);
+    return status;
+}
+
 void sr1__client_count(const struct sr1__client *c, sr1_search_counters *counters)
 {
     struct sr1__http_counts h;
@@ -171,17 +241,4 @@ void sr1__client_count(const struct sr1__client *c, sr1_search_counters *counter
     counters->retries += h.retries;
     counters->rate_waits += h.rate_waits;
     counters->refused += h.refused;
-}
-
-void sr1__add_json_text(struct sr1__buf *b, const json_t *string)
-{
-    const char *s = json_string_value(string);
-    size_t n = json_string_length(string);
-
-    for (size_t i = 0; i < n; i++) {
-        if (s[i] != '\0')
-            sr1__buf_char(b, s[i]);
-        else
-            sr1__buf_str(b, "\xEF\xBF\xBD");
-    }
 }

@@ -15,6 +15,7 @@ struct sr1__client {
     struct sr1__http *http;
     char *key;             /* NULL: none */
     char *key_env;         /* where it is from; NULL: nowhere */
+    const char *key_name;  /* the configuration's key for key_env; static */
     int32_t grace;         /* rejections believed before the first answer */
     atomic_int answered;   /* the service has answered a query */
     atomic_int rejections; /* before that */
@@ -41,10 +42,24 @@ int sr1__client_rejects(const struct sr1__client *c, const struct sr1__http_resp
 sr1_status sr1__client_fail(struct sr1__client *c, const struct sr1__http_response *r,
                             sr1_search_sink *sink, size_t first, size_t n);
 
+/* End these queries as failures of the server at origin, whose answer cannot be read as
+ * this thread's error says. A status other than SR1_E_PARSE is passed on. */
+sr1_status sr1__client_fail_unreadable(const char *origin, sr1_status status,
+                                       sr1_search_sink *sink, size_t first, size_t n);
+
+/* The address of what is at url, below it: url, which may end with slashes, and a path.
+ * origin is url's. Errors call it `what` ("the address of an index"). Caller frees with
+ * sr1__free. SR1_E_INVALID: url is none, has no path of its own, or more than a path. */
+sr1_status sr1__client_address(char **out, char origin[SR1__ORIGIN_MAX], const char *url,
+                               const char *what, const char *below);
+
+/* Send one request at opening to the server (`what`: "a Qdrant server") at origin. A
+ * failure is an error that says what to do; free the response in any case. */
+sr1_status sr1__client_probe(struct sr1__client *c,
+                             const struct sr1__http_request *request, const char *origin,
+                             const char *what, struct sr1__http_response *response);
+
 /* For sr1_search_counters. */
 void sr1__client_count(const struct sr1__client *c, sr1_search_counters *counters);
-
-/* text[0..] of a JSON string for a sink, which takes C strings: NUL becomes U+FFFD. */
-void sr1__add_json_text(struct sr1__buf *b, const json_t *string);
 
 #endif

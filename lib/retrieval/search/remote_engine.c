@@ -11,7 +11,6 @@
 #include "retrieval/search/retrieve.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 
 #define HTTP_NOT_FOUND 404
@@ -78,20 +77,6 @@ static sr1_status make_requests(struct remote_engine *m, const char *const *head
     return SR1_OK;
 }
 
-/* An answer that cannot be read is the server's failure, not the caller's. */
-static sr1_status fail_unreadable_answer(const struct remote_engine *m, sr1_status status,
-                                         size_t first, size_t n, sr1_search_sink *sink)
-{
-    char text[SR1__ERROR_MAX];
-
-    if (status != SR1_E_PARSE)
-        return status;
-    snprintf(text, sizeof text, "%.150s: %.800s", m->origin, sr1_last_error());
-    for (size_t i = 0; i < n; i++)
-        SR1__TRY(sr1_search_sink_status(sink, first + i, SR1_ACTION_ERROR, text));
-    return SR1_OK;
-}
-
 /* A server that is there, asked at a wrong address. The path is shown without what may
  * follow it: that can be secret. */
 static sr1_status fail_wrong_path(const struct remote_engine *m,
@@ -129,7 +114,7 @@ static sr1_status take_response(struct remote_engine *m,
     status = sr1__retrieve_read(r->body.data, r->body.len, first, n, sink);
     if (status == SR1_OK)
         sr1__client_note_answer(&m->client);
-    return fail_unreadable_answer(m, status, first, n, sink);
+    return sr1__client_fail_unreadable(m->origin, status, sink, first, n);
 }
 
 /* What became of asking in one dialect. */

@@ -16,10 +16,8 @@
 #include "retrieval/search/retrieve.h"
 
 #include "base/json.h"
-#include "retrieval/search/query_result.h"
-#include "retrieval/search/http_engine.h"
+#include "retrieval/search/json_hit.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -107,73 +105,23 @@ static int write_document_contents(struct sr1__buf *b, const json_t *document)
     return 1;
 }
 
-/* 0: it has none, and its rank stands there. */
-static int write_id(struct sr1__buf *b, const json_t *document, size_t rank)
-{
-    const json_t *id = json_object_get(document, "id");
-
-    if (json_is_string(id) && json_string_length(id) > 0)
-        sr1__add_json_text(b, id);
-    else if (json_is_integer(id))
-        sr1__buf_fmt(b, "%lld", (long long)json_integer_value(id));
-    else
-        sr1__buf_fmt(b, "%zu", rank);
-    return json_is_integer(id) || (json_is_string(id) && json_string_length(id) > 0);
-}
-
 /* aside: where scores stand beside the hits, this hit's. */
-static double read_hit_score(const json_t *hit, size_t rank, const json_t *aside)
-{
-    const json_t *score = aside != NULL ? aside : json_object_get(hit, "score");
-    double v = json_is_number(score) ? json_number_value(score) : 1.0 / (double)rank;
-
-    return isfinite(v) ? v : 0.0;
-}
-
-static sr1_status give_row(sr1_search_sink *sink, size_t query, const json_t *document)
-{
-    struct sr1__buf row;
-    sr1_status status;
-
-    if (!json_is_object(document))
-        return SR1_OK;
-    sr1__buf_init(&row, 0);
-    status = sr1__json_dump(document, 0, &row);
-    if (status == SR1_OK)
-        status = sr1_search_sink_row(sink, query, sr1__buf_cstr(&row));
-    sr1__buf_free(&row);
-    return status;
-}
-
-static sr1_status read_hit(const json_t *hit, const json_t *score, size_t query,
+static sr1_status read_hit(const json_t *hit, const json_t *aside, size_t query,
                            size_t rank, sr1_search_sink *sink)
 {
     const json_t *document = json_object_get(hit, "document");
-    struct sr1__buf id, contents;
+    struct sr1__json_hit h = {.rank = rank};
+    struct sr1__buf contents;
     sr1_status status;
-    int named;
 
-    if (document == NULL)
-        document = hit;
-    sr1__buf_init(&id, 0);
+    h.document = document != NULL ? document : hit;
+    h.id = json_object_get(h.document, "id");
+    h.score = aside != NULL ? aside : json_object_get(hit, "score");
     sr1__buf_init(&contents, 0);
-    named = write_id(&id, document, rank);
-    if (!write_document_contents(&contents, document)) {
+    if (write_document_contents(&contents, h.document))
+        status = sr1__json_hit_give(&h, &contents, query, sink);
+    else
         status = sr1__fail(SR1_E_PARSE, "hit %zu has no contents", rank);
-    } else {
-        status = sr1__buf_status(&id, "id of a hit");
-        if (status == SR1_OK)
-            status = sr1__buf_status(&contents, "contents of a hit");
-        if (status == SR1_OK)
-            status = sr1_search_sink_hit(sink, query, sr1__buf_cstr(&id),
-                                         sr1__buf_cstr(&contents),
-                                         read_hit_score(hit, rank, score));
-        if (status == SR1_OK && !named)
-            sr1__search_sink_unnamed(sink, query);
-        if (status == SR1_OK)
-            status = give_row(sink, query, document);
-    }
-    sr1__buf_free(&id);
     sr1__buf_free(&contents);
     return status;
 }

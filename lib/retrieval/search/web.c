@@ -179,19 +179,9 @@ static const char *or_else(const char *given, const char *otherwise)
 
 static sr1_status make_key_header(struct web *w)
 {
-    struct sr1__buf b;
-    sr1_status status;
-
     if (w->provider->key_header == NULL || w->client.key == NULL)
         return SR1_OK;
-    sr1__buf_init(&b, 0);
-    sr1__buf_str(&b, w->provider->key_header);
-    sr1__buf_str(&b, w->client.key);
-    status = sr1__buf_status(&b, "web search");
-    if (status == SR1_OK && (w->key_header = sr1__buf_take(&b)) == NULL)
-        status = sr1__fail_nomem("web search");
-    sr1__buf_free(&b);
-    return status;
+    return sr1__service_header(&w->key_header, w->provider->key_header, w->client.key);
 }
 
 static sr1_status set_up_web(struct web *w, const sr1_search_http_options *o)

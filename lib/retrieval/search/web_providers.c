@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "retrieval/search/query_result.h"
 #include "retrieval/net/http_client.h"
-#include "retrieval/search/http_engine.h"
+#include "retrieval/search/json_hit.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -195,23 +195,9 @@ sr1_status sr1__web_write_body(struct sr1__buf *b, const struct sr1__web_provide
 
 /* ---- the answer ---- */
 
-static const json_t *at_path(const json_t *o, const char *path)
-{
-    char name[32];
-
-    while (o != NULL && *path != '\0') {
-        size_t n = strcspn(path, ".");
-
-        snprintf(name, sizeof(name), "%.*s", (int)n, path);
-        o = json_object_get(o, name);
-        path += n + (path[n] == '.');
-    }
-    return o;
-}
-
 static int has_mark(const struct sr1__web_provider *p, const json_t *answer)
 {
-    const json_t *mark = at_path(answer, p->mark);
+    const json_t *mark = sr1__json_at(answer, p->mark);
 
     if (p->mark_value == NULL)
         return mark != NULL && !json_is_null(mark);
@@ -336,7 +322,7 @@ static sr1_status emit_web_hit(const struct sr1__web_provider *p, const json_t *
 static sr1_status read_web_answer(const struct sr1__web_provider *p, const json_t *answer,
                                   size_t i, sr1_search_sink *sink)
 {
-    const json_t *list = at_path(answer, p->list);
+    const json_t *list = sr1__json_at(answer, p->list);
     int32_t rank = 0;
     const json_t *hit;
     size_t k;
@@ -344,10 +330,11 @@ static sr1_status read_web_answer(const struct sr1__web_provider *p, const json_
     if (!has_mark(p, answer) || (list != NULL && !json_is_array(list)))
         return sr1__fail(SR1_E_PARSE, "this is no answer of %s to a search", p->name);
     if (json_array_size(list) == 0 && p->troubles != NULL &&
-        json_array_size(at_path(answer, p->troubles)) > 0)
+        json_array_size(sr1__json_at(answer, p->troubles)) > 0)
         return sr1__fail(SR1_E_PARSE, "the engines that %s asks did not answer", p->name);
-    if (p->box != NULL && at_path(answer, p->box) != NULL)
-        SR1__TRY(emit_web_hit(p, at_path(answer, p->box), p->box_text, i, &rank, sink));
+    if (p->box != NULL && sr1__json_at(answer, p->box) != NULL)
+        SR1__TRY(
+            emit_web_hit(p, sr1__json_at(answer, p->box), p->box_text, i, &rank, sink));
     json_array_foreach((json_t *)list, k, hit)
         SR1__TRY(emit_web_hit(p, hit, NULL, i, &rank, sink));
     return SR1_OK;

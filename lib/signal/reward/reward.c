@@ -141,6 +141,71 @@ static sr1_status score_embedding(void *self, const sr1_trajectory *const *t, si
     return status;
 }
 
+/* A text of a trajectory with a NUL behind it, as a judge reads it. */
+static sr1_status copy_judged_text(char **out, const char *s, size_t n)
+{
+    struct sr1__buf b;
+
+    sr1__buf_init(&b, 0);
+    sr1__buf_utf8(&b, s, n);
+    return sr1__buf_finish(&b, "a text to judge", out);
+}
+
+/* What the judge is told of trajectory t. Free answer and question. */
+static sr1_status fill_judge_item(const struct sr1__reward_context *c,
+                                  const sr1_trajectory *t, sr1_judge_item *item,
+                                  char **texts)
+{
+    struct sr1__str answer = sr1__closed_answer(c->protocol, t);
+    size_t n = 0;
+    const char *question = sr1_trajectory_query(t, &n);
+    const char **truths;
+
+    item->struct_size = sizeof(*item);
+    item->n_truths = sr1_trajectory_ground_truth_count(t);
+    truths = sr1__calloc(item->n_truths + 1, sizeof(*truths));
+    item->truths = truths;
+    SR1__CHECK_ALLOC(truths, "ground truths");
+    for (size_t k = 0; k < item->n_truths; k++)
+        truths[k] = sr1_trajectory_ground_truth(t, k, NULL);
+    SR1__TRY(copy_judged_text(&texts[0], question, n));
+    SR1__TRY(copy_judged_text(&texts[1], answer.s, answer.n));
+    item->question = texts[0];
+    item->answer = texts[1];
+    return SR1_OK;
+}
+
+/* As score_closed; all trajectories at once, unknown where the judge failed. */
+static sr1_status score_judge(void *self, const sr1_trajectory *const *t, size_t n,
+                              double *out)
+{
+    const struct sr1__reward_context *c = self;
+    sr1_judge_item *items = sr1__calloc(n + 1, sizeof(*items));
+    double *scores = sr1__calloc(n + 1, sizeof(*scores));
+    char **texts = sr1__calloc(2 * n + 1, sizeof(*texts));
+    sr1_status st = items && scores && texts ? SR1_OK : sr1__fail_nomem("answers");
+    size_t judged = 0;
+
+    for (size_t i = 0; st == SR1_OK && i < n; i++)
+        if (sr1__closed_answer(c->protocol, t[i]).s) {
+            st = fill_judge_item(c, t[i], &items[judged], texts + 2 * judged);
+            judged++;
+        }
+    if (st == SR1_OK)
+        st = sr1_judge_score(c->judge, items, judged, scores);
+    judged = 0;
+    for (size_t i = 0; st == SR1_OK && i < n; i++)
+        out[i] = sr1__closed_answer(c->protocol, t[i]).s ? scores[judged++] : 0;
+    for (size_t i = 0; items && i < n; i++)
+        sr1__free((void *)(uintptr_t)items[i].truths);
+    for (size_t i = 0; texts && i < 2 * n; i++)
+        sr1__free(texts[i]);
+    sr1__free(items);
+    sr1__free(scores);
+    sr1__free(texts);
+    return st;
+}
+
 static const sr1_reward_ops builtins[] = {
     {sizeof(sr1_reward_ops), "format", .score = score_format},
     {sizeof(sr1_reward_ops), "answer", .score = score_answer},
@@ -149,6 +214,7 @@ static const sr1_reward_ops builtins[] = {
     {sizeof(sr1_reward_ops), "f1", .score = score_f1},
     {sizeof(sr1_reward_ops), "environment", .score = score_environment},
     {sizeof(sr1_reward_ops), "embedding", .score = score_embedding},
+    {sizeof(sr1_reward_ops), "judge", .score = score_judge, .may_be_unknown = 1},
     {sizeof(sr1_reward_ops), "execution", .score = sr1__score_execution,
      .begin = sr1__execution_begin, .forget = sr1__execution_forget, .may_be_unknown = 1},
     {sizeof(sr1_reward_ops), "judgement", .score = sr1__score_judgement,
@@ -236,6 +302,10 @@ static sr1_status check_reward_needs(const struct sr1__reward_context *c,
     if (ops->score == score_embedding && c->embedder == NULL)
         return sr1__fail(SR1_E_CONFIG, "reward 'embedding' needs an embedder; set "
                                        "reward_embedder to the folder of one");
+    if (ops->score == score_judge && c->judge == NULL)
+        return sr1__fail(SR1_E_CONFIG,
+                         "reward 'judge' needs a judge; set judge_base_url to "
+                         "the server of one");
     if (runs && (c->execution.checker == NULL || c->execution.problems == NULL))
         return sr1__fail(SR1_E_CONFIG,
                          "reward '%s' needs a checker and problems; set code_problems to "
@@ -275,6 +345,7 @@ static sr1_status make_context(struct sr1__reward_context *c, const sr1_reward_o
     SR1__CHECK_ALLOC(c->no_content_text, "rewards");
     c->scales.no_content_text = c->no_content_text;
     c->embedder = sr1_embedder_retain(o->embedder);
+    c->judge = sr1_judge_retain(o->judge);
     c->execution.checker = sr1_checker_retain(o->checker);
     c->execution.problems = sr1_problems_retain(o->problems);
     c->execution.judgement_required = o->judgement_required;
@@ -323,6 +394,7 @@ void sr1_reward_set_free(sr1_reward_set *set)
     sr1__free(set->entries);
     sr1__free(set->context.no_content_text);
     sr1_embedder_free(set->context.embedder);
+    sr1_judge_free(set->context.judge);
     sr1__execution_close(&set->context.execution);
     sr1__free(set);
 }

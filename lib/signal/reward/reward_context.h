@@ -6,6 +6,7 @@
 #include "signal/reward/execution_score.h"
 
 #include <searchr1/ext/embed.h>
+#include <searchr1/ext/judge.h>
 #include <searchr1/ext/seed_rewards.h>
 #include <searchr1/reward.h>
 
@@ -14,6 +15,7 @@ struct sr1__reward_context {
     sr1_reward_scales scales;
     char *no_content_text;
     sr1_embedder *embedder; /* NULL: none */
+    sr1_judge *judge;       /* NULL: none */
     struct sr1__execution execution;
 };
 
