@@ -172,7 +172,7 @@ static sr1_status check_env(const sr1_rollout *r, const sr1_env *env)
 
     if (!r || !env)
         return sr1__fail(SR1_E_INVALID, "rollout: rollout and environment are required");
-    if (atomic_load(&r->working))
+    if (atomic_load(&r->working) || atomic_load(&r->beside) > 0)
         return sr1__fail(SR1_E_STATE, "rollout: it works; change its environment after");
     ours = sr1__env_protocol(r->env);
     theirs = sr1__env_protocol(env);
@@ -237,6 +237,12 @@ void sr1__rollout_stats(const sr1_rollout *r, struct sr1__rollout_stats *out)
 void sr1__rollout_set_stats(sr1_rollout *r, const struct sr1__rollout_stats *stats)
 {
     r->stats = *stats;
+}
+
+void sr1__rollout_count(sr1_rollout *r, const struct sr1__rollout_stats *stats)
+{
+    r->stats = *stats;
+    sr1__remote_stats_add(&r->remote_total, &stats->remote);
 }
 
 int32_t sr1__rollout_replicas(const sr1_rollout *r, sr1_model ***replicas,

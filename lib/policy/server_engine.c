@@ -196,7 +196,8 @@ static void destroy_remote(void *self)
 {
     struct sr1__server_engine *e = self;
 
-    sr1__server_pool_free(e->servers);
+    if (!e->shares)
+        sr1__server_pool_free(e->servers);
     pthread_cond_destroy(&e->answered);
     pthread_mutex_destroy(&e->lock);
     sr1__free(e);
@@ -231,17 +232,25 @@ static int32_t count_slots(const struct sr1__server_engine *e, const sr1_config 
     return (int32_t)(n < MOST_SLOTS ? n : MOST_SLOTS);
 }
 
-sr1_status sr1__server_engine_new(struct sr1__engine *out, const sr1_rollout *r,
-                                  const sr1_config *c, int64_t *context)
+static struct sr1__server_engine *make_engine(const sr1_rollout *r)
 {
     struct sr1__server_engine *e = sr1__calloc(1, sizeof(*e));
-    sr1_status st;
 
     if (!e)
-        return sr1__fail_nomem("remote generation");
+        return NULL;
     e->rollout = r;
     pthread_mutex_init(&e->lock, NULL);
     sr1__cond_init(&e->answered);
+    return e;
+}
+
+sr1_status sr1__server_engine_new(struct sr1__engine *out, const sr1_rollout *r,
+                                  const sr1_config *c, int64_t *context)
+{
+    struct sr1__server_engine *e = make_engine(r);
+    sr1_status st;
+
+    SR1__CHECK_ALLOC(e, "remote generation");
     st = sr1__server_pool_open(&e->servers, c);
     if (st != SR1_OK) {
         destroy_remote(e);
@@ -253,6 +262,21 @@ sr1_status sr1__server_engine_new(struct sr1__engine *out, const sr1_rollout *r,
                                 .self = e,
                                 .n_slots = count_slots(e, c),
                                 .model = sr1__server_pool_model(e->servers)};
+    return SR1_OK;
+}
+
+sr1_status sr1__server_engine_share(struct sr1__engine *out, const struct sr1__engine *of)
+{
+    const struct sr1__server_engine *from = of->self;
+    struct sr1__server_engine *e = make_engine(from->rollout);
+
+    SR1__CHECK_ALLOC(e, "remote generation");
+    e->servers = from->servers;
+    e->shares = 1;
+    e->chat = from->chat;
+    e->exact = from->exact;
+    *out = *of;
+    out->self = e;
     return SR1_OK;
 }
 

@@ -22,6 +22,10 @@ sr1_status sr1__server_engine_new(struct sr1__engine *out, const sr1_rollout *r,
  * the configuration cannot give them. */
 sr1_status sr1__server_engine_require_exact(struct sr1__engine *e, const sr1_config *c);
 
+/* Another engine over the servers of this one, for a generation at the same time; it must
+ * not outlive it. */
+sr1_status sr1__server_engine_share(struct sr1__engine *out, const struct sr1__engine *of);
+
 struct sr1__server_pool *sr1__server_engine_pool(const struct sr1__engine *e);
 
 /* ---- an answer as tokens ---- */
@@ -77,6 +81,7 @@ struct sr1__remote_sequence {
 struct sr1__server_engine {
     const sr1_rollout *rollout;
     struct sr1__server_pool *servers;
+    int32_t shares; /* the servers are another engine's */
     struct sr1__server_counts before[SR1__SERVERS_MAX]; /* as the generation began */
     int32_t chat;                                       /* turns go as messages */
     int32_t exact; /* what has no token ids and log-probs is refused: training */

@@ -13,6 +13,7 @@
  * weights that it had at the checkpoint; the checkpoint keeps them unless newer ones are
  * due at once. Then RUN/served may hold weights of steps that are done again: the next
  * checkpoint takes the server's from the one that it loaded. */
+#include "train/rollout_queue.h"
 #include "train/step_batch.h"
 #include "train/weight_proof.h"
 
@@ -71,9 +72,9 @@ static int64_t get_interval(const sr1_trainer *tr)
 /* How old the trajectories of a plan get. */
 static int64_t find_oldest(const sr1_trainer *tr)
 {
-    int64_t last = tr->planned - 1;
+    int64_t last = tr->planned - 1, synced = get_interval(tr) - 1 + tr->set.async_level;
 
-    return is_synced(tr) && get_interval(tr) - 1 < last ? get_interval(tr) - 1 : last;
+    return is_synced(tr) && synced < last ? synced : last;
 }
 
 /* Keys that contradict one another. */
@@ -101,21 +102,42 @@ static sr1_status check_engine_keys(const sr1_trainer *tr)
     return SR1_OK;
 }
 
+/* Can rollouts go on beside an update? */
+static sr1_status check_async_level(const sr1_trainer *tr)
+{
+    if (tr->set.async_level == 0)
+        return SR1_OK;
+    if (tr->set.estimator.needs & SR1_ADVANTAGE_NEEDS_BASELINES)
+        return sr1__fail(SR1_E_CONFIG,
+                         "async_level: advantage %s compares with greedy rollouts of the "
+                         "step's own weights, which do not begin before it; choose "
+                         "another advantage, or async_level 0",
+                         sr1__config_str(tr->config, "advantage"));
+    if (sr1__rollout_reviser(tr->rollout))
+        return sr1__fail(SR1_E_CONFIG,
+                         "async_level: the reviser would compute here during the update; "
+                         "have a server generate its revisions (proxy_url), or set "
+                         "async_level to 0");
+    return SR1_OK;
+}
+
 sr1_status sr1__weight_sync_open(sr1_trainer *tr)
 {
     if (!sr1__rollout_is_remote(tr->rollout))
         return SR1_OK;
     SR1__TRY(check_engine_keys(tr));
+    SR1__TRY(check_async_level(tr));
     sr1__rollout_set_server_version(tr->rollout, 0);
     if (tr->planned == 0 || may_train_on(tr, find_oldest(tr)))
         return SR1_OK;
     if (is_synced(tr))
         return sr1__fail(SR1_E_CONFIG,
-                         "openai_sync_interval is %" PRId64 ", so what the server "
-                         "generates gets %" PRId64 " steps old, and max_staleness is "
-                         "%" PRId64 "; lower the one, raise the other, or set "
-                         "importance_correction",
-                         get_interval(tr), find_oldest(tr), tr->set.max_staleness);
+                         "openai_sync_interval is %" PRId64 " and async_level %" PRId64
+                         ", so what the server generates gets %" PRId64 " steps old, and "
+                         "max_staleness is %" PRId64 "; lower the former, raise the "
+                         "latter, or set importance_correction",
+                         get_interval(tr), tr->set.async_level, find_oldest(tr),
+                         tr->set.max_staleness);
     return sr1__fail(SR1_E_CONFIG,
                      "the server keeps the weights it has, and %" PRId64
                      " steps are planned; " REMEDY,
@@ -258,7 +280,7 @@ int sr1__weight_sync_keeps(const sr1_trainer *tr)
 {
     return sr1__rollout_is_remote(tr->rollout) && is_synced(tr) &&
            sr1__rollout_server_version(tr->rollout) > 0 &&
-           get_staleness(tr) < get_interval(tr) &&
+           (get_staleness(tr) < get_interval(tr) || sr1__rollout_queue_head(tr)) &&
            (tr->server_loaded || has_served(tr->run_folder));
 }
 
@@ -351,7 +373,8 @@ sr1_status sr1__weight_sync_restore(sr1_trainer *tr, const char *folder,
     if (state && !said) /* an older checkpoint: newer weights are due */
         version = is_synced(tr) ? tr->step - get_interval(tr) : 0;
     sr1__rollout_set_server_version(tr->rollout, version);
-    if (!is_synced(tr) || get_staleness(tr) >= get_interval(tr))
+    if (!is_synced(tr) ||
+        (get_staleness(tr) >= get_interval(tr) && !sr1__rollout_queue_head(tr)))
         return SR1_OK;
     if (version == 0)
         return push_beginning(tr);
@@ -361,23 +384,41 @@ sr1_status sr1__weight_sync_restore(sr1_trainer *tr, const char *folder,
 
 /* ---- staleness ---- */
 
+sr1_status sr1__push_due_weights(sr1_trainer *tr)
+{
+    if (is_synced(tr) && get_staleness(tr) >= get_interval(tr))
+        return push_weights(tr);
+    if (is_synced(tr) && !tr->server_known)
+        return tr->step == 0 ? push_beginning(tr) : push_weights(tr);
+    return SR1_OK;
+}
+
+/* How old the trajectories of the step are, by the rollout that began for it, if any. */
+static int64_t find_rollout_staleness(const struct sr1__step_batch *b)
+{
+    const struct sr1__queued_rollout *q = sr1__rollout_queue_head(b->tr);
+
+    return b->in_run && q && q->version >= 0 ? b->tr->step - q->version
+                                             : get_staleness(b->tr);
+}
+
 sr1_status sr1__sync_policy(struct sr1__step_batch *b)
 {
     sr1_trainer *tr = b->tr;
+    int64_t steps;
 
     if (!sr1__rollout_is_remote(tr->rollout))
         return SR1_OK;
-    if (is_synced(tr) && get_staleness(tr) >= get_interval(tr))
-        SR1__TRY(push_weights(tr));
-    else if (is_synced(tr) && !tr->server_known)
-        SR1__TRY(tr->step == 0 ? push_beginning(tr) : push_weights(tr));
-    sr1__metrics_add(b->metrics, "staleness", (double)get_staleness(tr), SR1__LAST);
-    if (may_train_on(tr, get_staleness(tr)))
+    if (!b->in_run || !sr1__rollout_queue_head(tr))
+        SR1__TRY(sr1__push_due_weights(tr));
+    steps = find_rollout_staleness(b);
+    sr1__metrics_add(b->metrics, "staleness", (double)steps, SR1__LAST);
+    if (may_train_on(tr, steps))
         return SR1_OK;
     return sr1__fail(SR1_E_STATE,
                      "the server's weights are %" PRId64
                      " steps behind, max_staleness is %" PRId64 "; " REMEDY,
-                     get_staleness(tr), tr->set.max_staleness);
+                     steps, tr->set.max_staleness);
 }
 
 sr1_status sr1__check_staleness(const sr1_trainer *tr, const sr1_trajectory *t, size_t i)
