@@ -17,6 +17,7 @@
 #include "train/step_batch.h"
 #include "train/weight_proof.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/map_watch.h"
 #include "base/mem.h"
@@ -384,13 +385,22 @@ sr1_status sr1__weight_sync_restore(sr1_trainer *tr, const char *folder,
 
 /* ---- staleness ---- */
 
-sr1_status sr1__push_due_weights(sr1_trainer *tr)
+static sr1_status push_if_due(sr1_trainer *tr)
 {
     if (is_synced(tr) && get_staleness(tr) >= get_interval(tr))
         return push_weights(tr);
     if (is_synced(tr) && !tr->server_known)
         return tr->step == 0 ? push_beginning(tr) : push_weights(tr);
     return SR1_OK;
+}
+
+sr1_status sr1__push_due_weights(sr1_trainer *tr)
+{
+    double began = sr1__now();
+    sr1_status st = push_if_due(tr);
+
+    sr1__metrics_add(&tr->step_metrics, "seconds_sync", sr1__now() - began, SR1__SUM);
+    return st;
 }
 
 /* How old the trajectories of the step are, by the rollout that began for it, if any. */
