@@ -247,8 +247,8 @@ static sr1_status check_async_level(const sr1_config *c)
                                        "async_level out");
     if (!sr1__config_bool(c, "use_openai"))
         return sr1__fail(SR1_E_CONFIG,
-                         "async_level: rollouts that go on during the update need weights "
-                         "of their own, those of a server; set use_openai and "
+                         "async_level: rollouts that go on during the update need "
+                         "weights of their own, those of a server; set use_openai and "
                          "openai_base_url, or async_level to 0");
     return SR1_OK;
 }

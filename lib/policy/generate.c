@@ -230,6 +230,12 @@ void sr1__remote_stats_add(struct sr1__remote_stats *sum,
     add_server_counts(sum, s);
 }
 
+void sr1__rollout_count(sr1_rollout *r, const struct sr1__rollout_stats *stats)
+{
+    r->stats = *stats;
+    sr1__remote_stats_add(&r->remote_total, &stats->remote);
+}
+
 /* What generates: engines of one kind, whose weights have this version. */
 struct generators {
     struct sr1__engine *engines;

@@ -239,12 +239,6 @@ void sr1__rollout_set_stats(sr1_rollout *r, const struct sr1__rollout_stats *sta
     r->stats = *stats;
 }
 
-void sr1__rollout_count(sr1_rollout *r, const struct sr1__rollout_stats *stats)
-{
-    r->stats = *stats;
-    sr1__remote_stats_add(&r->remote_total, &stats->remote);
-}
-
 int32_t sr1__rollout_replicas(const sr1_rollout *r, sr1_model ***replicas,
                               struct sr1__pool **pool)
 {

@@ -24,7 +24,8 @@ sr1_status sr1__server_engine_require_exact(struct sr1__engine *e, const sr1_con
 
 /* Another engine over the servers of this one, for a generation at the same time; it must
  * not outlive it. */
-sr1_status sr1__server_engine_share(struct sr1__engine *out, const struct sr1__engine *of);
+sr1_status sr1__server_engine_share(struct sr1__engine *out,
+                                    const struct sr1__engine *of);
 
 struct sr1__server_pool *sr1__server_engine_pool(const struct sr1__engine *e);
 

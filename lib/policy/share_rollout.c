@@ -108,8 +108,8 @@ static sr1_status decode_share(const struct sr1__rollout_share *s, size_t rank,
                                struct sr1__reader *r, sr1_trajectory **out)
 {
     for (size_t i = 0; i < count_queries_of(s, rank) * s->group; i++)
-        SR1__TRY(sr1__context(decode_next(r, &out[place_of(s, rank, i)]), "rank %zu",
-                              rank));
+        SR1__TRY(
+            sr1__context(decode_next(r, &out[place_of(s, rank, i)]), "rank %zu", rank));
     return SR1_OK;
 }
 

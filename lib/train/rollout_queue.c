@@ -216,16 +216,25 @@ sr1_status sr1__rollout_queue_wait(sr1_trainer *tr, struct sr1__queued_rollout *
 /* ---- checkpoints ---- */
 
 /* Counts of a generation that metrics and controllers read again. */
-#define COUNT(name) {#name, offsetof(struct sr1__rollout_stats, name)}
+#define COUNT(name)                                                                      \
+    {                                                                                    \
+#name, offsetof(struct sr1__rollout_stats, name)                                 \
+    }
 static const struct {
     const char *name;
     size_t offset;
-} counts[] = {COUNT(policy_tokens),         COUNT(decode_steps),
-              COUNT(searches),              COUNT(failed_searches),
-              COUNT(engine_queries),        COUNT(engine_calls),
-              COUNT(remote.answers),        COUNT(remote.drifted),
-              COUNT(remote.prompts_differ), COUNT(remote.dropped_tokens),
-              COUNT(remote.server_tokens),  COUNT(remote.failed),
+} counts[] = {COUNT(policy_tokens),
+              COUNT(decode_steps),
+              COUNT(searches),
+              COUNT(failed_searches),
+              COUNT(engine_queries),
+              COUNT(engine_calls),
+              COUNT(remote.answers),
+              COUNT(remote.drifted),
+              COUNT(remote.prompts_differ),
+              COUNT(remote.dropped_tokens),
+              COUNT(remote.server_tokens),
+              COUNT(remote.failed),
               COUNT(remote.live)};
 #define COUNTS (sizeof(counts) / sizeof(counts[0]))
 
@@ -447,8 +456,8 @@ static sr1_status unpack_queue(sr1_trainer *tr, const char *folder, const json_t
 
     SR1__TRY(unpack_place(&drawn, json_object_get(packed, "drawn")));
     for (size_t i = 0; i < json_array_size(steps); i++)
-        SR1__TRY(unpack_queued(tr, folder, json_array_get(steps, i),
-                               tr->step + (int64_t)i));
+        SR1__TRY(
+            unpack_queued(tr, folder, json_array_get(steps, i), tr->step + (int64_t)i));
     return sr1__cursor_seek(tr->cursor, drawn.epoch, drawn.position);
 }
 

@@ -25,8 +25,8 @@ struct sr1__queued_rollout {
     struct sr1__dataset_queries asked; /* the rows; once it has begun */
     struct sr1__rollout_share share;
     struct sr1__background_rollout *run; /* NULL: not begun, or over */
-    int64_t version; /* of the weights that generate it; -1: not begun */
-    sr1_trajectory **t; /* [n * group_size] of all ranks, once it is over; else NULL */
+    int64_t version;       /* of the weights that generate it; -1: not begun */
+    sr1_trajectory **t;    /* [n * group_size] of all ranks, once it is over; else NULL */
     struct sr1__buf bytes; /* the same in their binary form */
     struct sr1__rollout_stats stats;
     double seconds; /* that it took */

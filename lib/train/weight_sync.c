@@ -12,7 +12,11 @@
  * an earlier run), so it loads what training begins with. On resuming it loads the
  * weights that it had at the checkpoint; the checkpoint keeps them unless newer ones are
  * due at once. Then RUN/served may hold weights of steps that are done again: the next
- * checkpoint takes the server's from the one that it loaded. */
+ * checkpoint takes the server's from the one that it loaded.
+ *
+ * Of several processes (ranks.h) all generate by the same servers, and the first one
+ * writes the weights and pushes them. */
+#include "train/ranks.h"
 #include "train/rollout_queue.h"
 #include "train/step_batch.h"
 #include "train/weight_proof.h"
@@ -179,10 +183,10 @@ static sr1_status push_folder(sr1_trainer *tr, const char *folder, int64_t versi
     return sr1__serving_push(sr1__rollout_servers(tr->rollout), tr->config, &w, taken);
 }
 
-/* Have the servers load this folder; its weights have seen so many steps. */
-static sr1_status load_on_server(sr1_trainer *tr, const char *folder, int64_t version)
+/* Have the servers load this folder, and prove it. */
+static sr1_status push_and_prove(sr1_trainer *tr, const char *folder, int64_t version,
+                                 uint8_t *taken)
 {
-    uint8_t taken[SR1__SERVERS_MAX];
     char *name = NULL;
     sr1_status st;
 
@@ -194,12 +198,75 @@ static sr1_status load_on_server(sr1_trainer *tr, const char *folder, int64_t ve
         return st;
     }
     forget_adapter(tr, name);
-    if (version == tr->step) /* of older weights the policy knows nothing any more */
-        SR1__TRY(sr1__weight_proof(tr, taken));
+    /* Of older weights the policy knows nothing any more. */
+    return version == tr->step ? sr1__weight_proof(tr, taken) : SR1_OK;
+}
+
+/* ---- several processes ---- */
+
+/* What the first process has made of the servers. */
+struct pushed {
+    uint8_t taken[SR1__SERVERS_MAX];
+    char models[SR1__SERVERS_MAX][256]; /* names that requests ask for */
+};
+
+static void list_models(const sr1_trainer *tr, struct pushed *p)
+{
+    const struct sr1__server_pool *pool = sr1__rollout_servers(tr->rollout);
+
+    for (size_t i = 0; i < sr1__server_pool_size(pool); i++)
+        if (p->taken[i])
+            snprintf(p->models[i], sizeof(p->models[i]), "%s",
+                     sr1_openai_model(sr1__server_pool_client(pool, i)));
+}
+
+/* The servers are this process's too, as the first one left them. */
+static sr1_status follow_push(const sr1_trainer *tr, const struct pushed *p)
+{
+    struct sr1__server_pool *pool = sr1__rollout_servers(tr->rollout);
+
+    sr1__server_pool_hold(pool);
+    for (size_t i = 0; i < sr1__server_pool_size(pool); i++)
+        if (p->taken[i])
+            SR1__TRY(sr1__server_pool_admit(pool, i, p->models[i]));
+        else
+            sr1__server_pool_exclude(pool, i, "rank 0 could not give it them");
+    return SR1_OK;
+}
+
+static sr1_status share_push(sr1_trainer *tr, struct pushed *p)
+{
+    if (!tr->dist)
+        return SR1_OK;
+    if (sr1__is_first_rank(tr))
+        list_models(tr, p);
+    SR1__TRY(sr1__dist_broadcast(tr->dist, "servers", 0, p, sizeof(*p)));
+    return sr1__dist_agree(tr->dist, "servers",
+                           sr1__is_first_rank(tr) ? SR1_OK : follow_push(tr, p));
+}
+
+/* Have the servers load this folder, which the first process has written with status st;
+ * its weights have seen so many steps. */
+static sr1_status load_on_server(sr1_trainer *tr, const char *folder, int64_t version,
+                                 sr1_status st)
+{
+    struct pushed *p = sr1__calloc(1, sizeof(*p));
+
+    if (st == SR1_OK && !p)
+        st = sr1__fail_nomem("servers");
+    if (st == SR1_OK && sr1__is_first_rank(tr))
+        st = push_and_prove(tr, folder, version, p->taken);
+    st = sr1__dist_agree(tr->dist, "new weights of the servers", st);
+    if (st == SR1_OK)
+        st = share_push(tr, p);
+    sr1__free(p);
+    SR1__TRY(st);
     sr1__rollout_set_server_version(tr->rollout, version);
     tr->server_known = 1;
     return SR1_OK;
 }
+
+/* ---- folders ---- */
 
 static char *join_served_folder(const sr1_trainer *tr)
 {
@@ -225,12 +292,13 @@ static void forget_loaded(sr1_trainer *tr)
 static sr1_status push_model(sr1_trainer *tr, const sr1_model *m, int64_t version)
 {
     char *folder = join_served_folder(tr);
-    sr1_status st = folder ? save_served(tr, m, folder) : sr1__fail_nomem("folder");
+    sr1_status st = folder ? SR1_OK : sr1__fail_nomem("folder");
 
+    if (st == SR1_OK && sr1__is_first_rank(tr))
+        st = save_served(tr, m, folder);
     if (st == SR1_OK)
         forget_loaded(tr);
-    if (st == SR1_OK)
-        st = load_on_server(tr, folder, version);
+    st = load_on_server(tr, folder, version, st);
     sr1__free(folder);
     return st;
 }
@@ -260,8 +328,9 @@ static sr1_status push_beginning(sr1_trainer *tr)
     if (sends_adapters(tr) && !adapter) /* a new adapter changes nothing: their base */
         return SR1_OK;
     if (!adapter || sends_adapters(tr))
-        return load_on_server(tr, folder, 0);
-    SR1__TRY(sr1_model_open(&first, folder, &o));
+        return load_on_server(tr, folder, 0, SR1_OK);
+    if (sr1__is_first_rank(tr)) /* which alone reads it */
+        SR1__TRY(sr1_model_open(&first, folder, &o));
     st = push_model(tr, first, 0);
     sr1_model_free(first);
     return st;
@@ -354,7 +423,8 @@ sr1_status sr1__weight_sync_save(sr1_trainer *tr, const char *folder)
 static sr1_status load_checkpoint(sr1_trainer *tr, const char *folder, int64_t version)
 {
     char *path = sr1__path_join(folder, "served");
-    sr1_status st = path ? load_on_server(tr, path, version) : sr1__fail_nomem("path");
+    sr1_status st =
+        load_on_server(tr, path, version, path ? SR1_OK : sr1__fail_nomem("path"));
 
     if (st != SR1_OK)
         sr1__free(path);

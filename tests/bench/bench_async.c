@@ -62,8 +62,8 @@ static struct timing run_once(const char *level, const char *times, int steps, i
     for (int i = SKIPPED; i < steps - 1; i++) {
         t.step += get_number(json_array_get(rows, (size_t)i), "timing_s/step");
         t.rollout += get_number(json_array_get(rows, (size_t)i), "timing_s/gen");
-        t.push += get_number(json_array_get(rows, (size_t)i),
-                             "timing_s/sync_rollout_weights");
+        t.push +=
+            get_number(json_array_get(rows, (size_t)i), "timing_s/sync_rollout_weights");
     }
     json_decref(rows);
     t.step /= steps - 1 - SKIPPED;

@@ -221,7 +221,8 @@ static void compare_resumed(const char *name, const char *const *pairs, int64_t 
         openai_load(&server, scratch_path("searcher"));
         cut.tr = open_trainer(config_of(run, pairs));
         OK(sr1_trainer_add_reward(cut.tr, &named, &cut, 1.0));
-        REFUSED(sr1_trainer_run(cut.tr, &cb), cut.how == STOP ? SR1_E_CANCELLED : SR1_E_IO,
+        REFUSED(sr1_trainer_run(cut.tr, &cb),
+                cut.how == STOP ? SR1_E_CANCELLED : SR1_E_IO,
                 cut.how == STOP ? "stopped after" : "pulled the plug");
         sr1_trainer_free(cut.tr);
         cut.tr = NULL;
@@ -252,9 +253,10 @@ static void so_it_does_with_further_rounds_and_validations(void **state)
     start_server();
     snprintf(validation, sizeof validation, "validation_file=%s",
              tiny_questions("validation.jsonl", 3));
-    compare_resumed("rounds", (const char *const[]){"rewards=none", "dynamic_sampling=2",
-                                                    validation, "validate_interval=2",
-                                                    "openai_sync_interval=2", NULL},
+    compare_resumed("rounds",
+                    (const char *const[]){"rewards=none", "dynamic_sampling=2",
+                                          validation, "validate_interval=2",
+                                          "openai_sync_interval=2", NULL},
                     2);
     openai_stop(&server);
 }
