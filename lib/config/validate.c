@@ -240,6 +240,12 @@ static sr1_status check_fsdp_size(const sr1_config *c)
 /* Weights that an update changes cannot generate meanwhile; a server has its own. */
 static sr1_status check_async_level(const sr1_config *c)
 {
+    if (sr1__config_bool(c, "partial_rollout") && sr1__config_int(c, "async_level") < 2)
+        return sr1__fail(SR1_E_CONFIG,
+                         "partial_rollout: with async_level %d no rollout is under way "
+                         "when weights are sent; set async_level to 2 or more, or "
+                         "partial_rollout to false",
+                         (int)sr1__config_int(c, "async_level"));
     if (sr1__config_int(c, "async_level") == 0)
         return SR1_OK;
     if (sr1__config_is(c, "stage", "sft"))

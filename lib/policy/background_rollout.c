@@ -86,7 +86,7 @@ sr1_status sr1__background_rollout_begin(struct sr1__background_rollout **out,
     pthread_mutex_init(&b->lock, NULL);
     sr1__cond_init(&b->ended);
     b->rollout = r;
-    b->version = r->server_version;
+    b->version = atomic_load(&r->server_version);
     b->queries = queries;
     b->n = n;
     b->total = n * (size_t)o->group_size;

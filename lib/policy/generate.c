@@ -281,7 +281,7 @@ static sr1_status generate_exclusively(sr1_rollout *r, const sr1_query *queries,
                                        const sr1_rollout_options *o, sr1_trajectory **out)
 {
     const struct generators local = {r->engines, r->n_engines, r->weights_version};
-    const struct generators remote = {&r->server, 1, r->server_version};
+    const struct generators remote = {&r->server, 1, atomic_load(&r->server_version)};
     int by_server = r->server.ops && !r->local;
     struct sr1__rollout_stats stats;
     sr1_status st;

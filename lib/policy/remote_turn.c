@@ -274,6 +274,7 @@ void sr1__remote_sequence_ask(struct sr1__remote_sequence *s)
 
     forget_answer(s);
     s->failed = 0;
+    s->version = atomic_load(&s->engine->rollout->server_version);
     st = ask_server(s);
     if (st != SR1_OK)
         sr1__error_save(&s->error, st);
@@ -288,6 +289,8 @@ void sr1__remote_sequence_output(const struct sr1__remote_sequence *s,
     o->log_probs = s->tokens.log_probs;
     o->entropies = NULL;
     o->n = s->tokens.ids.n;
+    o->versioned = s->version >= 0;
+    o->version = s->version;
     o->finish = s->failed ? SR1__ENGINE_FAILED : SR1__ENGINE_GOES_ON;
     o->error = &s->error;
 }
@@ -406,7 +409,8 @@ sr1_status sr1__remote_sequence_accept(struct sr1__remote_sequence *s, size_t n,
     count_answer(s, n);
     if (!open)
         return SR1_OK;
-    *o = (struct sr1__engine_output){.slot = o->slot};
+    *o = (struct sr1__engine_output){
+        .slot = o->slot, .versioned = o->versioned, .version = o->version};
     if (s->answer.finish != SR1_OPENAI_FINISH_LENGTH)
         return close_answer(s, o);
     if (s->engine->chat) /* a message that was cut cannot be gone on with */

@@ -50,12 +50,12 @@ struct sr1__rollout_limits {
 };
 
 struct sr1_rollout {
-    sr1_model *model;          /* NULL: a server generates and no weights are needed */
-    struct sr1__engine server; /* ops NULL: the model generates */
-    int32_t local;             /* the model does, though there is a server */
-    int32_t trained;           /* its weights learn: there is a model in any case */
-    int64_t server_version;    /* of the server's weights; -1: not known */
-    int64_t server_context;    /* tokens that it reads; 0: it does not say */
+    sr1_model *model;            /* NULL: a server generates and no weights are needed */
+    struct sr1__engine server;   /* ops NULL: the model generates */
+    int32_t local;               /* the model does, though there is a server */
+    int32_t trained;             /* its weights learn: there is a model in any case */
+    atomic_llong server_version; /* of the server's weights; -1: not known */
+    int64_t server_context;      /* tokens that it reads; 0: it does not say */
     struct sr1__remote_stats remote_total; /* since the server was opened */
     sr1_tokenizer *tokenizer;
     sr1_search *search;       /* NULL in the environment "none" */

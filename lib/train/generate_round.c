@@ -5,6 +5,7 @@
 #include "train/step_batch.h"
 
 #include <searchr1/ext/reward_set.h>
+#include <searchr1/ext/trajectory_details.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -146,6 +147,22 @@ static sr1_status begin_own_rewards(struct sr1__step_batch *b)
     return SR1_OK;
 }
 
+/* By the oldest token of each trajectory. */
+static void add_ages(struct sr1__step_batch *b)
+{
+    size_t n = b->n - b->round.begin;
+    double sum = 0, most = 0;
+
+    for (size_t i = b->round.begin; i < b->n; i++) {
+        double age = (double)(b->tr->step - sr1_trajectory_weights_version(b->t[i]));
+
+        sum += age;
+        most = age > most ? age : most;
+    }
+    sr1__metrics_add(b->metrics, "staleness", n ? sum / (double)n : 0.0, SR1__LAST);
+    sr1__metrics_add(b->metrics, "staleness_max", most, SR1__LAST);
+}
+
 sr1_status sr1__take_queued(struct sr1__step_batch *b, struct sr1__queued_rollout *q)
 {
     struct sr1__round *round = &b->round;
@@ -160,6 +177,7 @@ sr1_status sr1__take_queued(struct sr1__step_batch *b, struct sr1__queued_rollou
     memset(q->t, 0, n * sizeof(sr1_trajectory *));
     sr1__rollout_set_stats(b->tr->rollout, &q->stats);
     add_round_metrics(b, &q->stats, q->seconds);
+    add_ages(b);
     return begin_own_rewards(b);
 }
 

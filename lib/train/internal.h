@@ -78,7 +78,7 @@ struct sr1__settings {
     int64_t max_tokens, overlong_buffer, dynamic_sampling;
     double overlong_penalty;
     int32_t mask_truncated, balance_batches, train_environment, no_think;
-    int32_t dense_rewards;
+    int32_t dense_rewards, partial_rollout;
     uint64_t seed;
     double loss_length;
     const struct sr1__loss_row *loss;

@@ -8,7 +8,10 @@
  *               scores, updates: the weights of step k
  *
  * So a step learns from trajectories of weights one step older than those it updates,
- * but for a run's first step. */
+ * but for a run's first step. With async_level L the rollouts of L steps are under way,
+ * which are L steps old when they are learned from: batches begun <= weights' version +
+ * L + 1 (AReaL's bound of staleness). Weights are sent when none of them is under way, or
+ * with partial_rollout in their midst: then each token has the version of its own. */
 #include "train/rollout_queue.h"
 #include "train/sampler.h"
 #include "train/step_batch.h"
@@ -20,10 +23,22 @@ static int has_next_step(const struct sr1__step_batch *b)
            !sr1__sampler_is_over(b->tr);
 }
 
+static sr1_status report_drain(void *user, int64_t done, int64_t total)
+{
+    const struct sr1__step_batch *b = user;
+
+    return b->tr->phase ? b->tr->phase(b->tr->phase_user, "rollout", done, total)
+                        : SR1_OK;
+}
+
 sr1_status sr1__roll_out_ahead(struct sr1__step_batch *b)
 {
+    sr1_trainer *tr = b->tr;
+
     if (!has_next_step(b))
         return SR1_OK;
-    SR1__TRY(sr1__push_due_weights(b->tr));
-    return sr1__rollout_queue_fill(b->tr);
+    if (!tr->set.partial_rollout && sr1__weights_are_due(tr))
+        SR1__TRY(sr1__rollout_queue_drain(tr, report_drain, b));
+    SR1__TRY(sr1__push_due_weights(tr));
+    return sr1__rollout_queue_fill(tr);
 }

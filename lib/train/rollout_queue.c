@@ -213,6 +213,17 @@ sr1_status sr1__rollout_queue_wait(sr1_trainer *tr, struct sr1__queued_rollout *
     return st == SR1_OK ? collect_trajectories(tr, q) : st;
 }
 
+sr1_status sr1__rollout_queue_drain(sr1_trainer *tr,
+                                    sr1_status (*waits)(void *user, int64_t done,
+                                                        int64_t total),
+                                    void *user)
+{
+    for (struct sr1__queued_rollout *q = tr->queue; q; q = q->next)
+        if (q->run)
+            SR1__TRY(sr1__rollout_queue_wait(tr, q, waits, user));
+    return SR1_OK;
+}
+
 /* ---- checkpoints ---- */
 
 /* Counts of a generation that metrics and controllers read again. */

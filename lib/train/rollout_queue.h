@@ -51,6 +51,11 @@ sr1_status sr1__rollout_queue_wait(sr1_trainer *tr, struct sr1__queued_rollout *
                                    sr1_status (*waits)(void *user, int64_t done,
                                                        int64_t total),
                                    void *user);
+/* Wait likewise until all are over that have begun. */
+sr1_status sr1__rollout_queue_drain(sr1_trainer *tr,
+                                    sr1_status (*waits)(void *user, int64_t done,
+                                                        int64_t total),
+                                    void *user);
 /* The step under way is done: its head leaves. */
 void sr1__rollout_queue_pop(sr1_trainer *tr);
 /* The place in the data of the first row that no step has done. */

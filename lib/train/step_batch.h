@@ -117,8 +117,9 @@ sr1_status sr1__count_effective_groups(const struct sr1__step_batch *b, size_t b
  * the step's rollout has begun; SR1_E_STATE if those of the rollout are too old. Nothing
  * to do without a server. */
 sr1_status sr1__sync_policy(struct sr1__step_batch *b);
-/* Its first half. */
+/* Its first half; are there any to send? */
 sr1_status sr1__push_due_weights(sr1_trainer *tr);
+int sr1__weights_are_due(const sr1_trainer *tr);
 
 /* roll_out.c: the policy's attempts at the questions; with dynamic sampling, rounds of
  * further questions until enough groups have rewards that differ. */

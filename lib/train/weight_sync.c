@@ -118,6 +118,11 @@ static sr1_status check_async_level(const sr1_trainer *tr)
                          "step's own weights, which do not begin before it; choose "
                          "another advantage, or async_level 0",
                          sr1__config_str(tr->config, "advantage"));
+    if (tr->set.partial_rollout && sends_adapters(tr))
+        return sr1__fail(SR1_E_CONFIG,
+                         "partial_rollout: an adapter has another name for each version, "
+                         "and requests under way keep the old one, which is unloaded; "
+                         "set weight_sync_backend to disk, or partial_rollout to false");
     if (sr1__rollout_reviser(tr->rollout))
         return sr1__fail(SR1_E_CONFIG,
                          "async_level: the reviser would compute here during the update; "
@@ -455,13 +460,16 @@ sr1_status sr1__weight_sync_restore(sr1_trainer *tr, const char *folder,
 
 /* ---- staleness ---- */
 
+int sr1__weights_are_due(const sr1_trainer *tr)
+{
+    return is_synced(tr) && (get_staleness(tr) >= get_interval(tr) || !tr->server_known);
+}
+
 static sr1_status push_if_due(sr1_trainer *tr)
 {
-    if (is_synced(tr) && get_staleness(tr) >= get_interval(tr))
-        return push_weights(tr);
-    if (is_synced(tr) && !tr->server_known)
-        return tr->step == 0 ? push_beginning(tr) : push_weights(tr);
-    return SR1_OK;
+    if (!sr1__weights_are_due(tr))
+        return SR1_OK;
+    return tr->step == 0 ? push_beginning(tr) : push_weights(tr);
 }
 
 sr1_status sr1__push_due_weights(sr1_trainer *tr)
@@ -493,6 +501,7 @@ sr1_status sr1__sync_policy(struct sr1__step_batch *b)
         SR1__TRY(sr1__push_due_weights(tr));
     steps = find_rollout_staleness(b);
     sr1__metrics_add(b->metrics, "staleness", (double)steps, SR1__LAST);
+    sr1__metrics_add(b->metrics, "staleness_max", (double)steps, SR1__LAST);
     if (may_train_on(tr, steps))
         return SR1_OK;
     return sr1__fail(SR1_E_STATE,
