@@ -140,6 +140,9 @@ void sr1__background_rollout_free(struct sr1__background_rollout *b)
     if (!b)
         return;
     sr1__background_rollout_cancel(b);
+    while (b->started &&
+           !sr1__background_rollout_wait(b, sr1__now() + SR1__ENGINE_PATIENCE, NULL))
+        sr1__server_pool_cancel(sr1__rollout_servers(b->rollout));
     if (b->started)
         pthread_join(b->thread, NULL);
     for (size_t i = 0; b->t && i < b->total; i++)

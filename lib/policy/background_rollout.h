@@ -24,7 +24,8 @@ sr1_status sr1__background_rollout_take(struct sr1__background_rollout *b,
                                         sr1_trajectory **out, double *seconds);
 /* Have it end soon. */
 void sr1__background_rollout_cancel(struct sr1__background_rollout *b);
-/* Cancel what is under way, and wait for it. NULL is fine. */
+/* Cancel what is under way, with all other requests to its servers, and wait for it. One
+ * that is over cancels nothing. NULL is fine. */
 void sr1__background_rollout_free(struct sr1__background_rollout *b);
 
 #endif

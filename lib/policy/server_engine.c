@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
+#include <math.h>
 #include <string.h>
 
 #define MOST_SLOTS 4096
@@ -129,10 +130,12 @@ static void run_request(void *arg)
     pthread_mutex_unlock(&e->lock);
 }
 
-/* A request that was on its way as the others were cancelled is cancelled as well. */
+/* A request that was on its way as the others were cancelled is cancelled as well. All
+ * requests to the servers are: an engine that shares them waits for its own, unless
+ * whoever cancels its generation cancels them (background_rollout.c). */
 static void cancel_requests(struct sr1__server_engine *e)
 {
-    double until = 0;
+    double until = e->shares ? INFINITY : 0;
 
     sr1__executor_clear(e->executor);
     set_ending(e, 1);

@@ -6,6 +6,8 @@
 
 #include "train/rollout_queue.h"
 
+#include <searchr1/ext/trajectory_details.h>
+
 #define GROUP 4
 #define STEPS 6
 
@@ -261,6 +263,82 @@ static void so_it_does_with_further_rounds_and_validations(void **state)
     openai_stop(&server);
 }
 
+/* Three steps ahead; what is under way is waited for before the servers change. */
+static void so_it_does_further_ahead(void **state)
+{
+    json_t *rows;
+
+    (void)state;
+    start_server();
+    compare_resumed("further",
+                    (const char *const[]){"rewards=none", "async_level=3", NULL}, 2);
+    rows = metrics("further-whole");
+    for (size_t i = 0; i < STEPS; i++) {
+        assert_int_equal(metric(rows, i, "rollout/staleness"), i < 3 ? i : 3);
+        assert_int_equal(metric(rows, i, "rollout/staleness_max"), i < 3 ? i : 3);
+    }
+    json_decref(rows);
+    openai_stop(&server);
+}
+
+/* ---- weights that change in the midst ---- */
+
+struct ages {
+    size_t mixed, tokens;
+    int64_t most;
+};
+
+/* Of a line of the run's record. */
+static void add_line(struct ages *a, const char *line, size_t n)
+{
+    sr1_trajectory *t = NULL;
+    json_t *o = json_loadb(line, n, 0, NULL);
+    int64_t step = json_integer_value(json_object_get(o, "step")), last = 0;
+    int64_t oldest = step;
+
+    OK(sr1_trajectory_from_json(&t, line, n));
+    for (size_t i = 0; i < sr1_trajectory_policy_count(t); i++) {
+        int64_t version = sr1_trajectory_token_weights_version(t, i);
+
+        assert_in_range(version, last, step - 1); /* weights only get newer */
+        last = version;
+        oldest = version < oldest ? version : oldest;
+        a->tokens++;
+    }
+    if (sr1_trajectory_policy_count(t))
+        assert_int_equal(oldest, sr1_trajectory_weights_version(t));
+    a->mixed += last != oldest;
+    a->most = step - 1 - oldest > a->most ? step - 1 - oldest : a->most;
+    sr1_trajectory_free(t);
+    json_decref(o);
+}
+
+static void tokens_keep_the_version_of_their_weights(void **state)
+{
+    struct ages a = {0};
+    sr1_config *c;
+    char *text;
+
+    (void)state;
+    start_server();
+    server.answers_paused = 1;
+    server.delay_s = 0.05;
+    c = ASYNC("partial", "async_level=2", "partial_rollout=true", "pause_mode=keep",
+              "openai_concurrency=3");
+    run_whole(c);
+    /* requests of all steps together, and one of a push */
+    assert_in_range(atomic_load(&server.http.peak), 2, 4);
+    assert_non_null(strstr(server.steps, "pause keep;"));
+    text = slurp_trajectories("partial");
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+        add_line(&a, line, strlen(line));
+    sr1_free(text);
+    assert_true(a.mixed > 0);
+    assert_true(a.tokens > 0);
+    assert_in_range(a.most, 1, 2);
+    openai_stop(&server);
+}
+
 /* What is over is kept: the server's answers need not be the same again. */
 static void what_was_generated_is_not_asked_for_again(void **state)
 {
@@ -312,7 +390,7 @@ static void a_rollout_that_fails_ends_its_own_step(void **state)
 static void where_it_cannot_hold_it_is_refused(void **state)
 {
     static const struct {
-        const char *pairs[3];
+        const char *pairs[4];
         const char *why;
     } rows[] = {
         {{"use_openai=false"}, "need weights of their own, those of a server"},
@@ -321,6 +399,9 @@ static void where_it_cannot_hold_it_is_refused(void **state)
          "openai_sync_interval is 1 and async_level 1, so what the server generates gets "
          "1 steps old, and max_staleness is 0"},
         {{"advantage=remax"}, "compares with greedy rollouts"},
+        {{"partial_rollout=true"}, "with async_level 1 no rollout is under way"},
+        {{"importance_correction=none", "max_staleness=2", "async_level=3"},
+         "gets 3 steps old, and max_staleness is 2"},
     };
     sr1_trainer *tr = NULL;
     sr1_config *c;
@@ -345,6 +426,8 @@ int main(void)
         cmocka_unit_test(the_next_rollout_begins_before_the_update),
         cmocka_unit_test(resuming_equals_never_stopping),
         cmocka_unit_test(so_it_does_with_further_rounds_and_validations),
+        cmocka_unit_test(so_it_does_further_ahead),
+        cmocka_unit_test(tokens_keep_the_version_of_their_weights),
         cmocka_unit_test(what_was_generated_is_not_asked_for_again),
         cmocka_unit_test(a_rollout_that_fails_ends_its_own_step),
         cmocka_unit_test(where_it_cannot_hold_it_is_refused),
