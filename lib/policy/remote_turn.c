@@ -176,7 +176,8 @@ static sr1_status request_turn(struct sr1__remote_sequence *s)
         q.prompt_ids = s->ids.v;
         q.n_prompt_ids = s->ids.n;
     }
-    st = sr1__server_pool_run(s->engine->servers, s->question, &q, &s->results);
+    st = sr1__server_pool_run(s->engine->servers, s->question, &q, &s->results,
+                              s->engine->counts);
     s->failed = st == SR1_E_NETWORK; /* none is left */
     SR1__TRY(st);
     s->answer = (sr1_openai_result){.struct_size = sizeof(s->answer)};

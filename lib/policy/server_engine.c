@@ -156,8 +156,7 @@ static sr1_status begin_remote(void *self, const struct sr1__engine_task *task)
     e->n_asked = e->n_answered = 0;
     e->woken = 0;
     set_ending(e, 0);
-    for (size_t i = 0; i < sr1__server_pool_size(e->servers); i++)
-        e->before[i] = sr1__server_pool_counts(e->servers, i);
+    memset(e->counts, 0, sizeof(e->counts));
     SR1__CALLOC(e->slots, n, "remote generation");
     for (size_t i = 0; i < n; i++)
         e->slots[i].engine = e;
@@ -277,10 +276,8 @@ static void count_server_requests(struct sr1__server_engine *e)
     stats->n_servers = (int64_t)sr1__server_pool_size(e->servers);
     stats->live = (int64_t)sr1__server_pool_live(e->servers);
     for (size_t i = 0; i < (size_t)stats->n_servers; i++) {
-        struct sr1__server_counts now = sr1__server_pool_counts(e->servers, i);
-
-        stats->servers[i].requests += now.requests - e->before[i].requests;
-        stats->servers[i].failures += now.failures - e->before[i].failures;
+        stats->servers[i].requests += e->counts[i].requests;
+        stats->servers[i].failures += e->counts[i].failures;
     }
     pthread_mutex_unlock(e->task->lock);
 }

@@ -88,7 +88,7 @@ struct sr1__server_engine {
     int32_t waiting; /* requests at the gate, which guards this, */
     int32_t ending;  /* and: none of them is let in any more */
     int32_t shares;  /* servers and gate are another engine's */
-    struct sr1__server_counts before[SR1__SERVERS_MAX]; /* as the generation began */
+    struct sr1__server_counts counts[SR1__SERVERS_MAX]; /* of the generation */
     int32_t chat;                                       /* turns go as messages */
     int32_t exact; /* what has no token ids and log-probs is refused: training */
     const struct sr1__engine_task *task;

@@ -154,6 +154,15 @@ static int has_begun(const struct sr1__queued_rollout *q)
     return q->run || q->t;
 }
 
+/* The servers have the weights for all that is in the queue. */
+static sr1_status begin_all(sr1_trainer *tr)
+{
+    for (struct sr1__queued_rollout *q = tr->queue; q; q = q->next)
+        if (!has_begun(q))
+            SR1__TRY(begin_run(tr, q));
+    return SR1_OK;
+}
+
 sr1_status sr1__rollout_queue_fill(sr1_trainer *tr)
 {
     struct sr1__queued_rollout *q = tr->queue;
@@ -165,10 +174,7 @@ sr1_status sr1__rollout_queue_fill(sr1_trainer *tr)
         drawn = q->step;
     while (drawn < last && !sr1__sampler_is_over(tr))
         SR1__TRY(draw_rows(tr, ++drawn));
-    for (q = tr->queue; q; q = q->next)
-        if (!has_begun(q))
-            SR1__TRY(begin_run(tr, q));
-    return SR1_OK;
+    return begin_all(tr);
 }
 
 /* Once its generation is over: the trajectories of all ranks. */
@@ -202,7 +208,7 @@ sr1_status sr1__rollout_queue_wait(sr1_trainer *tr, struct sr1__queued_rollout *
                                    void *user)
 {
     int64_t done = 0;
-    sr1_status st = has_begun(q) ? SR1_OK : begin_run(tr, q);
+    sr1_status st = begin_all(tr); /* those of a resumed run, before newer weights come */
 
     if (q->t)
         return SR1_OK;

@@ -45,7 +45,7 @@ sr1_status sr1__rollout_queue_rows(sr1_trainer *tr, int64_t *rows, size_t *n);
 /* Draw the rows of the steps behind the one under way, as far ahead as is configured and
  * planned, and begin all rollouts that have not. */
 sr1_status sr1__rollout_queue_fill(sr1_trainer *tr);
-/* Begin q if it has not, and wait until it is over. waits is told how far it is, every
+/* Begin all that have not, and wait until q is over. waits is told how far it is, every
  * now and then, and ends the waiting with a status of its own. */
 sr1_status sr1__rollout_queue_wait(sr1_trainer *tr, struct sr1__queued_rollout *q,
                                    sr1_status (*waits)(void *user, int64_t done,

@@ -207,7 +207,8 @@ static void same_but_for_batches(const char *a, const char *b)
 
 /* Each way of ending at some steps, with a server that has other weights by then or was
  * begun anew. */
-static void compare_resumed(const char *name, const char *const *pairs, int64_t first)
+static void compare_resumed(const char *name, const char *const *pairs, int64_t first,
+                            int64_t last)
 {
     static const enum ending ways[] = {STOP, RECORD_FAILS, KILL, STEP_FAILS};
     char whole[32], run[32];
@@ -215,8 +216,8 @@ static void compare_resumed(const char *name, const char *const *pairs, int64_t 
     snprintf(whole, sizeof whole, "%s-whole", name);
     openai_load(&server, scratch_path("searcher"));
     run_to_end(open_trainer(config_of(whole, pairs)));
-    for (int i = 0; i < 8; i++) {
-        struct cut cut = {.how = ways[i % 4], .at = first + i / 4 * 2};
+    for (int i = 0; i < 4 * (last - first + 1); i++) {
+        struct cut cut = {.how = ways[i % 4], .at = first + i / 4};
         sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = &cut, .step = cut_run};
 
         snprintf(run, sizeof run, "%s-%d", name, i);
@@ -242,7 +243,7 @@ static void resuming_equals_never_stopping(void **state)
 {
     (void)state;
     start_server();
-    compare_resumed("plain", (const char *const[]){"rewards=none", NULL}, 3);
+    compare_resumed("plain", (const char *const[]){"rewards=none", NULL}, 3, 4);
     openai_stop(&server);
 }
 
@@ -259,7 +260,7 @@ static void so_it_does_with_further_rounds_and_validations(void **state)
                     (const char *const[]){"rewards=none", "dynamic_sampling=2",
                                           validation, "validate_interval=2",
                                           "openai_sync_interval=2", NULL},
-                    2);
+                    4, 4);
     openai_stop(&server);
 }
 
@@ -271,7 +272,7 @@ static void so_it_does_further_ahead(void **state)
     (void)state;
     start_server();
     compare_resumed("further",
-                    (const char *const[]){"rewards=none", "async_level=3", NULL}, 2);
+                    (const char *const[]){"rewards=none", "async_level=3", NULL}, 2, 2);
     rows = metrics("further-whole");
     for (size_t i = 0; i < STEPS; i++) {
         assert_int_equal(metric(rows, i, "rollout/staleness"), i < 3 ? i : 3);
