@@ -264,6 +264,28 @@ static sr1_status check_fsdp_size(const sr1_config *c)
     return SR1_OK;
 }
 
+/* Weights that an update changes cannot generate meanwhile; a server has its own. */
+static sr1_status check_async_level(const sr1_config *c)
+{
+    if (sr1__config_bool(c, "partial_rollout") && sr1__config_int(c, "async_level") < 2)
+        return sr1__fail(SR1_E_CONFIG,
+                         "partial_rollout: with async_level %d no rollout is under way "
+                         "when weights are sent; set async_level to 2 or more, or "
+                         "partial_rollout to false",
+                         (int)sr1__config_int(c, "async_level"));
+    if (sr1__config_int(c, "async_level") == 0)
+        return SR1_OK;
+    if (sr1__config_is(c, "stage", "sft"))
+        return sr1__fail(SR1_E_CONFIG, "async_level: stage sft has no rollouts; leave "
+                                       "async_level out");
+    if (!sr1__config_bool(c, "use_openai"))
+        return sr1__fail(SR1_E_CONFIG,
+                         "async_level: rollouts that go on during the update need "
+                         "weights of their own, those of a server; set use_openai and "
+                         "openai_base_url, or async_level to 0");
+    return SR1_OK;
+}
+
 sr1_status sr1_config_validate(const sr1_config *config)
 {
     static sr1_status (*const rules[])(const sr1_config *) = {
@@ -271,7 +293,7 @@ sr1_status sr1_config_validate(const sr1_config *config)
         check_reference,         check_ratio_bounds,    check_importance_correction,
         check_data_splits,       check_validation_data, check_search_engine,
         check_critique_protocol, check_stage_files,     data_files,
-        check_reward_weights,    check_fsdp_size};
+        check_reward_weights,    check_fsdp_size,       check_async_level};
 
     SR1__REQUIRE(config, "configuration: config");
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)

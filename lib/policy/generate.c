@@ -230,25 +230,39 @@ void sr1__remote_stats_add(struct sr1__remote_stats *sum,
     add_server_counts(sum, s);
 }
 
-static sr1_status generate_exclusively(sr1_rollout *r, const sr1_query *queries, size_t n,
-                                       const sr1_rollout_options *o, sr1_trajectory **out)
+void sr1__rollout_count(sr1_rollout *r, const struct sr1__rollout_stats *stats)
 {
-    struct sr1__generation g = {
-        .rollout = r, .queries = queries, .n_queries = n, .options = o};
-    int remote = r->server.ops && !r->local;
+    r->stats = *stats;
+    sr1__remote_stats_add(&r->remote_total, &stats->remote);
+}
+
+/* What generates: engines of one kind, whose weights have this version. */
+struct generators {
+    struct sr1__engine *engines;
+    int32_t n;
+    int64_t version;
+};
+
+static sr1_status generate_by(sr1_rollout *r, const struct generators *by,
+                              const sr1_query *queries, size_t n,
+                              const sr1_rollout_options *o, sr1_trajectory **out,
+                              struct sr1__rollout_stats *stats)
+{
+    struct sr1__generation g = {.rollout = r,
+                                .queries = queries,
+                                .n_queries = n,
+                                .options = o,
+                                .engines = by->engines,
+                                .n_engines = by->n,
+                                .weights_version = by->version};
     sr1_search_counters before, after;
     sr1_status st;
 
-    if (!remote)
-        SR1__TRY(sr1__rollout_make_decoders(r));
-    g.engines = remote ? &r->server : r->engines;
-    g.n_engines = remote ? 1 : r->n_engines;
     g.env = o->no_search ? r->no_search_env : r->env;
     g.group_size = o->group_size;
     g.sampling = o->greedy ? greedy_sampling() : r->sampling;
     g.max_tokens = o->max_tokens ? o->max_tokens : r->limits.max_tokens;
     g.seed = o->seed;
-    g.weights_version = remote ? r->server_version : r->weights_version;
     before = count_searches(r);
     pthread_mutex_init(&g.lock, NULL);
     st = make_row_texts(&g);
@@ -259,9 +273,38 @@ static sr1_status generate_exclusively(sr1_rollout *r, const sr1_query *queries,
     after = count_searches(r);
     g.stats.engine_queries = after.queries - before.queries;
     g.stats.engine_calls = after.calls - before.calls;
-    r->stats = g.stats;
-    sr1__remote_stats_add(&r->remote_total, &g.stats.remote);
+    *stats = g.stats;
     return st;
+}
+
+static sr1_status generate_exclusively(sr1_rollout *r, const sr1_query *queries, size_t n,
+                                       const sr1_rollout_options *o, sr1_trajectory **out)
+{
+    const struct generators local = {r->engines, r->n_engines, r->weights_version};
+    const struct generators remote = {&r->server, 1, atomic_load(&r->server_version)};
+    int by_server = r->server.ops && !r->local;
+    struct sr1__rollout_stats stats;
+    sr1_status st;
+
+    if (!by_server)
+        SR1__TRY(sr1__rollout_make_decoders(r));
+    st = generate_by(r, by_server ? &remote : &local, queries, n, o, out, &stats);
+    sr1__rollout_count(r, &stats);
+    return st;
+}
+
+sr1_status sr1__rollout_generate_beside(sr1_rollout *r, struct sr1__engine *engine,
+                                        int64_t version, const sr1_query *queries,
+                                        size_t n, const sr1_rollout_options *options,
+                                        sr1_trajectory **out,
+                                        struct sr1__rollout_stats *stats)
+{
+    const struct generators by = {engine, 1, version};
+    sr1_rollout_options o = rollout_options_defaults;
+
+    SR1__TRY(read_rollout_options(&o, options));
+    SR1__TRY(check_queries(queries, n));
+    return generate_by(r, &by, queries, n, &o, out, stats);
 }
 
 /* Warnings about settings, once. */

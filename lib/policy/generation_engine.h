@@ -66,6 +66,8 @@ struct sr1__engine_output {
     size_t n;
     enum sr1__engine_finish finish;
     const struct sr1__error *error; /* why it FAILED */
+    int32_t versioned; /* 1: version is that of the weights; 0: they are the task's */
+    int64_t version;
 };
 
 /* Outputs are those of the step's own inputs, in their order; then results depend on the

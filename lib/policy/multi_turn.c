@@ -334,6 +334,8 @@ static sr1_status append_tokens(struct sr1__sequence *row,
 {
     int32_t turn = row->turn;
 
+    if (o->versioned)
+        SR1__TRY(sr1__sequence_version(row, o->version));
     *open = 1;
     for (*taken = 0; *taken < o->n && *open; ++*taken) {
         float log_prob = o->log_probs ? o->log_probs[*taken] : 0.0F;

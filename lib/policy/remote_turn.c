@@ -176,7 +176,8 @@ static sr1_status request_turn(struct sr1__remote_sequence *s)
         q.prompt_ids = s->ids.v;
         q.n_prompt_ids = s->ids.n;
     }
-    st = sr1__server_pool_run(s->engine->servers, s->question, &q, &s->results);
+    st = sr1__server_pool_run(s->engine->servers, s->question, &q, &s->results,
+                              s->engine->counts);
     s->failed = st == SR1_E_NETWORK; /* none is left */
     SR1__TRY(st);
     s->answer = (sr1_openai_result){.struct_size = sizeof(s->answer)};
@@ -274,6 +275,7 @@ void sr1__remote_sequence_ask(struct sr1__remote_sequence *s)
 
     forget_answer(s);
     s->failed = 0;
+    s->version = atomic_load(&s->engine->rollout->server_version);
     st = ask_server(s);
     if (st != SR1_OK)
         sr1__error_save(&s->error, st);
@@ -288,6 +290,8 @@ void sr1__remote_sequence_output(const struct sr1__remote_sequence *s,
     o->log_probs = s->tokens.log_probs;
     o->entropies = NULL;
     o->n = s->tokens.ids.n;
+    o->versioned = s->version >= 0;
+    o->version = s->version;
     o->finish = s->failed ? SR1__ENGINE_FAILED : SR1__ENGINE_GOES_ON;
     o->error = &s->error;
 }
@@ -406,7 +410,8 @@ sr1_status sr1__remote_sequence_accept(struct sr1__remote_sequence *s, size_t n,
     count_answer(s, n);
     if (!open)
         return SR1_OK;
-    *o = (struct sr1__engine_output){.slot = o->slot};
+    *o = (struct sr1__engine_output){
+        .slot = o->slot, .versioned = o->versioned, .version = o->version};
     if (s->answer.finish != SR1_OPENAI_FINISH_LENGTH)
         return close_answer(s, o);
     if (s->engine->chat) /* a message that was cut cannot be gone on with */

@@ -20,7 +20,7 @@ sr1_status sr1__rollout_new_empty(sr1_rollout **out)
     if (!r)
         return sr1__fail_nomem("rollout");
     pthread_mutex_init(&r->env_lock, NULL);
-    r->server_version = -1;
+    atomic_init(&r->server_version, -1);
     *out = r;
     return SR1_OK;
 }
@@ -172,7 +172,7 @@ static sr1_status check_env(const sr1_rollout *r, const sr1_env *env)
 
     if (!r || !env)
         return sr1__fail(SR1_E_INVALID, "rollout: rollout and environment are required");
-    if (atomic_load(&r->working))
+    if (atomic_load(&r->working) || atomic_load(&r->beside) > 0)
         return sr1__fail(SR1_E_STATE, "rollout: it works; change its environment after");
     ours = sr1__env_protocol(r->env);
     theirs = sr1__env_protocol(env);
@@ -279,12 +279,12 @@ void sr1__rollout_use_local(sr1_rollout *r, int32_t local)
 
 void sr1__rollout_set_server_version(sr1_rollout *r, int64_t version)
 {
-    r->server_version = version;
+    atomic_store(&r->server_version, version);
 }
 
 int64_t sr1__rollout_server_version(const sr1_rollout *r)
 {
-    return r->server_version;
+    return atomic_load(&r->server_version);
 }
 
 sr1_status sr1_rollout_remote_get(const sr1_rollout *r, sr1_remote_report *out)

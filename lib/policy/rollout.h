@@ -76,6 +76,8 @@ void sr1__remote_stats_add(struct sr1__remote_stats *sum,
                            const struct sr1__remote_stats *s);
 /* Of the last generate. */
 void sr1__rollout_stats(const sr1_rollout *r, struct sr1__rollout_stats *out);
+/* What a generation counted: it is the last one. */
+void sr1__rollout_count(sr1_rollout *r, const struct sr1__rollout_stats *stats);
 /* Those of several rollouts that together were one. */
 void sr1__rollout_set_stats(sr1_rollout *r, const struct sr1__rollout_stats *stats);
 /* Steps the weights have seen, recorded in trajectories. */

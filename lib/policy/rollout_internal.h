@@ -6,6 +6,7 @@
  *     sr1__engine      what continues many of them (generation_engine.h): decoders of
  *                      this process (local_engine.c), a server (server_engine.c)
  *     multi_turn.c     the loop over an engine and the environment
+ *     background_rollout.h  a generation by servers on a thread of its own
  */
 #ifndef SR1__POLICY_ROLLOUT_INTERNAL_H
 #define SR1__POLICY_ROLLOUT_INTERNAL_H
@@ -49,12 +50,12 @@ struct sr1__rollout_limits {
 };
 
 struct sr1_rollout {
-    sr1_model *model;          /* NULL: a server generates and no weights are needed */
-    struct sr1__engine server; /* ops NULL: the model generates */
-    int32_t local;             /* the model does, though there is a server */
-    int32_t trained;           /* its weights learn: there is a model in any case */
-    int64_t server_version;    /* of the server's weights; -1: not known */
-    int64_t server_context;    /* tokens that it reads; 0: it does not say */
+    sr1_model *model;            /* NULL: a server generates and no weights are needed */
+    struct sr1__engine server;   /* ops NULL: the model generates */
+    int32_t local;               /* the model does, though there is a server */
+    int32_t trained;             /* its weights learn: there is a model in any case */
+    atomic_llong server_version; /* of the server's weights; -1: not known */
+    int64_t server_context;      /* tokens that it reads; 0: it does not say */
     struct sr1__remote_stats remote_total; /* since the server was opened */
     sr1_tokenizer *tokenizer;
     sr1_search *search;       /* NULL in the environment "none" */
@@ -93,6 +94,7 @@ struct sr1_rollout {
     struct sr1__rollout_stats stats; /* of the last generate */
     struct sr1__life life;
     atomic_int working; /* it generates: its callbacks cannot ask for more */
+    atomic_int beside;  /* generations of background_rollout.h */
 };
 
 /* One without parts. */
@@ -142,6 +144,15 @@ struct sr1__generation {
     size_t finished;
     struct sr1__rollout_stats stats;
 };
+
+/* sr1_rollout_generate by an engine of the caller's, which no other generation uses: any
+ * number side by side, and beside sr1_rollout_generate. What it counts goes to *stats
+ * alone. */
+sr1_status sr1__rollout_generate_beside(sr1_rollout *r, struct sr1__engine *engine,
+                                        int64_t version, const sr1_query *queries,
+                                        size_t n, const sr1_rollout_options *options,
+                                        sr1_trajectory **out,
+                                        struct sr1__rollout_stats *stats);
 
 /* Sequences of each engine at once, as configured. */
 int32_t sr1__rollout_engine_sequences(const sr1_rollout *r);

@@ -143,8 +143,11 @@ void sr1__sequence_abandon(struct sr1__sequence *row)
     sr1__trajectory_builder_free(row->builder);
     sr1_token_stream_free(row->stream);
     sr1__scanner_free(&row->scanner);
+    sr1__free(row->versions);
     row->builder = NULL;
     row->stream = NULL;
+    row->versions = NULL;
+    row->n_versions = 0;
     row->active = 0;
 }
 
@@ -453,6 +456,33 @@ sr1_status sr1__sequence_append(struct sr1__sequence *row, int32_t id, float log
                : SR1_OK;
 }
 
+sr1_status sr1__sequence_version(struct sr1__sequence *row, int64_t version)
+{
+    struct sr1__version_run *last = row->versions + row->n_versions - 1, *grown;
+
+    if (row->n_versions && last->version == version)
+        return SR1_OK;
+    if (row->n_versions && last->begin == (size_t)row->tokens) { /* of no token */
+        last->version = version;
+        return SR1_OK;
+    }
+    grown = sr1__realloc(row->versions, row->n_versions + 1, sizeof(*grown));
+    SR1__CHECK_ALLOC(grown, "weights versions");
+    row->versions = grown;
+    grown[row->n_versions++] = (struct sr1__version_run){(size_t)row->tokens, version};
+    return SR1_OK;
+}
+
+/* Without a last run that no token followed. */
+static sr1_status record_versions(const struct sr1__sequence *row, sr1_trajectory *t)
+{
+    size_t n = row->n_versions;
+
+    if (n && row->versions[n - 1].begin >= (size_t)row->tokens)
+        n--;
+    return sr1__trajectory_set_versions(t, row->versions, n);
+}
+
 void sr1__sequence_truncate(struct sr1__sequence *row, enum sr1__sequence_need *want)
 {
     const struct sr1__protocol *p = sr1__env_protocol(row->g->env);
@@ -478,6 +508,8 @@ sr1_status sr1__sequence_finish(struct sr1__sequence *row, sr1_trajectory **out)
         st = sr1__trajectory_builder_finish(row->builder, row->stop, answer, n, out);
         row->builder = NULL;
     }
+    if (st == SR1_OK)
+        st = record_versions(row, *out);
     sr1__sequence_abandon(row);
     return st;
 }

@@ -6,6 +6,7 @@
 
 #include "policy/rollout_internal.h"
 #include "environment/trajectory/builder.h"
+#include "environment/trajectory/trajectory.h"
 
 /* What a row wants after a token. */
 enum sr1__sequence_need {
@@ -37,6 +38,9 @@ struct sr1__sequence {
     sr1_token_stream *stream;
     size_t n_read;   /* of its ids, those that the engine was given */
     double *entropy; /* sum to which its tokens are added */
+    struct sr1__version_run
+        *versions; /* [n_versions] of its tokens; 0: the generation's */
+    size_t n_versions;
 };
 
 /* Begin trajectory `sample` of a query with the prompt[n]. */
@@ -46,6 +50,8 @@ sr1_status sr1__sequence_begin(struct sr1__sequence *row, struct sr1__generation
 /* Take one sampled token. */
 sr1_status sr1__sequence_append(struct sr1__sequence *row, int32_t id, float log_prob,
                                 enum sr1__sequence_need *want);
+/* The tokens that follow are of weights of this version. */
+sr1_status sr1__sequence_version(struct sr1__sequence *row, int64_t version);
 /* The row's message has been cut short from outside, and cannot be gone on with: what the
  * row wants then. */
 void sr1__sequence_truncate(struct sr1__sequence *row, enum sr1__sequence_need *want);

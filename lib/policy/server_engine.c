@@ -5,9 +5,112 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
+#include <math.h>
 #include <string.h>
 
 #define MOST_SLOTS 4096
+
+/* ---- the gate ---- */
+
+/* Engines over the same servers together ask no more at once than one alone may, and
+ * generations that began first are served first. */
+struct sr1__request_gate {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int32_t running, most;
+    struct sr1__server_engine *oldest;
+};
+
+static struct sr1__request_gate *make_gate(void)
+{
+    struct sr1__request_gate *g = sr1__calloc(1, sizeof(*g));
+
+    if (g) {
+        pthread_mutex_init(&g->lock, NULL);
+        sr1__cond_init(&g->changed);
+    }
+    return g;
+}
+
+static void free_gate(struct sr1__request_gate *g)
+{
+    if (!g)
+        return;
+    pthread_cond_destroy(&g->changed);
+    pthread_mutex_destroy(&g->lock);
+    sr1__free(g);
+}
+
+static void join_gate(struct sr1__server_engine *e)
+{
+    struct sr1__server_engine **end = &e->gate->oldest;
+
+    pthread_mutex_lock(&e->gate->lock);
+    while (*end)
+        end = &(*end)->younger;
+    *end = e;
+    pthread_mutex_unlock(&e->gate->lock);
+}
+
+static void leave_gate(struct sr1__server_engine *e)
+{
+    struct sr1__server_engine **at = &e->gate->oldest;
+
+    pthread_mutex_lock(&e->gate->lock);
+    while (*at && *at != e)
+        at = &(*at)->younger;
+    if (*at)
+        *at = e->younger;
+    pthread_mutex_unlock(&e->gate->lock);
+}
+
+/* With the gate's lock held. */
+static int must_wait(const struct sr1__server_engine *e)
+{
+    const struct sr1__server_engine *older = e->gate->oldest;
+
+    if (e->gate->running >= e->gate->most)
+        return 1;
+    while (older != e && older->waiting == 0)
+        older = older->younger;
+    return older != e;
+}
+
+/* 0: the generation ends. */
+static int enter_gate(struct sr1__server_engine *e)
+{
+    struct sr1__request_gate *g = e->gate;
+    int enters;
+
+    pthread_mutex_lock(&g->lock);
+    e->waiting++;
+    while (!e->ending && must_wait(e))
+        pthread_cond_wait(&g->changed, &g->lock);
+    e->waiting--;
+    enters = !e->ending;
+    g->running += enters;
+    pthread_cond_broadcast(&g->changed);
+    pthread_mutex_unlock(&g->lock);
+    return enters;
+}
+
+static void pass_gate(struct sr1__request_gate *g)
+{
+    pthread_mutex_lock(&g->lock);
+    g->running--;
+    pthread_cond_broadcast(&g->changed);
+    pthread_mutex_unlock(&g->lock);
+}
+
+static void set_ending(struct sr1__server_engine *e, int32_t ending)
+{
+    pthread_mutex_lock(&e->gate->lock);
+    e->ending = ending;
+    pthread_cond_broadcast(&e->gate->changed);
+    pthread_mutex_unlock(&e->gate->lock);
+}
+
+/* ---- requests ---- */
 
 /* Ask for one sequence; a task of the executor. */
 static void run_request(void *arg)
@@ -15,7 +118,10 @@ static void run_request(void *arg)
     struct sr1__remote_sequence *s = arg;
     struct sr1__server_engine *e = s->engine;
 
-    sr1__remote_sequence_ask(s);
+    if (enter_gate(e)) {
+        sr1__remote_sequence_ask(s);
+        pass_gate(e->gate);
+    }
     pthread_mutex_lock(&e->lock);
     s->answered = 1;
     e->n_asked--;
@@ -24,12 +130,15 @@ static void run_request(void *arg)
     pthread_mutex_unlock(&e->lock);
 }
 
-/* A request that was on its way as the others were cancelled is cancelled as well. */
+/* A request that was on its way as the others were cancelled is cancelled as well. All
+ * requests to the servers are: an engine that shares them waits for its own, unless
+ * whoever cancels its generation cancels them (background_rollout.c). */
 static void cancel_requests(struct sr1__server_engine *e)
 {
-    double until = 0;
+    double until = e->shares ? INFINITY : 0;
 
     sr1__executor_clear(e->executor);
+    set_ending(e, 1);
     while (!sr1__executor_drain(e->executor, until)) {
         sr1__server_pool_cancel(e->servers);
         until = sr1__now() + SR1__ENGINE_PATIENCE;
@@ -46,8 +155,8 @@ static sr1_status begin_remote(void *self, const struct sr1__engine_task *task)
     e->task = task;
     e->n_asked = e->n_answered = 0;
     e->woken = 0;
-    for (size_t i = 0; i < sr1__server_pool_size(e->servers); i++)
-        e->before[i] = sr1__server_pool_counts(e->servers, i);
+    set_ending(e, 0);
+    memset(e->counts, 0, sizeof(e->counts));
     SR1__CALLOC(e->slots, n, "remote generation");
     for (size_t i = 0; i < n; i++)
         e->slots[i].engine = e;
@@ -167,10 +276,8 @@ static void count_server_requests(struct sr1__server_engine *e)
     stats->n_servers = (int64_t)sr1__server_pool_size(e->servers);
     stats->live = (int64_t)sr1__server_pool_live(e->servers);
     for (size_t i = 0; i < (size_t)stats->n_servers; i++) {
-        struct sr1__server_counts now = sr1__server_pool_counts(e->servers, i);
-
-        stats->servers[i].requests += now.requests - e->before[i].requests;
-        stats->servers[i].failures += now.failures - e->before[i].failures;
+        stats->servers[i].requests += e->counts[i].requests;
+        stats->servers[i].failures += e->counts[i].failures;
     }
     pthread_mutex_unlock(e->task->lock);
 }
@@ -196,7 +303,12 @@ static void destroy_remote(void *self)
 {
     struct sr1__server_engine *e = self;
 
-    sr1__server_pool_free(e->servers);
+    if (e->gate)
+        leave_gate(e);
+    if (!e->shares) {
+        sr1__server_pool_free(e->servers);
+        free_gate(e->gate);
+    }
     pthread_cond_destroy(&e->answered);
     pthread_mutex_destroy(&e->lock);
     sr1__free(e);
@@ -231,28 +343,57 @@ static int32_t count_slots(const struct sr1__server_engine *e, const sr1_config 
     return (int32_t)(n < MOST_SLOTS ? n : MOST_SLOTS);
 }
 
-sr1_status sr1__server_engine_new(struct sr1__engine *out, const sr1_rollout *r,
-                                  const sr1_config *c, int64_t *context)
+static struct sr1__server_engine *make_engine(const sr1_rollout *r)
 {
     struct sr1__server_engine *e = sr1__calloc(1, sizeof(*e));
-    sr1_status st;
 
     if (!e)
-        return sr1__fail_nomem("remote generation");
+        return NULL;
     e->rollout = r;
     pthread_mutex_init(&e->lock, NULL);
     sr1__cond_init(&e->answered);
-    st = sr1__server_pool_open(&e->servers, c);
+    return e;
+}
+
+sr1_status sr1__server_engine_new(struct sr1__engine *out, const sr1_rollout *r,
+                                  const sr1_config *c, int64_t *context)
+{
+    struct sr1__server_engine *e = make_engine(r);
+    sr1_status st;
+
+    SR1__CHECK_ALLOC(e, "remote generation");
+    e->gate = make_gate();
+    st = e->gate ? sr1__server_pool_open(&e->servers, c)
+                 : sr1__fail_nomem("remote generation");
     if (st != SR1_OK) {
         destroy_remote(e);
         return st;
     }
+    join_gate(e);
     e->chat = uses_chat_endpoint(e, c);
     *context = sr1__server_pool_context(e->servers);
     *out = (struct sr1__engine){.ops = &remote_ops,
                                 .self = e,
                                 .n_slots = count_slots(e, c),
                                 .model = sr1__server_pool_model(e->servers)};
+    e->gate->most = out->n_slots;
+    return SR1_OK;
+}
+
+sr1_status sr1__server_engine_share(struct sr1__engine *out, const struct sr1__engine *of)
+{
+    const struct sr1__server_engine *from = of->self;
+    struct sr1__server_engine *e = make_engine(from->rollout);
+
+    SR1__CHECK_ALLOC(e, "remote generation");
+    e->servers = from->servers;
+    e->gate = from->gate;
+    e->shares = 1;
+    join_gate(e);
+    e->chat = from->chat;
+    e->exact = from->exact;
+    *out = *of;
+    out->self = e;
     return SR1_OK;
 }
 

@@ -22,6 +22,11 @@ sr1_status sr1__server_engine_new(struct sr1__engine *out, const sr1_rollout *r,
  * the configuration cannot give them. */
 sr1_status sr1__server_engine_require_exact(struct sr1__engine *e, const sr1_config *c);
 
+/* Another engine over the servers of this one, for a generation at the same time; it must
+ * not outlive it. */
+sr1_status sr1__server_engine_share(struct sr1__engine *out,
+                                    const struct sr1__engine *of);
+
 struct sr1__server_pool *sr1__server_engine_pool(const struct sr1__engine *e);
 
 /* ---- an answer as tokens ---- */
@@ -70,14 +75,20 @@ struct sr1__remote_sequence {
     struct sr1__remote_tokens tokens;
     struct sr1__ids missing; /* sampled, and left out of the answer */
     int32_t prompt_differs;  /* the server read other ids */
-    int32_t failed;          /* the server gave no answer; error says why */
+    int64_t version; /* of the servers' weights as the answer began; -1: not known */
+    int32_t failed;  /* the server gave no answer; error says why */
     struct sr1__error error; /* not failed: it ends the generation */
 };
 
 struct sr1__server_engine {
     const sr1_rollout *rollout;
     struct sr1__server_pool *servers;
-    struct sr1__server_counts before[SR1__SERVERS_MAX]; /* as the generation began */
+    struct sr1__request_gate *gate; /* of all engines over these servers */
+    struct sr1__server_engine *younger;
+    int32_t waiting; /* requests at the gate, which guards this, */
+    int32_t ending;  /* and: none of them is let in any more */
+    int32_t shares;  /* servers and gate are another engine's */
+    struct sr1__server_counts counts[SR1__SERVERS_MAX]; /* of the generation */
     int32_t chat;                                       /* turns go as messages */
     int32_t exact; /* what has no token ids and log-probs is refused: training */
     const struct sr1__engine_task *task;

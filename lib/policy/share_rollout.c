@@ -4,7 +4,6 @@
  * exchange their trajectories in binary form, and every rank has the whole batch. */
 #include "policy/share_rollout.h"
 
-#include "base/buf.h"
 #include "base/mem.h"
 #include "environment/trajectory/trajectory.h"
 #include "policy/rollout.h"
@@ -15,18 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The questions of one rank, and their trajectories. */
-struct rollout_share {
-    struct sr1__dist *dist;
-    sr1_rollout *rollout;
-    size_t n_queries; /* of all ranks */
-    size_t group;
-    sr1_query *queries;   /* [n] of this rank, of the caller's struct_size */
-    sr1_trajectory **own; /* [n * group] */
-    size_t n;
-};
-
-static size_t count_queries_of(const struct rollout_share *s, size_t rank)
+static size_t count_queries_of(const struct sr1__rollout_share *s, size_t rank)
 {
     size_t size = (size_t)sr1__dist_size(s->dist);
 
@@ -34,69 +22,94 @@ static size_t count_queries_of(const struct rollout_share *s, size_t rank)
 }
 
 /* Where trajectory i of a rank's share is in the whole. */
-static size_t place_of(const struct rollout_share *s, size_t rank, size_t i)
+static size_t place_of(const struct sr1__rollout_share *s, size_t rank, size_t i)
 {
     size_t query = i / s->group * (size_t)sr1__dist_size(s->dist) + rank;
 
     return query * s->group + i % s->group;
 }
 
-static sr1_status take_share(struct rollout_share *s, const sr1_query *queries)
+sr1_status sr1__rollout_share_begin(struct sr1__rollout_share *s, struct sr1__dist *d,
+                                    const sr1_query *queries, size_t n, size_t group)
 {
-    size_t rank = (size_t)sr1__dist_rank(s->dist);
-    size_t size = s->n_queries ? queries->struct_size : 1;
+    size_t rank = (size_t)sr1__dist_rank(d), ranks = (size_t)sr1__dist_size(d);
+    size_t size = n ? queries->struct_size : 1;
 
+    *s = (struct sr1__rollout_share){.dist = d, .n_queries = n, .group = group};
     s->n = count_queries_of(s, rank);
     s->queries = sr1__calloc(s->n + 1, size);
     s->own = sr1__calloc(s->n * s->group + 1, sizeof(sr1_trajectory *));
     SR1__CHECK_ALLOC(s->queries && s->own, "a rank's questions");
     for (size_t i = 0; i < s->n; i++) {
-        size_t q = i * (size_t)sr1__dist_size(s->dist) + rank;
+        size_t q = i * ranks + rank;
 
         memcpy((char *)s->queries + i * size, (const char *)queries + q * size, size);
     }
     return SR1_OK;
 }
 
+void sr1__rollout_share_free(struct sr1__rollout_share *s)
+{
+    for (size_t i = 0; s->own && i < s->n * s->group; i++)
+        sr1_trajectory_free(s->own[i]);
+    sr1__free(s->own);
+    sr1__free(s->queries);
+    *s = (struct sr1__rollout_share){0};
+}
+
+/* ---- trajectories as bytes ---- */
+
+sr1_status sr1__trajectories_encode(sr1_trajectory *const *t, size_t n,
+                                    struct sr1__buf *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        void *bytes = NULL;
+        size_t size = 0;
+
+        SR1__TRY(sr1_trajectory_encode(t[i], &bytes, &size));
+        sr1__buf_u64(out, size);
+        sr1__buf_add(out, bytes, size);
+        sr1_free(bytes);
+    }
+    return sr1__buf_status(out, "trajectories");
+}
+
+/* The next of them. */
+static sr1_status decode_next(struct sr1__reader *r, sr1_trajectory **t)
+{
+    uint64_t n = sr1__read_u64(r);
+    const void *bytes = sr1__read_bytes(r, (size_t)n);
+
+    return r->failed ? sr1__fail(SR1_E_CORRUPT, "the trajectories are torn")
+                     : sr1_trajectory_decode(t, bytes, (size_t)n);
+}
+
+sr1_status sr1__trajectories_decode(struct sr1__reader *r, sr1_trajectory **t, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(decode_next(r, &t[i]));
+    return SR1_OK;
+}
+
 /* ---- the exchange ---- */
 
-static sr1_status encode_share(const struct rollout_share *s, struct sr1__buf *b)
+static sr1_status encode_share(const struct sr1__rollout_share *s,
+                               const sr1_rollout *rollout, struct sr1__buf *b)
 {
     struct sr1__rollout_stats stats;
 
-    sr1__rollout_stats(s->rollout, &stats);
+    sr1__rollout_stats(rollout, &stats);
     sr1__buf_add(b, &stats, sizeof(stats));
-    for (size_t i = 0; i < s->n * s->group; i++) {
-        void *bytes = NULL;
-        size_t n = 0;
-
-        SR1__TRY(sr1_trajectory_encode(s->own[i], &bytes, &n));
-        sr1__buf_u64(b, n);
-        sr1__buf_add(b, bytes, n);
-        sr1_free(bytes);
-    }
-    return sr1__buf_status(b, "a rank's trajectories");
-}
-
-static sr1_status fail_torn(size_t rank)
-{
-    return sr1__fail(SR1_E_CORRUPT, "the trajectories of rank %zu are torn", rank);
+    return sr1__trajectories_encode(s->own, s->n * s->group, b);
 }
 
 /* Those of one rank into their places. */
-static sr1_status decode_share(const struct rollout_share *s, size_t rank,
+static sr1_status decode_share(const struct sr1__rollout_share *s, size_t rank,
                                struct sr1__reader *r, sr1_trajectory **out)
 {
-    for (size_t i = 0; i < count_queries_of(s, rank) * s->group; i++) {
-        uint64_t n = sr1__read_u64(r);
-
-        if (r->failed || n > r->left)
-            return fail_torn(rank);
-        SR1__TRY(sr1__context(
-            sr1_trajectory_decode(&out[place_of(s, rank, i)], r->p, (size_t)n),
-            "a trajectory of rank %zu", rank));
-        sr1__reader_init(r, r->p + n, r->left - (size_t)n);
-    }
+    for (size_t i = 0; i < count_queries_of(s, rank) * s->group; i++)
+        SR1__TRY(
+            sr1__context(decode_next(r, &out[place_of(s, rank, i)]), "rank %zu", rank));
     return SR1_OK;
 }
 
@@ -115,8 +128,18 @@ static void add_stats(struct sr1__rollout_stats *sum, const struct sr1__rollout_
         memcpy(sum->failure, s->failure, sizeof(sum->failure));
 }
 
+static void take_own(const struct sr1__rollout_share *s, sr1_trajectory **out)
+{
+    size_t rank = (size_t)sr1__dist_rank(s->dist);
+
+    for (size_t i = 0; i < s->n * s->group; i++) {
+        out[place_of(s, rank, i)] = s->own[i];
+        s->own[i] = NULL;
+    }
+}
+
 /* What rank `rank` gave; this rank's own trajectories are there. */
-static sr1_status take_gathered(const struct rollout_share *s, size_t rank,
+static sr1_status take_gathered(const struct sr1__rollout_share *s, size_t rank,
                                 const struct sr1__gathered *g,
                                 struct sr1__rollout_stats *sum, sr1_trajectory **out)
 {
@@ -126,46 +149,40 @@ static sr1_status take_gathered(const struct rollout_share *s, size_t rank,
     const void *bytes = sr1__gathered_of(g, (int32_t)rank, &n);
 
     if (n < sizeof(stats))
-        return fail_torn(rank);
+        return sr1__fail(SR1_E_CORRUPT, "the trajectories of rank %zu are torn", rank);
     memcpy(&stats, bytes, sizeof(stats));
     stats.failure[sizeof(stats.failure) - 1] = '\0';
     add_stats(sum, &stats);
     sr1__reader_init(&r, (const char *)bytes + sizeof(stats), n - sizeof(stats));
     if (rank != (size_t)sr1__dist_rank(s->dist))
         return decode_share(s, rank, &r, out);
-    for (size_t i = 0; i < s->n * s->group; i++) {
-        out[place_of(s, rank, i)] = s->own[i];
-        s->own[i] = NULL;
-    }
+    take_own(s, out);
     return SR1_OK;
 }
 
-static sr1_status exchange_shares(const struct rollout_share *s, sr1_status st,
-                                  sr1_trajectory **out)
+sr1_status sr1__rollout_share_exchange(struct sr1__rollout_share *s, sr1_rollout *rollout,
+                                       sr1_status st, sr1_trajectory **out)
 {
     struct sr1__rollout_stats sum = {0};
     struct sr1__gathered g = {0};
     struct sr1__buf b;
 
+    if (!s->dist) {
+        if (st == SR1_OK)
+            take_own(s, out);
+        return st;
+    }
     sr1__buf_init(&b, SIZE_MAX / 2);
     if (st == SR1_OK)
-        st = encode_share(s, &b);
+        st = encode_share(s, rollout, &b);
     st = sr1__dist_gather(s->dist, "rollouts", st, b.data, b.len, &g);
     sr1__buf_free(&b);
     for (size_t rank = 0; st == SR1_OK && rank < (size_t)sr1__dist_size(s->dist); rank++)
         st = take_gathered(s, rank, &g, &sum, out);
     sr1__gathered_free(&g);
     if (st == SR1_OK)
-        sr1__rollout_set_stats(s->rollout, &sum);
+        sr1__rollout_set_stats(rollout, &sum);
     return st;
-}
-
-static void free_share(struct rollout_share *s)
-{
-    for (size_t i = 0; s->own && i < s->n * s->group; i++)
-        sr1_trajectory_free(s->own[i]);
-    sr1__free(s->own);
-    sr1__free(s->queries);
 }
 
 /* Those of t[n] that were excluded already have no reward. */
@@ -199,17 +216,16 @@ sr1_status sr1__generate_scored(struct sr1__dist *d, sr1_rollout *rollout,
                                 size_t n, const sr1_rollout_options *o,
                                 sr1_trajectory **out)
 {
-    struct rollout_share s = {
-        .dist = d, .rollout = rollout, .n_queries = n, .group = (size_t)o->group_size};
+    struct sr1__rollout_share s;
     sr1_status st;
 
     if (!d)
         return generate_own(rollout, rewards, queries, n, o, out);
-    st = take_share(&s, queries);
+    st = sr1__rollout_share_begin(&s, d, queries, n, (size_t)o->group_size);
     if (st == SR1_OK)
         st = generate_own(rollout, rewards, s.queries, s.n, o, s.own);
-    st = exchange_shares(&s, st, out);
-    free_share(&s);
+    st = sr1__rollout_share_exchange(&s, rollout, st, out);
+    sr1__rollout_share_free(&s);
     return st;
 }
 

@@ -1,15 +1,18 @@
 /* train/generate_round.c - the policy's attempts at the questions of one round, and the
  * greedy one of each question for estimators that compare with it. */
 #include "train/ranks.h"
+#include "train/rollout_queue.h"
 #include "train/step_batch.h"
 
 #include <searchr1/ext/reward_set.h>
+#include <searchr1/ext/trajectory_details.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Rewards that take long begin while other rows are generated. */
 static sr1_status begin_rewards(void *user, size_t index, sr1_trajectory *t)
@@ -122,6 +125,63 @@ static sr1_status generate_groups(struct sr1__step_batch *b)
     add_round_metrics(b, &stats, sr1__now() - began);
     return SR1_OK;
 }
+
+/* ---- a rollout that began before ---- */
+
+static sr1_status report_waiting(void *user, int64_t done, int64_t total)
+{
+    struct sr1__step_batch *b = user;
+
+    return b->tr->phase ? report_progress(b, done, total, 0) : SR1_OK;
+}
+
+/* Each rank begins the rewards of what it rolled out. */
+static sr1_status begin_own_rewards(struct sr1__step_batch *b)
+{
+    int32_t rank = sr1__dist_rank(b->tr->dist);
+    size_t begin = b->round.begin, group = (size_t)b->group_size;
+
+    for (size_t i = begin; i < b->n; i++)
+        if (sr1__rank_of_question(b->tr->dist, (i - begin) / group) == rank)
+            SR1__TRY(begin_rewards(b, i - begin, b->t[i]));
+    return SR1_OK;
+}
+
+/* By the oldest token of each trajectory. */
+static void add_ages(struct sr1__step_batch *b)
+{
+    size_t n = b->n - b->round.begin;
+    double sum = 0, most = 0;
+
+    for (size_t i = b->round.begin; i < b->n; i++) {
+        double age = (double)(b->tr->step - sr1_trajectory_weights_version(b->t[i]));
+
+        sum += age;
+        most = age > most ? age : most;
+    }
+    sr1__metrics_add(b->metrics, "staleness", n ? sum / (double)n : 0.0, SR1__LAST);
+    sr1__metrics_add(b->metrics, "staleness_max", most, SR1__LAST);
+}
+
+sr1_status sr1__take_queued(struct sr1__step_batch *b, struct sr1__queued_rollout *q)
+{
+    struct sr1__round *round = &b->round;
+    size_t n = round->n_queries * (size_t)b->group_size;
+    double began = sr1__now();
+
+    round->begin = b->n;
+    SR1__TRY(sr1__rollout_queue_wait(b->tr, q, report_waiting, b));
+    sr1__metrics_add(b->metrics, "seconds_waited", sr1__now() - began, SR1__LAST);
+    SR1__TRY(sr1__step_batch_extend(b, n));
+    memcpy(b->t + round->begin, q->t, n * sizeof(sr1_trajectory *));
+    memset(q->t, 0, n * sizeof(sr1_trajectory *));
+    sr1__rollout_set_stats(b->tr->rollout, &q->stats);
+    add_round_metrics(b, &q->stats, q->seconds);
+    add_ages(b);
+    return begin_own_rewards(b);
+}
+
+/* ---- greedy rollouts ---- */
 
 static sr1_status generate_greedy(struct sr1__step_batch *b)
 {

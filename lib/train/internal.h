@@ -13,6 +13,7 @@
  *     critic.c            the critic's weights; reference.c: the frozen reference's
  *     schedule.c          the learning rate
  *
+ *     rollout_queue.c     rollouts that begin before their step
  *     sampler.c           which rows a step asks; prompt_filter.c,
  *                         problem_filter.c: which never
  *     sft.c               demonstrations -> trajectories
@@ -67,7 +68,7 @@ struct sr1__settings {
         save_final_model;
     int32_t frozen_reference, kl_in_reward;
     int64_t critic_update_times, critic_warmup, mini_batch_size;
-    int64_t max_staleness;
+    int64_t max_staleness, async_level;
     /* What trajectories must hold, as bits 1 << SR1_COLUMN_*: */
     uint32_t advantage_columns; /* before they are compared, */
     uint32_t update_columns; /* before the update: of these, what forward passes give; */
@@ -77,7 +78,7 @@ struct sr1__settings {
     int64_t max_tokens, overlong_buffer, dynamic_sampling;
     double overlong_penalty;
     int32_t mask_truncated, balance_batches, train_environment, no_think;
-    int32_t dense_rewards;
+    int32_t dense_rewards, partial_rollout;
     uint64_t seed;
     double loss_length;
     const struct sr1__loss_row *loss;
@@ -175,6 +176,7 @@ struct sr1_trainer {
     struct sr1__row_mark mark;    /* of the rows that the cursor goes through */
     struct sr1__data_place place; /* of the cursor after the last whole step of a run */
     struct sr1__sampler sampler;
+    struct sr1__queued_rollout *queue; /* rollouts that begin before their step */
     char *run_folder;
     struct sr1__lock *lock;     /* of the run folder, while it is this trainer's */
     struct sr1__jsonl *metrics; /* journals of the run, once it has begun */

@@ -17,10 +17,6 @@ sr1_status sr1__ranks_config(const sr1_trainer *tr, sr1_config **out)
 /* What is not there for several processes yet. */
 static sr1_status refuse_unshared(const sr1_config *c)
 {
-    if (sr1__config_bool(c, "use_openai"))
-        return sr1__fail(SR1_E_UNSUPPORTED,
-                         "several processes and generation by a server (use_openai) do "
-                         "not go together yet; start one process, or generate here");
     if (sr1__config_int(c, "micro_batch_tokens") == 0 ||
         sr1__config_int(c, "max_rows") == 0)
         return sr1__fail(SR1_E_UNSUPPORTED,

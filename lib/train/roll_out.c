@@ -1,11 +1,13 @@
 /* train/roll_out.c - the policy's attempts at a step's questions. With dynamic sampling
  * (DAPO, Yu et al. 2025, eq. 11) groups whose rewards are all equal have no gradient, so
  * further questions are asked until as many groups have differing rewards as the step
- * began with, the data's epoch ends, or dynamic_sampling rounds are over. */
+ * began with, the data's epoch ends, or dynamic_sampling rounds are over. The first round
+ * may have begun a step before (async_level); further ones have the same weights. */
 #include "train/step_batch.h"
 
 #include "base/mem.h"
 #include "policy/dataset_queries.h"
+#include "train/rollout_queue.h"
 #include "train/sampler.h"
 
 #include <string.h>
@@ -75,6 +77,9 @@ static sr1_status sample_dynamically(struct sr1__step_batch *b)
 
 sr1_status sr1__roll_out(struct sr1__step_batch *b)
 {
-    SR1__TRY(sr1__generate_round(b));
+    struct sr1__queued_rollout *begun =
+        b->in_run && b->round.rows ? sr1__rollout_queue_head(b->tr) : NULL;
+
+    SR1__TRY(begun ? sr1__take_queued(b, begun) : sr1__generate_round(b));
     return sample_dynamically(b);
 }

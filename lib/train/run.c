@@ -13,6 +13,7 @@
  * Of several processes (ranks.h) the first writes all this; the others do the same steps,
  * and what depends on a clock or on a signal is decided by all. */
 #include "train/ranks.h"
+#include "train/rollout_queue.h"
 #include "train/sampler.h"
 
 #include "base/clock.h"
@@ -411,19 +412,16 @@ static sr1_status record_pending_row(struct run *r)
 /* What a checkpoint says of the data: the step that is under way is asked again. */
 static void mark_place(sr1_trainer *tr)
 {
-    tr->place = (struct sr1__data_place){sr1__cursor_epoch(tr->cursor),
-                                         sr1__cursor_position(tr->cursor)};
+    tr->place = sr1__rollout_queue_place(tr);
 }
 
-/* The rounds of dynamic sampling ask further questions, so that the passes (num_epochs)
- * may be over before the steps planned for them. */
+/* No question is left, and none is asked ahead. */
 static void end_with_passes(struct run *r)
 {
     const sr1_trainer *tr = r->tr;
     char text[128];
 
-    if (tr->set.max_steps > 0 || tr->set.dynamic_sampling == 0 || tr->sampler.rule ||
-        !tr->cursor || sr1__cursor_epoch(tr->cursor) < tr->set.num_epochs)
+    if (!sr1__sampler_is_over(tr) || sr1__rollout_queue_head(tr))
         return;
     snprintf(text, sizeof(text),
              "step %" PRId64 ": dynamic sampling has asked every question %" PRId64
@@ -441,12 +439,13 @@ static sr1_status take_own_step(struct run *r, int64_t *rows)
     size_t n = 0;
     sr1_status st;
 
-    SR1__TRY(sr1__sampler_next(tr, rows, &n));
+    SR1__TRY(sr1__rollout_queue_rows(tr, rows, &n));
     SR1__TRY(
         sr1__trajectory_store_new(&log, tr->set.trajectory_memory,
                                   tr->set.trajectory_memory ? tr->run_folder : NULL));
     st = tr->stage->step(tr, rows, n, &report, log);
     if (tr->step > done) {
+        sr1__rollout_queue_pop(tr);
         mark_place(tr);
         end_with_passes(r);
     }
@@ -701,6 +700,7 @@ static sr1_status run_whole(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
     SR1__TRY(sr1__dist_agree(tr->dist, "data", st));
     SR1__TRY(sr1__dist_same(tr->dist, "the rows of the data", tr->mark.hash));
     st = run_all(&r);
+    sr1__rollout_queue_clear(tr);
     sr1__record_end(tr, st);
     sr1__folder_unlock(tr); /* it does not run again */
     return st;

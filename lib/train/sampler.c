@@ -176,6 +176,12 @@ sr1_status sr1__sampler_more(sr1_trainer *tr, const int64_t *used, size_t n_used
     return sr1__cursor_next(tr->cursor, most, rows, n);
 }
 
+int sr1__sampler_is_over(const sr1_trainer *tr)
+{
+    return tr->set.max_steps == 0 && tr->set.dynamic_sampling > 0 && !tr->sampler.rule &&
+           tr->cursor && sr1__cursor_epoch(tr->cursor) >= tr->set.num_epochs;
+}
+
 /* ---- checkpoints ---- */
 
 static const char *const names[SR1__ROW_STATS] = {"seen", "reward_variance", "success"};

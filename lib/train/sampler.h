@@ -13,6 +13,9 @@ sr1_status sr1__sampler_next(sr1_trainer *tr, int64_t *rows, size_t *n);
  * used[n_used]; *n 0: there are none. */
 sr1_status sr1__sampler_more(sr1_trainer *tr, const int64_t *used, size_t n_used,
                              size_t most, uint64_t round, int64_t *rows, size_t *n);
+/* Have the passes over the data (num_epochs) asked every question? Rounds of dynamic
+ * sampling ask further questions, so that it may be so before the steps planned. */
+int sr1__sampler_is_over(const sr1_trainer *tr);
 /* Keep the statistics of the rows[n_rows] whose groups of scored trajectories these are;
  * rows NULL: they are not of the data. */
 sr1_status sr1__sampler_learn(sr1_trainer *tr, const int64_t *rows, size_t n_rows,

@@ -188,6 +188,8 @@ sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c)
     s->logit_chunk = sr1__config_int(c, "logit_chunk");
     s->trajectory_memory = sr1__config_int(c, "trajectory_memory");
     s->max_staleness = sr1__config_int(c, "max_staleness");
+    s->async_level = sr1__config_int(c, "async_level");
+    s->partial_rollout = sr1__config_bool(c, "partial_rollout");
     s->checkpointing = sr1__config_bool(c, "gradient_checkpointing");
     s->shuffle = sr1__config_bool(c, "shuffle");
     s->temperature = is_sft(c) ? 1.0 : sr1__config_real(c, "temperature");

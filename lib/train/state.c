@@ -1,6 +1,7 @@
 /* train/state.c - the content of a checkpoint: the policy as a Hugging Face folder, the
  * optimizer's tensors, and the counters that determine the rest of the run. Random
  * numbers need no state: each stream is a function of seed, step, question and sample. */
+#include "train/rollout_queue.h"
 #include "train/sampler.h"
 
 #include "base/clock.h"
@@ -18,8 +19,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define PENDING_ROW "owed_metrics" /* members of the state */
+/* Members of the state. */
+#define PENDING_ROW "owed_metrics"
 #define REFERENCE "reference"
+#define ROLLOUTS "rollouts"
 
 /* folder/name, made; caller frees with sr1__free. */
 static sr1_status make_below(const char *folder, const char *name, char **out)
@@ -74,6 +77,8 @@ static sr1_status fill_common(sr1_trainer *tr, const char *folder)
     SR1__TRY(write_below(folder, "model", sr1_trainer_save_model, tr));
     if (tr->sampler.rule)
         SR1__TRY(write_below(folder, "questions", write_sampler, tr));
+    if (sr1__rollout_queue_head(tr))
+        SR1__TRY(write_below(folder, "rollouts", sr1__rollout_queue_save, tr));
     if (sr1__weight_sync_keeps(tr))
         SR1__TRY(write_below(folder, "served", sr1__weight_sync_save, tr));
     return tr->critics ? write_below(folder, "critic", write_critic, tr) : SR1_OK;
@@ -172,7 +177,9 @@ sr1_status sr1__state_save(sr1_trainer *tr)
     int bad =
         !state || (tr->record && json_object_set(state, "config", tr->record) != 0) ||
         (tr->pending_row && json_object_set(state, PENDING_ROW, tr->pending_row) != 0) ||
-        json_object_set_new(state, REFERENCE, pack_reference(tr)) != 0;
+        json_object_set_new(state, REFERENCE, pack_reference(tr)) != 0 ||
+        (tr->queue &&
+         json_object_set_new(state, ROLLOUTS, sr1__rollout_queue_pack(tr)) != 0);
     struct sr1__checkpoint c = {.dist = tr->sharded ? tr->dist : NULL,
                                 .run = tr->run_folder,
                                 .step = tr->step,
@@ -457,8 +464,10 @@ sr1_status sr1__state_restore(sr1_trainer *tr, int64_t changed, json_t **config)
         st = sr1__context(restore_all(tr, folder, state), "%s", folder);
     if (st == SR1_OK) {
         tr->step = tr->saved = step;
-        st = sr1__weight_sync_restore(tr, folder, state);
+        st = sr1__rollout_queue_restore(tr, folder, json_object_get(state, ROLLOUTS));
     }
+    if (st == SR1_OK)
+        st = sr1__weight_sync_restore(tr, folder, state);
     if (st == SR1_OK) /* not in older checkpoints */
         *config = json_incref(json_object_get(state, "config"));
     sr1__free(folder);

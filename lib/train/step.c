@@ -24,6 +24,7 @@ static sr1_status run_step(struct sr1__step_batch *b)
 {
     SR1__TRY(sr1__sync_policy(b));
     SR1__TRY(sr1__roll_out(b));
+    SR1__TRY(sr1__roll_out_ahead(b));
     SR1__TRY(sr1__score_rewards(b));
     SR1__TRY(sr1__fill_log_probs(b));
     SR1__TRY(sr1__compute_advantages(b));

@@ -8,7 +8,12 @@
 
 uint64_t sr1__step_seed(const sr1_trainer *tr, uint64_t round)
 {
-    uint64_t at[2] = {(uint64_t)tr->step, round};
+    return sr1__round_seed(tr, tr->step, round);
+}
+
+uint64_t sr1__round_seed(const sr1_trainer *tr, int64_t step, uint64_t round)
+{
+    uint64_t at[2] = {(uint64_t)step, round};
 
     return sr1__hash64(at, round ? sizeof(at) : sizeof(at[0]), tr->set.seed);
 }

@@ -94,6 +94,8 @@ static inline int sr1__counts_in_group(const struct sr1__step_batch *b, size_t i
 
 /* The seed of the random streams of a round of the present step; 0: the first. */
 uint64_t sr1__step_seed(const sr1_trainer *tr, uint64_t round);
+/* The same of the step that so many whole ones precede. */
+uint64_t sr1__round_seed(const sr1_trainer *tr, int64_t step, uint64_t round);
 
 /* ---- drops.c ---- */
 
@@ -111,15 +113,26 @@ sr1_status sr1__count_effective_groups(const struct sr1__step_batch *b, size_t b
 
 /* ---- the step, in order ---- */
 
-/* weight_sync.c: a server that generates gets newer weights when they are due;
- * SR1_E_STATE if its own are too old. Nothing to do without a server. */
+/* weight_sync.c: a server that generates gets newer weights when they are due, unless
+ * the step's rollout has begun; SR1_E_STATE if those of the rollout are too old. Nothing
+ * to do without a server. */
 sr1_status sr1__sync_policy(struct sr1__step_batch *b);
+/* Its first half; are there any to send? */
+sr1_status sr1__push_due_weights(sr1_trainer *tr);
+int sr1__weights_are_due(const sr1_trainer *tr);
 
 /* roll_out.c: the policy's attempts at the questions; with dynamic sampling, rounds of
  * further questions until enough groups have rewards that differ. */
 sr1_status sr1__roll_out(struct sr1__step_batch *b);
 /* generate_round.c: one round of attempts. */
 sr1_status sr1__generate_round(struct sr1__step_batch *b);
+/* The same by the rollout that began before the step (rollout_queue.h). */
+struct sr1__queued_rollout;
+sr1_status sr1__take_queued(struct sr1__step_batch *b, struct sr1__queued_rollout *q);
+
+/* roll_out_ahead.c: with async_level, the rollouts of the steps that follow begin, by
+ * servers that get newer weights before if they are due; those of this step are over. */
+sr1_status sr1__roll_out_ahead(struct sr1__step_batch *b);
 
 /* score_rewards.c: the rewards of trajectories that have none yet, turn by turn too, and
  * who is dropped. */

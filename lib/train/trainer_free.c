@@ -1,4 +1,5 @@
 /* train/trainer_free.c - the end of a trainer, once nobody uses it. */
+#include "train/rollout_queue.h"
 #include "train/sampler.h"
 
 #include "base/mem.h"
@@ -7,6 +8,7 @@ void sr1__trainer_release(sr1_trainer *tr)
 {
     if (!sr1__life_drop(&tr->life))
         return;
+    sr1__rollout_queue_clear(tr);
     sr1__folder_unlock(tr);
     sr1__jsonl_close(tr->metrics);
     sr1__zlines_close(tr->trajectories);

@@ -12,10 +12,16 @@
  * an earlier run), so it loads what training begins with. On resuming it loads the
  * weights that it had at the checkpoint; the checkpoint keeps them unless newer ones are
  * due at once. Then RUN/served may hold weights of steps that are done again: the next
- * checkpoint takes the server's from the one that it loaded. */
+ * checkpoint takes the server's from the one that it loaded.
+ *
+ * Of several processes (ranks.h) all generate by the same servers, and the first one
+ * writes the weights and pushes them. */
+#include "train/ranks.h"
+#include "train/rollout_queue.h"
 #include "train/step_batch.h"
 #include "train/weight_proof.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/map_watch.h"
 #include "base/mem.h"
@@ -71,9 +77,9 @@ static int64_t get_interval(const sr1_trainer *tr)
 /* How old the trajectories of a plan get. */
 static int64_t find_oldest(const sr1_trainer *tr)
 {
-    int64_t last = tr->planned - 1;
+    int64_t last = tr->planned - 1, synced = get_interval(tr) - 1 + tr->set.async_level;
 
-    return is_synced(tr) && get_interval(tr) - 1 < last ? get_interval(tr) - 1 : last;
+    return is_synced(tr) && synced < last ? synced : last;
 }
 
 /* Keys that contradict one another. */
@@ -101,21 +107,47 @@ static sr1_status check_engine_keys(const sr1_trainer *tr)
     return SR1_OK;
 }
 
+/* Can rollouts go on beside an update? */
+static sr1_status check_async_level(const sr1_trainer *tr)
+{
+    if (tr->set.async_level == 0)
+        return SR1_OK;
+    if (tr->set.estimator.needs & SR1_ADVANTAGE_NEEDS_BASELINES)
+        return sr1__fail(SR1_E_CONFIG,
+                         "async_level: advantage %s compares with greedy rollouts of the "
+                         "step's own weights, which do not begin before it; choose "
+                         "another advantage, or async_level 0",
+                         sr1__config_str(tr->config, "advantage"));
+    if (tr->set.partial_rollout && sends_adapters(tr))
+        return sr1__fail(SR1_E_CONFIG,
+                         "partial_rollout: an adapter has another name for each version, "
+                         "and requests under way keep the old one, which is unloaded; "
+                         "set weight_sync_backend to disk, or partial_rollout to false");
+    if (sr1__rollout_reviser(tr->rollout))
+        return sr1__fail(SR1_E_CONFIG,
+                         "async_level: the reviser would compute here during the update; "
+                         "have a server generate its revisions (proxy_url), or set "
+                         "async_level to 0");
+    return SR1_OK;
+}
+
 sr1_status sr1__weight_sync_open(sr1_trainer *tr)
 {
     if (!sr1__rollout_is_remote(tr->rollout))
         return SR1_OK;
     SR1__TRY(check_engine_keys(tr));
+    SR1__TRY(check_async_level(tr));
     sr1__rollout_set_server_version(tr->rollout, 0);
     if (tr->planned == 0 || may_train_on(tr, find_oldest(tr)))
         return SR1_OK;
     if (is_synced(tr))
         return sr1__fail(SR1_E_CONFIG,
-                         "openai_sync_interval is %" PRId64 ", so what the server "
-                         "generates gets %" PRId64 " steps old, and max_staleness is "
-                         "%" PRId64 "; lower the one, raise the other, or set "
-                         "importance_correction",
-                         get_interval(tr), find_oldest(tr), tr->set.max_staleness);
+                         "openai_sync_interval is %" PRId64 " and async_level %" PRId64
+                         ", so what the server generates gets %" PRId64 " steps old, and "
+                         "max_staleness is %" PRId64 "; lower the former, raise the "
+                         "latter, or set importance_correction",
+                         get_interval(tr), tr->set.async_level, find_oldest(tr),
+                         tr->set.max_staleness);
     return sr1__fail(SR1_E_CONFIG,
                      "the server keeps the weights it has, and %" PRId64
                      " steps are planned; " REMEDY,
@@ -156,10 +188,10 @@ static sr1_status push_folder(sr1_trainer *tr, const char *folder, int64_t versi
     return sr1__serving_push(sr1__rollout_servers(tr->rollout), tr->config, &w, taken);
 }
 
-/* Have the servers load this folder; its weights have seen so many steps. */
-static sr1_status load_on_server(sr1_trainer *tr, const char *folder, int64_t version)
+/* Have the servers load this folder, and prove it. */
+static sr1_status push_and_prove(sr1_trainer *tr, const char *folder, int64_t version,
+                                 uint8_t *taken)
 {
-    uint8_t taken[SR1__SERVERS_MAX];
     char *name = NULL;
     sr1_status st;
 
@@ -171,12 +203,75 @@ static sr1_status load_on_server(sr1_trainer *tr, const char *folder, int64_t ve
         return st;
     }
     forget_adapter(tr, name);
-    if (version == tr->step) /* of older weights the policy knows nothing any more */
-        SR1__TRY(sr1__weight_proof(tr, taken));
+    /* Of older weights the policy knows nothing any more. */
+    return version == tr->step ? sr1__weight_proof(tr, taken) : SR1_OK;
+}
+
+/* ---- several processes ---- */
+
+/* What the first process has made of the servers. */
+struct pushed {
+    uint8_t taken[SR1__SERVERS_MAX];
+    char models[SR1__SERVERS_MAX][256]; /* names that requests ask for */
+};
+
+static void list_models(const sr1_trainer *tr, struct pushed *p)
+{
+    const struct sr1__server_pool *pool = sr1__rollout_servers(tr->rollout);
+
+    for (size_t i = 0; i < sr1__server_pool_size(pool); i++)
+        if (p->taken[i])
+            snprintf(p->models[i], sizeof(p->models[i]), "%s",
+                     sr1_openai_model(sr1__server_pool_client(pool, i)));
+}
+
+/* The servers are this process's too, as the first one left them. */
+static sr1_status follow_push(const sr1_trainer *tr, const struct pushed *p)
+{
+    struct sr1__server_pool *pool = sr1__rollout_servers(tr->rollout);
+
+    sr1__server_pool_hold(pool);
+    for (size_t i = 0; i < sr1__server_pool_size(pool); i++)
+        if (p->taken[i])
+            SR1__TRY(sr1__server_pool_admit(pool, i, p->models[i]));
+        else
+            sr1__server_pool_exclude(pool, i, "rank 0 could not give it them");
+    return SR1_OK;
+}
+
+static sr1_status share_push(sr1_trainer *tr, struct pushed *p)
+{
+    if (!tr->dist)
+        return SR1_OK;
+    if (sr1__is_first_rank(tr))
+        list_models(tr, p);
+    SR1__TRY(sr1__dist_broadcast(tr->dist, "servers", 0, p, sizeof(*p)));
+    return sr1__dist_agree(tr->dist, "servers",
+                           sr1__is_first_rank(tr) ? SR1_OK : follow_push(tr, p));
+}
+
+/* Have the servers load this folder, which the first process has written with status st;
+ * its weights have seen so many steps. */
+static sr1_status load_on_server(sr1_trainer *tr, const char *folder, int64_t version,
+                                 sr1_status st)
+{
+    struct pushed *p = sr1__calloc(1, sizeof(*p));
+
+    if (st == SR1_OK && !p)
+        st = sr1__fail_nomem("servers");
+    if (st == SR1_OK && sr1__is_first_rank(tr))
+        st = push_and_prove(tr, folder, version, p->taken);
+    st = sr1__dist_agree(tr->dist, "new weights of the servers", st);
+    if (st == SR1_OK)
+        st = share_push(tr, p);
+    sr1__free(p);
+    SR1__TRY(st);
     sr1__rollout_set_server_version(tr->rollout, version);
     tr->server_known = 1;
     return SR1_OK;
 }
+
+/* ---- folders ---- */
 
 static char *join_served_folder(const sr1_trainer *tr)
 {
@@ -202,12 +297,13 @@ static void forget_loaded(sr1_trainer *tr)
 static sr1_status push_model(sr1_trainer *tr, const sr1_model *m, int64_t version)
 {
     char *folder = join_served_folder(tr);
-    sr1_status st = folder ? save_served(tr, m, folder) : sr1__fail_nomem("folder");
+    sr1_status st = folder ? SR1_OK : sr1__fail_nomem("folder");
 
+    if (st == SR1_OK && sr1__is_first_rank(tr))
+        st = save_served(tr, m, folder);
     if (st == SR1_OK)
         forget_loaded(tr);
-    if (st == SR1_OK)
-        st = load_on_server(tr, folder, version);
+    st = load_on_server(tr, folder, version, st);
     sr1__free(folder);
     return st;
 }
@@ -239,8 +335,9 @@ static sr1_status push_beginning(sr1_trainer *tr)
         return SR1_OK;
     }
     if (!adapter || sends_adapters(tr))
-        return load_on_server(tr, folder, 0);
-    SR1__TRY(sr1_model_open(&first, folder, &o));
+        return load_on_server(tr, folder, 0, SR1_OK);
+    if (sr1__is_first_rank(tr)) /* which alone reads it */
+        SR1__TRY(sr1_model_open(&first, folder, &o));
     st = push_model(tr, first, 0);
     sr1_model_free(first);
     return st;
@@ -267,7 +364,7 @@ int sr1__weight_sync_keeps(const sr1_trainer *tr)
 {
     return sr1__rollout_is_remote(tr->rollout) && is_synced(tr) &&
            sr1__rollout_server_version(tr->rollout) > 0 &&
-           get_staleness(tr) < get_interval(tr) &&
+           (get_staleness(tr) < get_interval(tr) || sr1__rollout_queue_head(tr)) &&
            (tr->server_loaded || has_served(tr->run_folder));
 }
 
@@ -340,7 +437,8 @@ sr1_status sr1__weight_sync_save(sr1_trainer *tr, const char *folder)
 static sr1_status load_checkpoint(sr1_trainer *tr, const char *folder, int64_t version)
 {
     char *path = sr1__path_join(folder, "served");
-    sr1_status st = path ? load_on_server(tr, path, version) : sr1__fail_nomem("path");
+    sr1_status st =
+        load_on_server(tr, path, version, path ? SR1_OK : sr1__fail_nomem("path"));
 
     if (st != SR1_OK)
         sr1__free(path);
@@ -360,7 +458,8 @@ sr1_status sr1__weight_sync_restore(sr1_trainer *tr, const char *folder,
     if (state && !said) /* an older checkpoint: newer weights are due */
         version = is_synced(tr) ? tr->step - get_interval(tr) : 0;
     sr1__rollout_set_server_version(tr->rollout, version);
-    if (!is_synced(tr) || get_staleness(tr) >= get_interval(tr))
+    if (!is_synced(tr) ||
+        (get_staleness(tr) >= get_interval(tr) && !sr1__rollout_queue_head(tr)))
         return SR1_OK;
     if (version == 0)
         return push_beginning(tr);
@@ -370,23 +469,54 @@ sr1_status sr1__weight_sync_restore(sr1_trainer *tr, const char *folder,
 
 /* ---- staleness ---- */
 
+int sr1__weights_are_due(const sr1_trainer *tr)
+{
+    return is_synced(tr) && (get_staleness(tr) >= get_interval(tr) || !tr->server_known);
+}
+
+static sr1_status push_if_due(sr1_trainer *tr)
+{
+    if (!sr1__weights_are_due(tr))
+        return SR1_OK;
+    return tr->step == 0 ? push_beginning(tr) : push_weights(tr);
+}
+
+sr1_status sr1__push_due_weights(sr1_trainer *tr)
+{
+    double began = sr1__now();
+    sr1_status st = push_if_due(tr);
+
+    sr1__metrics_add(&tr->step_metrics, "seconds_sync", sr1__now() - began, SR1__SUM);
+    return st;
+}
+
+/* How old the trajectories of the step are, by the rollout that began for it, if any. */
+static int64_t find_rollout_staleness(const struct sr1__step_batch *b)
+{
+    const struct sr1__queued_rollout *q = sr1__rollout_queue_head(b->tr);
+
+    return b->in_run && q && q->version >= 0 ? b->tr->step - q->version
+                                             : get_staleness(b->tr);
+}
+
 sr1_status sr1__sync_policy(struct sr1__step_batch *b)
 {
     sr1_trainer *tr = b->tr;
+    int64_t steps;
 
     if (!sr1__rollout_is_remote(tr->rollout))
         return SR1_OK;
-    if (is_synced(tr) && get_staleness(tr) >= get_interval(tr))
-        SR1__TRY(push_weights(tr));
-    else if (is_synced(tr) && !tr->server_known)
-        SR1__TRY(tr->step == 0 ? push_beginning(tr) : push_weights(tr));
-    sr1__metrics_add(b->metrics, "staleness", (double)get_staleness(tr), SR1__LAST);
-    if (may_train_on(tr, get_staleness(tr)))
+    if (!b->in_run || !sr1__rollout_queue_head(tr))
+        SR1__TRY(sr1__push_due_weights(tr));
+    steps = find_rollout_staleness(b);
+    sr1__metrics_add(b->metrics, "staleness", (double)steps, SR1__LAST);
+    sr1__metrics_add(b->metrics, "staleness_max", (double)steps, SR1__LAST);
+    if (may_train_on(tr, steps))
         return SR1_OK;
     return sr1__fail(SR1_E_STATE,
                      "the server's weights are %" PRId64
                      " steps behind, max_staleness is %" PRId64 "; " REMEDY,
-                     get_staleness(tr), tr->set.max_staleness);
+                     steps, tr->set.max_staleness);
 }
 
 sr1_status sr1__check_staleness(const sr1_trainer *tr, const sr1_trajectory *t, size_t i)

@@ -51,6 +51,7 @@ struct openai_server {
     char old_version[16]; /* it goes on saying; "": the one it was told */
     double update_delay_s;
     const char *other_weights; /* that it loads in place of those it is told */
+    int answers_paused; /* it goes on when it is paused, as pause_mode keep lets it */
     int paused;
     char version[32];
     char adapter[64];        /* the name that completions must ask for; "": any */
@@ -528,8 +529,9 @@ static inline void openai_answer(void *user, int nth, const char *request,
     if (openai_fails(s, r))
         return;
     q = json_loads(body, 0, NULL);
-    if (s->paused || (s->adapter[0] && strcmp(openai_member(q, "model"), s->adapter))) {
-        r->code = s->paused ? 503 : 404;
+    if ((s->paused && !s->answers_paused) ||
+        (s->adapter[0] && strcmp(openai_member(q, "model"), s->adapter))) {
+        r->code = s->paused && !s->answers_paused ? 503 : 404;
         json_decref(q);
         return;
     }

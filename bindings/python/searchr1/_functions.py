@@ -792,6 +792,7 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_trajectory_top_p": (c_double, TRAJECTORY),
     "sr1_trajectory_top_k": (c_int32, TRAJECTORY),
     "sr1_trajectory_weights_version": (c_int64, TRAJECTORY),
+    "sr1_trajectory_token_weights_version": (c_int64, TRAJECTORY, c_size_t),
     "sr1_trajectory_begins_in_thought": (c_int32, TRAJECTORY),
     "sr1_trajectory_group_key": (c_uint64, TRAJECTORY),
     "sr1_trajectory_environment_count": (c_size_t, TRAJECTORY),

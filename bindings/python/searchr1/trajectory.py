@@ -181,6 +181,12 @@ class Trajectory(Handle):
         return int(lib.sr1_trajectory_weights_version(self))
 
     @property
+    def token_weights_versions(self) -> list[int]:
+        """The same of each policy token: a server may take new weights meanwhile."""
+        n = int(lib.sr1_trajectory_policy_count(self))
+        return [int(lib.sr1_trajectory_token_weights_version(self, i)) for i in range(n)]
+
+    @property
     def begins_in_thought(self) -> bool:
         """Whether the prompt opened a thought that the generated text goes on in."""
         return bool(lib.sr1_trajectory_begins_in_thought(self))

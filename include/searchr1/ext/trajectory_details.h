@@ -37,8 +37,11 @@ SR1_API double sr1_trajectory_top_p(const sr1_trajectory *t);
 SR1_API int32_t sr1_trajectory_top_k(const sr1_trajectory *t);
 
 /* Return the number of optimizer steps that the sampling weights had seen; -1 if it was
- * not recorded. */
+ * not recorded. Where a server took new weights meanwhile, that of the oldest. */
 SR1_API int64_t sr1_trajectory_weights_version(const sr1_trajectory *t);
+
+/* Return the same of policy token i alone; -1 past the last. */
+SR1_API int64_t sr1_trajectory_token_weights_version(const sr1_trajectory *t, size_t i);
 
 /* Return 1 if the prompt ended inside a thought, as with the chat template of
  * Qwen3-*-Thinking-2507: the generated text continues the thought, and its first </think>

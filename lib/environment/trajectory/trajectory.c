@@ -157,6 +157,7 @@ void sr1_trajectory_free(sr1_trajectory *t)
     sr1__bytes_array_free(t->ground_truths, t->n_ground_truths);
     sr1__bytes_array_free(t->history, 2 * t->n_history);
     sr1__row_text_free(t->row);
+    sr1__free(t->versions);
     sr1__reward_components_free(t->parts, t->n_parts);
     for (size_t c = 0; c < SR1_COLUMN_COUNT; c++)
         sr1__free(t->credit[c]);
@@ -180,6 +181,7 @@ size_t sr1__trajectory_memory(const sr1_trajectory *t)
     for (size_t k = 0; k < SR1__N_TEXTS; k++)
         bytes += sr1__text_at(t, k)->len + 1;
     bytes += t->n_segments * sizeof *t->segments;
+    bytes += t->n_versions * sizeof *t->versions;
     for (size_t i = 0; i < t->n_searches; i++) {
         bytes += sizeof *t->searches + t->searches[i].query.len + 1;
         for (int32_t k = 0; k < t->searches[i].n_hit_ids; k++)
@@ -307,6 +309,65 @@ int32_t sr1_trajectory_top_k(const sr1_trajectory *t)
 int64_t sr1_trajectory_weights_version(const sr1_trajectory *t)
 {
     return sr1__trajectory_or_empty(t)->weights_version;
+}
+
+static sr1_status check_versions(const sr1_trajectory *t,
+                                 const struct sr1__version_run *runs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        int follows = i > 0 && runs[i].begin > runs[i - 1].begin &&
+                      runs[i].version != runs[i - 1].version;
+
+        if (runs[i].version < 0 || runs[i].begin >= t->n_policy ||
+            (i ? !follows : runs[i].begin != 0))
+            return sr1__fail(SR1_E_INVALID,
+                             "weights versions: run %zu, of version %lld from token %zu "
+                             "on, cannot be",
+                             i, (long long)runs[i].version, runs[i].begin);
+    }
+    return SR1_OK;
+}
+
+sr1_status sr1__trajectory_set_versions(sr1_trajectory *t,
+                                        const struct sr1__version_run *runs, size_t n)
+{
+    struct sr1__version_run *copy = NULL;
+
+    SR1__TRY(check_versions(t, runs, n));
+    if (n == 0)
+        return SR1_OK;
+    if (n > 1) {
+        copy = sr1__calloc(n, sizeof *copy);
+        SR1__CHECK_ALLOC(copy, "weights versions");
+        memcpy(copy, runs, n * sizeof *copy);
+    }
+    sr1__free(t->versions);
+    t->versions = copy;
+    t->n_versions = copy ? n : 0;
+    t->weights_version = runs[0].version;
+    for (size_t i = 1; i < n; i++)
+        if (runs[i].version < t->weights_version)
+            t->weights_version = runs[i].version;
+    return SR1_OK;
+}
+
+size_t sr1__trajectory_versions(const sr1_trajectory *t,
+                                const struct sr1__version_run **runs)
+{
+    *runs = t->versions;
+    return t->n_versions;
+}
+
+int64_t sr1_trajectory_token_weights_version(const sr1_trajectory *t, size_t i)
+{
+    const sr1_trajectory *of = sr1__trajectory_or_empty(t);
+    int64_t version = of->weights_version;
+
+    if (i >= of->n_policy)
+        return -1;
+    for (size_t k = 0; k < of->n_versions && of->versions[k].begin <= i; k++)
+        version = of->versions[k].version;
+    return version;
 }
 
 int32_t sr1_trajectory_begins_in_thought(const sr1_trajectory *t)

@@ -19,6 +19,20 @@ sr1_status sr1__trajectory_set_reward(sr1_trajectory *t,
                                       const struct sr1__reward_value *parts, size_t n,
                                       double total);
 
+/* Policy tokens from `begin` on, up to the next run, were sampled by weights of this
+ * version. */
+struct sr1__version_run {
+    size_t begin;
+    int64_t version; /* >= 0 */
+};
+/* The runs of its policy tokens, the first at 0, each of another version than the one
+ * before it; weights_version becomes the oldest. SR1_E_INVALID; n 0 changes nothing. */
+sr1_status sr1__trajectory_set_versions(sr1_trajectory *t,
+                                        const struct sr1__version_run *runs, size_t n);
+/* Its runs; 0: all tokens are of sr1_trajectory_weights_version. Borrowed. */
+size_t sr1__trajectory_versions(const sr1_trajectory *t,
+                                const struct sr1__version_run **runs);
+
 /* Tokens that a forward pass over this trajectory has to read: those before the last
  * policy token, which is only predicted. 0 without policy tokens. */
 size_t sr1__trajectory_packed_length(const sr1_trajectory *t);

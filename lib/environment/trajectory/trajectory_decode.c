@@ -311,6 +311,23 @@ static sr1_status decode_row(struct sr1__reader *r, sr1_trajectory *t)
     return row ? sr1__row_text_new(&t->row, row, len) : fail_corrupt_record("row");
 }
 
+static sr1_status decode_versions(struct sr1__reader *r, sr1_trajectory *t)
+{
+    size_t n = decode_count(r, 12);
+    struct sr1__version_run *runs = sr1__calloc(n + 1, sizeof *runs);
+    sr1_status status;
+
+    SR1__CHECK_ALLOC(runs, "weights versions");
+    for (size_t i = 0; i < n; i++) {
+        runs[i].begin = sr1__read_u32(r);
+        runs[i].version = (int64_t)sr1__read_u64(r);
+    }
+    status = r->failed || n == 1 ? fail_corrupt_record("weights versions")
+                                 : sr1__trajectory_set_versions(t, runs, n);
+    sr1__free(runs);
+    return status;
+}
+
 static sr1_status decode_trajectory(struct record_decoder *d, sr1_trajectory **out)
 {
     sr1_trajectory *t = NULL;
@@ -332,6 +349,8 @@ static sr1_status decode_trajectory(struct record_decoder *d, sr1_trajectory **o
         status = decode_history(&d->r, t);
     if (status == SR1_OK && d->version >= SR1__CODEC_WITH_ROW)
         status = decode_row(&d->r, t);
+    if (status == SR1_OK && d->version >= SR1__CODEC_WITH_VERSIONS)
+        status = decode_versions(&d->r, t);
     if (status == SR1_OK && (d->r.failed || d->r.left))
         status = fail_corrupt_record("end");
     if (status == SR1_OK)

@@ -122,6 +122,15 @@ static void encode_row(struct sr1__buf *b, const sr1_trajectory *t)
     sr1__buf_add(b, row, len);
 }
 
+static void encode_versions(struct sr1__buf *b, const sr1_trajectory *t)
+{
+    sr1__buf_u32(b, (uint32_t)t->n_versions);
+    for (size_t i = 0; i < t->n_versions; i++) {
+        sr1__buf_u32(b, (uint32_t)t->versions[i].begin);
+        sr1__buf_u64(b, (uint64_t)t->versions[i].version);
+    }
+}
+
 static void encode_payload(struct sr1__buf *b, const sr1_trajectory *t)
 {
     sr1__buf_u32(b, (uint32_t)t->sample);
@@ -142,6 +151,7 @@ static void encode_payload(struct sr1__buf *b, const sr1_trajectory *t)
     encode_credit(b, t);
     encode_history(b, t);
     encode_row(b, t);
+    encode_versions(b, t);
 }
 
 static void encode_header(struct sr1__buf *b, const char *payload, size_t n)

@@ -22,10 +22,21 @@ static int same_double(double a, double b)
     return memcmp(&a, &b, sizeof a) == 0;
 }
 
+static int same_versions(const sr1_trajectory *a, const sr1_trajectory *b)
+{
+    if (a->n_versions != b->n_versions)
+        return 0;
+    for (size_t i = 0; i < a->n_versions; i++)
+        if (a->versions[i].begin != b->versions[i].begin ||
+            a->versions[i].version != b->versions[i].version)
+            return 0;
+    return 1;
+}
+
 static int same_scalars(const sr1_trajectory *a, const sr1_trajectory *b)
 {
     return a->group_key == b->group_key && a->weights_version == b->weights_version &&
-           same_double(a->temperature, b->temperature) &&
+           same_versions(a, b) && same_double(a->temperature, b->temperature) &&
            same_double(a->top_p, b->top_p) && a->top_k == b->top_k &&
            a->sample == b->sample && a->stop_reason == b->stop_reason &&
            a->begins_in_thought == b->begins_in_thought && a->n_tokens == b->n_tokens &&

@@ -353,8 +353,42 @@ static sr1_status get_stop_reason(const json_t *o, int32_t *out)
     return SR1_OK;
 }
 
+static sr1_status read_version_run(const json_t *pair, struct sr1__version_run *run)
+{
+    const json_t *begin = json_array_get(pair, 0), *version = json_array_get(pair, 1);
+
+    if (json_array_size(pair) != 2 || !json_is_integer(begin) ||
+        json_integer_value(begin) < 0 || !json_is_integer(version))
+        return sr1__fail(SR1_E_PARSE, "'weights_versions' is no list of pairs");
+    run->begin = (size_t)json_integer_value(begin);
+    run->version = json_integer_value(version);
+    return SR1_OK;
+}
+
+static sr1_status read_versions(struct json_reader *r, sr1_trajectory *t)
+{
+    struct sr1__version_run *runs;
+    sr1_status status = SR1_OK;
+    const json_t *a;
+    size_t n;
+
+    if (!json_object_get(r->o, "weights_versions"))
+        return SR1_OK;
+    SR1__TRY(sr1__form_get_array(r->o, "weights_versions", &a));
+    n = json_array_size(a);
+    runs = sr1__calloc(n + 1, sizeof *runs);
+    SR1__CHECK_ALLOC(runs, "weights versions");
+    for (size_t i = 0; i < n && status == SR1_OK; i++)
+        status = read_version_run(json_array_get(a, i), &runs[i]);
+    if (status == SR1_OK)
+        status = sr1__trajectory_set_versions(t, runs, n);
+    sr1__free(runs);
+    return status;
+}
+
 static sr1_status read_trajectory_json(struct json_reader *r, sr1_trajectory **out)
 {
+    sr1_trajectory *t = NULL;
     struct sr1__str answer;
     int32_t stop_reason;
     sr1_status status;
@@ -362,8 +396,14 @@ static sr1_status read_trajectory_json(struct json_reader *r, sr1_trajectory **o
     SR1__TRY(read_tokens_json(r));
     SR1__TRY(sr1__form_get_text(r->o, "final_answer", &answer));
     SR1__TRY(get_stop_reason(r->o, &stop_reason));
-    status = sr1__trajectory_builder_finish(r->b, stop_reason, answer.s, answer.n, out);
+    status = sr1__trajectory_builder_finish(r->b, stop_reason, answer.s, answer.n, &t);
     r->b = NULL;
+    if (status == SR1_OK)
+        status = read_versions(r, t);
+    if (status == SR1_OK)
+        *out = t;
+    else
+        sr1_trajectory_free(t);
     return status;
 }
 

@@ -71,7 +71,9 @@ struct sr1_trajectory {
     size_t n_ground_truths;
     struct sr1__owned_bytes *history; /* [2 n_history]: role, text, role, text, ... */
     size_t n_history;
-    struct sr1__row_text *row; /* shared with the group; NULL: none */
+    struct sr1__row_text *row;         /* shared with the group; NULL: none */
+    struct sr1__version_run *versions; /* [n_versions] of policy tokens, 0: all are of */
+    size_t n_versions;                 /* weights_version; else at least 2 */
 
     /* Set after generation. */
     int32_t has_reward;

@@ -188,11 +188,30 @@ static int set_outcome(json_t *o, const sr1_trajectory *t)
            set_list(o, "searches", t, t->n_searches, fill_search);
 }
 
+/* Only where not all tokens are of weights_version: [[first policy token, version], ...].
+ */
+static int set_versions(json_t *o, const sr1_trajectory *t)
+{
+    json_t *list;
+
+    if (t->n_versions == 0)
+        return 0;
+    list = json_array();
+    for (size_t i = 0; list && i < t->n_versions; i++)
+        if (json_array_append_new(list,
+                                  json_pack("[I, I]", (json_int_t)t->versions[i].begin,
+                                            (json_int_t)t->versions[i].version)) != 0) {
+            json_decref(list);
+            return -1;
+        }
+    return json_object_set_new(o, "weights_versions", list);
+}
+
 static int set_sampling(json_t *o, const sr1_trajectory *t)
 {
     return set_json_real(o, "temperature", t->temperature) ||
            set_json_real(o, "top_p", t->top_p) || set_json_int(o, "top_k", t->top_k) ||
-           set_json_int(o, "weights_version", t->weights_version) ||
+           set_json_int(o, "weights_version", t->weights_version) || set_versions(o, t) ||
            (t->begins_in_thought && set_json_int(o, "begins_in_thought", 1));
 }
 

@@ -25,7 +25,6 @@ struct pool_server {
     int32_t stale;      /* its weights are others, or not known */
     int32_t probing;
     double probe_at; /* not live: sr1__now() of the next probe */
-    struct sr1__server_counts counts;
 };
 
 struct sr1__server_pool {
@@ -184,15 +183,16 @@ static int is_server_failure(const sr1_openai_result *r)
     return code < 400 || code >= 500 || code == 408 || code == 425 || code == 429;
 }
 
+/* counts: of server i, the caller's. */
 static void count_request(struct sr1__server_pool *p, size_t i, int failed,
-                          const char *why)
+                          const char *why, struct sr1__server_counts *counts)
 {
     struct pool_server *s = &p->servers[i];
     int leaves;
 
     pthread_mutex_lock(&p->lock);
-    s->counts.requests++;
-    s->counts.failures += failed;
+    counts->requests++;
+    counts->failures += failed;
     leaves = failed && s->live && p->n > 1;
     if (leaves) {
         s->live = 0;
@@ -293,7 +293,7 @@ static size_t choose_server(struct sr1__server_pool *p, uint64_t question,
 /* *failed: another server may have an answer. */
 static sr1_status ask_chosen(struct sr1__server_pool *p, size_t i,
                              const sr1_openai_request *request, sr1_openai_results **out,
-                             int *failed)
+                             struct sr1__server_counts *counts, int *failed)
 {
     sr1_openai_result r = {.struct_size = sizeof(r)};
 
@@ -302,13 +302,14 @@ static sr1_status ask_chosen(struct sr1__server_pool *p, size_t i,
     SR1__TRY(sr1_openai_run(p->servers[i].client, request, 1, out));
     SR1__TRY(sr1_openai_results_get(*out, 0, &r));
     *failed = is_server_failure(&r);
-    count_request(p, i, *failed, r.message);
+    count_request(p, i, *failed, r.message, &counts[i]);
     return SR1_OK;
 }
 
 sr1_status sr1__server_pool_run(struct sr1__server_pool *p, uint64_t question,
                                 const sr1_openai_request *request,
-                                sr1_openai_results **out)
+                                sr1_openai_results **out,
+                                struct sr1__server_counts *counts)
 {
     uint8_t tried[SR1__SERVERS_MAX] = {0};
     sr1_openai_results *answer = NULL;
@@ -322,7 +323,7 @@ sr1_status sr1__server_pool_run(struct sr1__server_pool *p, uint64_t question,
     if (i == NO_SERVER) /* all are out: the question's own one says why */
         i = choose_server(p, question, tried, 1);
     while (st == SR1_OK && failed && i != NO_SERVER) {
-        st = ask_chosen(p, i, request, &answer, &failed);
+        st = ask_chosen(p, i, request, &answer, counts, &failed);
         tried[i] = 1;
         i = choose_server(p, question, tried, 0);
     }
@@ -418,16 +419,6 @@ int32_t sr1__server_pool_dialect(const struct sr1__server_pool *p)
 int64_t sr1__server_pool_context(const struct sr1__server_pool *p)
 {
     return p->context;
-}
-
-struct sr1__server_counts sr1__server_pool_counts(struct sr1__server_pool *p, size_t i)
-{
-    struct sr1__server_counts counts;
-
-    pthread_mutex_lock(&p->lock);
-    counts = p->servers[i].counts;
-    pthread_mutex_unlock(&p->lock);
-    return counts;
 }
 
 size_t sr1__server_pool_live(struct sr1__server_pool *p)

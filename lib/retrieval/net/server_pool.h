@@ -43,10 +43,12 @@ int64_t sr1__server_pool_context(const struct sr1__server_pool *p);
 
 /* Ask one request of the server of its question (a hash), or where that one fails, of the
  * next. Free *out with sr1_openai_results_free; a failure of all that were asked is the
- * last one's result. SR1_E_NETWORK: no server is left to ask. */
+ * last one's result. SR1_E_NETWORK: no server is left to ask. What was asked is added to
+ * counts[size], which calls of any number of threads may share. */
 sr1_status sr1__server_pool_run(struct sr1__server_pool *p, uint64_t question,
                                 const sr1_openai_request *request,
-                                sr1_openai_results **out);
+                                sr1_openai_results **out,
+                                struct sr1__server_counts *counts);
 /* End all running requests with SR1_E_CANCELLED. */
 void sr1__server_pool_cancel(struct sr1__server_pool *p);
 
@@ -64,8 +66,6 @@ void sr1__server_pool_exclude(struct sr1__server_pool *p, size_t i, const char *
 /* The client of server i; NULL if it never answered. */
 sr1_openai *sr1__server_pool_client(const struct sr1__server_pool *p, size_t i);
 
-/* Of server i, since opening. */
-struct sr1__server_counts sr1__server_pool_counts(struct sr1__server_pool *p, size_t i);
 size_t sr1__server_pool_live(struct sr1__server_pool *p);
 
 #endif

@@ -234,7 +234,7 @@ static void a_record_without_history_is_read(void **state)
     struct sr1__buf b;
     char *bytes;
     size_t n, history = 4 + (4 + 5) + (4 + 2) + (4 + 10) + (4 + 4),
-              tail = history + 4 + strlen(FULL_ROW);
+              tail = history + 4 + strlen(FULL_ROW) + 4;
 
     (void)state;
     assert_int_equal(sr1_trajectory_encode(t, (void **)&bytes, &n), SR1_OK);
@@ -276,6 +276,103 @@ static void a_record_of_version_5_is_read(void **state)
     assert_int_equal(n, 0);
     sr1__buf_free(&b);
     sr1_trajectory_free(back);
+    sr1_trajectory_free(t);
+}
+
+static void a_record_of_version_6_is_read(void **state)
+{
+    sr1_trajectory *t = full_one(), *back = NULL;
+    char path[1024];
+    struct sr1__buf b;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/tests/golden/trajectory-6.bin", getenv("SR1_SRC"));
+    assert_int_equal(sr1__file_read(path, 4096, &b), SR1_OK);
+    assert_int_equal(sr1_trajectory_decode(&back, b.data, b.len), SR1_OK);
+    assert_true(sr1_trajectory_equal(t, back));
+    assert_int_equal(sr1_trajectory_token_weights_version(back, 0), 17);
+    sr1__buf_free(&b);
+    sr1_trajectory_free(back);
+    sr1_trajectory_free(t);
+}
+
+/* ---- weights that changed meanwhile ---- */
+
+static sr1_trajectory *mixed_one(void)
+{
+    static const struct sr1__version_run runs[] = {{0, 18}, {1, 21}};
+    sr1_trajectory *t = full_one();
+
+    assert_int_equal(sr1__trajectory_set_versions(t, runs, 2), SR1_OK);
+    return t;
+}
+
+static void versions_of_tokens_are_given_back(void **state)
+{
+    sr1_trajectory *t = mixed_one(), *plain = full_one(), *back = NULL;
+    struct sr1__buf line;
+    char *text;
+    void *bytes;
+    size_t n;
+
+    (void)state;
+    assert_true(sr1_trajectory_policy_count(t) > 1);
+    assert_int_equal(sr1_trajectory_weights_version(t), 18);
+    assert_int_equal(sr1_trajectory_token_weights_version(t, 0), 18);
+    assert_int_equal(sr1_trajectory_token_weights_version(t, 1), 21);
+    assert_int_equal(
+        sr1_trajectory_token_weights_version(t, sr1_trajectory_policy_count(t)), -1);
+    assert_int_equal(sr1_trajectory_token_weights_version(NULL, 0), -1);
+    assert_int_equal(sr1_trajectory_token_weights_version(plain, 1), 17);
+    assert_false(sr1_trajectory_equal(t, plain));
+    assert_int_equal(sr1_trajectory_encode(t, &bytes, &n), SR1_OK);
+    assert_int_equal(sr1_trajectory_decode(&back, bytes, n), SR1_OK);
+    assert_true(sr1_trajectory_equal(t, back));
+    sr1_free(bytes);
+    sr1_trajectory_free(back);
+    back = NULL;
+    assert_int_equal(sr1_trajectory_to_json(t, &text, &n), SR1_OK);
+    assert_non_null(strstr(text, "\"weights_versions\":[[0,18],[1,21]]"));
+    assert_int_equal(sr1_trajectory_from_json(&back, text, n), SR1_OK);
+    assert_true(sr1_trajectory_equal(t, back));
+    sr1_free(text);
+    sr1_trajectory_free(back);
+    back = NULL;
+    sr1__buf_init(&line, 0);
+    assert_int_equal(sr1__trajectory_to_line(t, 3, &line), SR1_OK);
+    assert_int_equal(sr1_trajectory_from_json(&back, line.data, line.len), SR1_OK);
+    assert_int_equal(sr1_trajectory_token_weights_version(back, 1), 21);
+    sr1__buf_free(&line);
+    sr1_trajectory_free(back);
+    sr1_trajectory_free(plain);
+    sr1_trajectory_free(t);
+}
+
+static void versions_that_cannot_be_are_refused(void **state)
+{
+    static const struct sr1__version_run rows[][2] = {
+        {{1, 18}, {2, 21}}, {{0, 18}, {0, 21}},   {{0, 18}, {1, 18}},
+        {{0, 18}, {1, -1}}, {{0, 18}, {900, 21}},
+    };
+    sr1_trajectory *t = full_one(), *back = NULL;
+    static const char *const texts[] = {"[[0]]", "3", "[[0, 18], [0, 21]]", "[[-1, 3]]",
+                                        "[[0, 1.5]]"};
+    char *text, *changed;
+    size_t n;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_int_equal(sr1__trajectory_set_versions(t, rows[i], 2), SR1_E_INVALID);
+    assert_int_equal(sr1_trajectory_weights_version(t), 17);
+    assert_int_equal(sr1_trajectory_to_json(t, &text, &n), SR1_OK);
+    changed = malloc(n + 128);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        snprintf(changed, n + 128, "{\"weights_versions\": %s, %s", texts[i], text + 1);
+        assert_true(
+            is_refusal(sr1_trajectory_from_json(&back, changed, strlen(changed))));
+    }
+    free(changed);
+    sr1_free(text);
     sr1_trajectory_free(t);
 }
 
@@ -345,7 +442,7 @@ static void a_later_version_is_named(void **state)
     assert_int_equal(sr1_trajectory_encode(t, (void **)&bytes, &n), SR1_OK);
     bytes[4] = (char)(SR1__CODEC_VERSION + 1);
     assert_int_equal(sr1_trajectory_decode(&back, bytes, n), SR1_E_UNSUPPORTED);
-    assert_non_null(strstr(sr1_last_error(), "version 7"));
+    assert_non_null(strstr(sr1_last_error(), "version 8"));
     sr1_free(bytes);
     sr1_trajectory_free(t);
 }
@@ -569,6 +666,9 @@ int main(void)
         cmocka_unit_test(a_changed_payload_is_refused_or_sound),
         cmocka_unit_test(a_record_without_history_is_read),
         cmocka_unit_test(a_record_of_version_5_is_read),
+        cmocka_unit_test(a_record_of_version_6_is_read),
+        cmocka_unit_test(versions_of_tokens_are_given_back),
+        cmocka_unit_test(versions_that_cannot_be_are_refused),
         cmocka_unit_test(a_row_is_given_back),
         cmocka_unit_test(a_row_is_a_bounded_object),
         cmocka_unit_test(history_is_given_back),
