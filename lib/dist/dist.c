@@ -615,24 +615,15 @@ sr1_status sr1__dist_sum(struct sr1__dist *d, const char *place, sr1_tensor *dat
     return SR1_OK;
 }
 
-sr1_status sr1__dist_reduce_scatter(struct sr1__dist *d, const char *place, sr1_status st,
-                                    sr1_tensor *sum, sr1_tensor *from)
+sr1_status sr1__dist_all_to_all(struct sr1__dist *d, const char *place, sr1_status st,
+                                sr1_tensor *to, sr1_tensor *from)
 {
-    int64_t n = t_numel(from);
-    sr1_scope *s = sr1__scope_open(SR1__CPU, "%s", place);
-    sr1_tensor *got;
-    struct sr1__error e;
+    struct sr1__work *w = NULL;
 
-    sr1__scope_no_grad(s);
-    got = t_empty(s, SR1__F32, T_SHAPE(n));
-    st = agree_with_size(d, place, st == SR1_OK ? sr1__scope_status(s) : st, (size_t)n);
-    if (st == SR1_OK)
-        st = check_sizes_equal(d, place);
-    if (st == SR1_OK)
-        st = add_parts(d, s, place, from, got, sum);
-    sr1__error_save(&e, st);
-    (void)sr1__scope_close(s);
-    return sr1__error_raise(&e);
+    SR1__TRY(agree_with_size(d, place, st, (size_t)t_numel(from)));
+    SR1__TRY(check_sizes_equal(d, place));
+    st = sr1__pg_all_to_all(&w, d->group, to, from, transport_limit(d));
+    return run_work(d, st, w, place, d->limit);
 }
 
 sr1_status sr1__dist_all_gather(struct sr1__dist *d, const char *place, sr1_status st,

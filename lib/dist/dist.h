@@ -72,10 +72,9 @@ sr1_status sr1__dist_sum(struct sr1__dist *d, const char *place, sr1_tensor *dat
 /* Tensors on the CPU; st is the status with which this rank comes, and where it is not
  * SR1_OK its tensors may be NULL: then all ranks return that of sr1__dist_agree.
  *
- * from [size n], fp32: part r of all ranks, added in the order of ranks, into the sum [n]
- * of rank r. */
-sr1_status sr1__dist_reduce_scatter(struct sr1__dist *d, const char *place, sr1_status st,
-                                    sr1_tensor *sum, sr1_tensor *from);
+ * Part r of `from` goes to rank r; part r of `to` came from there. */
+sr1_status sr1__dist_all_to_all(struct sr1__dist *d, const char *place, sr1_status st,
+                                sr1_tensor *to, sr1_tensor *from);
 /* own [n] of rank r into part r of the all [size n] of every rank. */
 sr1_status sr1__dist_all_gather(struct sr1__dist *d, const char *place, sr1_status st,
                                 sr1_tensor *all, sr1_tensor *own);

@@ -179,6 +179,9 @@ static sr1_status choose_sharding(sr1_trainer *tr)
                          "yet; -1 shards over all, 1 over none",
                          size, tr->launch.world_size);
     tr->sharded = size != 1;
+    tr->sums_by_rank =
+        sr1__config_bool(tr->config, "use_no_sync_for_gradient_accumulation");
+    tr->reshards = tr->sharded && sr1__config_bool(tr->config, "reshard_after_forward");
     return SR1_OK;
 }
 
@@ -205,6 +208,7 @@ sr1_status sr1__ranks_open(sr1_trainer *tr)
     SR1__TRY(refuse_unshared(c));
     SR1__TRY(choose_sharding(tr));
     SR1__TRY(sr1__dist_open(&tr->dist, &tr->launch, &o));
+    tr->mesh = (struct sr1__mesh){.world = tr->dist, .group = tr->dist};
     return compare_config(tr);
 }
 
