@@ -33,6 +33,17 @@ sr1_status sr1__dist_open(struct sr1__dist **out, const struct sr1__launch *l,
                           const struct sr1__dist_options *o);
 void sr1__dist_free(struct sr1__dist *d);
 
+/* Part of a job as a job of its own: all ranks call it at once and say of which of its
+ * groups they are, which have `size` ranks each, and what number they have there. name
+ * is of the kind of group. Free it before d. Its errors name ranks of d's. */
+struct sr1__dist_group {
+    const char *name;
+    int32_t group, rank, size;
+    int32_t first, stride; /* rank r of the group is rank first + r stride of d */
+};
+sr1_status sr1__dist_split(struct sr1__dist **out, struct sr1__dist *d,
+                           const struct sr1__dist_group *g);
+
 int32_t sr1__dist_rank(const struct sr1__dist *d);
 int32_t sr1__dist_size(const struct sr1__dist *d);
 

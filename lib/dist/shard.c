@@ -1,15 +1,13 @@
 /* dist/shard.c - see shard.h.
  *
  * Exchanges go in rounds. In round k every rank's numbers from the beginning of its part
- * or piece + k PART on, at most PART of them, are under way, so that all ranks send and
- * receive alike. */
+ * or piece + k SR1__SHARD_ROUND on, at most so many of them, are under way, so that all
+ * ranks send and receive alike. */
 #include "dist/shard.h"
 
 #include "base/mem.h"
 #include "base/num.h"
 #include "tensor/ops/ops.h"
-
-#define PART ((int64_t)1 << 20)
 
 /* ---- who owns what ---- */
 
@@ -161,9 +159,9 @@ int64_t sr1__shards_piece(const struct sr1__shards *s, size_t u)
 /* Of a range, what is under way in round k. */
 static struct number_range find_round(struct number_range r, int64_t k)
 {
-    int64_t begin = sr1__min_i64(r.begin + k * PART, r.end);
+    int64_t begin = sr1__min_i64(r.begin + k * SR1__SHARD_ROUND, r.end);
 
-    return (struct number_range){begin, sr1__min_i64(begin + PART, r.end)};
+    return (struct number_range){begin, sr1__min_i64(begin + SR1__SHARD_ROUND, r.end)};
 }
 
 /* An exchange of unit u among ranks that have a range each. */
@@ -260,7 +258,7 @@ static sr1_status scatter_round(struct sr1__dist *d, const struct exchange *e, i
                               got ? t_reshape(s, got, T_SHAPE(e->ranks * part)) : NULL,
                               flat);
     if (st == SR1_OK && own.begin < own.end)
-        fn(s, user, k * PART, t_narrow(s, got, 1, 0, own.end - own.begin));
+        fn(s, user, k * SR1__SHARD_ROUND, t_narrow(s, got, 1, 0, own.end - own.begin));
     return close_round(s, st);
 }
 
@@ -324,7 +322,7 @@ static sr1_status gather_round(struct sr1__dist *d, const struct exchange *e, in
     all = t_empty(s, e->dtype, T_SHAPE(e->ranks * part));
     if (st == SR1_OK && held && own.begin < own.end)
         t_copy_(s, t_narrow(s, mine, 0, 0, own.end - own.begin),
-                t_narrow(s, held, 0, k * PART, own.end - own.begin));
+                t_narrow(s, held, 0, k * SR1__SHARD_ROUND, own.end - own.begin));
     else if (st == SR1_OK)
         copy_range(s, e, own, mine, 0);
     if (st == SR1_OK)

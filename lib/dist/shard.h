@@ -15,6 +15,8 @@
 #include "dist/dist.h"
 #include "tensor/ops/scope.h"
 
+#define SR1__SHARD_ROUND ((int64_t)1 << 20) /* numbers a rank that travel at once */
+
 /* Processes in their roles. NULL stands for one process alone. Borrowed. */
 struct sr1__mesh {
     struct sr1__dist *world;

@@ -152,7 +152,7 @@ struct sr1_trainer {
     sr1_config *config;
     struct sr1__launch launch;
     struct sr1__dist *dist; /* the job's other processes; NULL: there are none */
-    struct sr1__mesh mesh;  /* the same in their roles; borrowed */
+    struct sr1__mesh mesh;  /* the same in their roles; its world is dist */
     int32_t sharded;        /* each of a group has a part of the optimizers' states */
     int32_t sums_by_rank;   /* gradients are exchanged once a step */
     int32_t reshards;       /* and of the weights, during updates */

@@ -28,7 +28,7 @@ static size_t first_leaf(const struct sr1__unit_pass *p, int32_t u)
 
 static void release_unit(struct sr1__unit_pass *p, int32_t u)
 {
-    if (!p->parts)
+    if (!p->parts || !p->parts[u])
         return;
     for (size_t i = first_leaf(p, u); i < p->held->ends[u]; i++)
         if (p->leaves[i])
@@ -218,65 +218,83 @@ static void move_weights(struct sr1__unit_pass *p, sr1_scope *s)
     sr1__free(views);
 }
 
-static void free_parts(struct sr1__unit_pass *p)
+static sr1_status take_part(struct sr1__unit_pass *p, int32_t u)
 {
-    for (int32_t u = 0; p->parts && u < p->units; u++)
-        sr1__tensor_free(p->parts[u]);
-    sr1__free(p->parts);
-    p->parts = NULL;
-}
+    sr1_scope *s = sr1__scope_open(p->m->device, "parts of weights");
+    sr1_tensor *part;
 
-static sr1_status take_parts(struct sr1__unit_pass *p, sr1_scope *s)
-{
-    for (int32_t u = 0; u < p->units; u++) {
-        int64_t n = sr1__shards_part(p->held, (size_t)u);
-
-        p->parts[u] = t_hold(s, t_empty(s, p->m->dtype, T_SHAPE(n)));
-        SR1__TRY(sr1__scope_status(s));
-        SR1__TRY(sr1__shards_take(p->held, (size_t)u, p->leaves, p->parts[u]));
-    }
-    move_weights(p, s);
-    return sr1__scope_status(s);
-}
-
-/* Nothing is released before every rank has its part. */
-sr1_status sr1__unit_pass_reshard(struct sr1__unit_pass *p)
-{
-    sr1_scope *s;
-    sr1_status st;
-
-    if (!p || !p->held || p->parts)
-        return SR1_OK;
-    p->parts = sr1__calloc((size_t)p->units, sizeof(sr1_tensor *));
-    s = sr1__scope_open(p->m->device, "parts of weights");
     sr1__scope_no_grad(s);
-    st = p->parts ? take_parts(p, s) : sr1__fail_nomem("parts of weights");
-    sr1__scope_check(s, st);
-    st = sr1__dist_agree(p->l->mesh.world, "parts of weights", sr1__scope_close(s));
-    if (st != SR1_OK) {
-        sr1__optimizer_move_weights(p->l->optimizer, NULL);
-        free_parts(p);
-    }
-    for (int32_t u = 0; u < p->units; u++)
+    part = t_empty(s, p->m->dtype, T_SHAPE(sr1__shards_part(p->held, (size_t)u)));
+    if (sr1__scope_status(s) == SR1_OK)
+        sr1__scope_check(s, sr1__shards_take(p->held, (size_t)u, p->leaves, part));
+    p->parts[u] = t_hold(s, part);
+    return sr1__scope_close(s);
+}
+
+static void free_part(struct sr1__unit_pass *p, int32_t u)
+{
+    sr1__tensor_free(p->parts[u]);
+    p->parts[u] = NULL;
+}
+
+/* A unit is released once every rank has its part, and before the next is taken: nothing
+ * is there twice. */
+static sr1_status reshard_unit(struct sr1__unit_pass *p, int32_t u)
+{
+    sr1_status st =
+        sr1__dist_agree(p->l->mesh.world, "parts of weights",
+                        p->parts ? take_part(p, u) : sr1__fail_nomem("parts of weights"));
+
+    if (st == SR1_OK)
         release_unit(p, u);
+    else if (p->parts)
+        free_part(p, u);
     return st;
 }
 
-/* Whole weights again, also after st failed: rollouts and checkpoints read them. A job
- * whose connection is over has none. */
+static sr1_status restore_units(struct sr1__unit_pass *p)
+{
+    sr1_status st = SR1_OK;
+
+    sr1__optimizer_move_weights(p->l->optimizer, NULL);
+    for (int32_t u = 0; p->parts && u < p->units; u++) {
+        if (st == SR1_OK && p->parts[u])
+            st = gather_unit(p, u, SR1_OK);
+        free_part(p, u);
+    }
+    sr1__free(p->parts);
+    p->parts = NULL;
+    return st;
+}
+
 sr1_status sr1__unit_pass_restore(struct sr1__unit_pass *p, sr1_status st)
 {
     struct sr1__error e;
-    sr1_status got = SR1_OK;
+    sr1_status got;
 
     if (!sr1__unit_pass_in_parts(p))
         return st;
     sr1__error_save(&e, st);
-    for (int32_t u = 0; u < p->units && got == SR1_OK; u++)
-        got = gather_unit(p, u, SR1_OK);
-    sr1__optimizer_move_weights(p->l->optimizer, NULL);
-    free_parts(p);
+    got = restore_units(p);
     return e.code != SR1_OK ? sr1__error_raise(&e) : got;
+}
+
+sr1_status sr1__unit_pass_reshard(struct sr1__unit_pass *p)
+{
+    sr1_scope *s;
+    sr1_status st = SR1_OK;
+
+    if (!p || !p->held || p->parts)
+        return SR1_OK;
+    p->parts = sr1__calloc((size_t)p->units, sizeof(sr1_tensor *));
+    for (int32_t u = 0; u < p->units && st == SR1_OK; u++)
+        st = reshard_unit(p, u);
+    if (st == SR1_OK) {
+        s = sr1__scope_open(p->m->device, "parts of weights");
+        move_weights(p, s);
+        st = sr1__dist_agree(p->l->mesh.world, "parts of weights", sr1__scope_close(s));
+    }
+    return st == SR1_OK ? SR1_OK : sr1__unit_pass_restore(p, st);
 }
 
 /* ---- opening ---- */
@@ -321,7 +339,9 @@ void sr1__unit_pass_free(struct sr1__unit_pass *p)
 {
     if (!p)
         return;
-    free_parts(p);
+    for (int32_t u = 0; p->parts && u < p->units; u++)
+        free_part(p, u);
+    sr1__free(p->parts);
     for (size_t i = 0; p->leaves && i < p->m->n_leaves; i++)
         sr1__tensor_free(p->leaves[i]);
     sr1__free(p->leaves);

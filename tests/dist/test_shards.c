@@ -496,25 +496,25 @@ static void a_torn_checkpoint_is_no_checkpoint(void **state)
 
 /* ---- what is refused ---- */
 
-static void refuse_groups(const struct ranks *r)
+static void refuse_unequal(const struct ranks *r)
 {
     sr1_config *c = config_of("groups");
     sr1_trainer *tr = NULL;
 
     ranks_set_variables(r);
     OK(sr1_config_set(c, "fsdp_size", "2"));
-    RANK_CHECK(sr1_trainer_new(&tr, c, NULL) == SR1_E_UNSUPPORTED);
-    RANK_CHECK(strstr(sr1_last_error(), "fsdp_size 2 of a world of 3"));
+    RANK_CHECK(sr1_trainer_new(&tr, c, NULL) == SR1_E_CONFIG);
+    RANK_CHECK(strstr(sr1_last_error(), "fsdp_size 2 does not divide a world of 3"));
     sr1_config_free(c);
 }
 
-static void groups_are_refused(void **state)
+static void unequal_groups_are_refused(void **state)
 {
     struct ranks r = {.size = 3};
 
     (void)state;
     run_sharded = 0;
-    ranks_run(&r, refuse_groups, 0);
+    ranks_run(&r, refuse_unequal, 0);
 }
 
 static void make_model(const struct ranks *r)
@@ -546,7 +546,7 @@ int main(void)
         cmocka_unit_test(resuming_is_never_having_stopped),
         cmocka_unit_test(any_number_of_ranks_resumes),
         cmocka_unit_test(a_torn_checkpoint_is_no_checkpoint),
-        cmocka_unit_test(groups_are_refused),
+        cmocka_unit_test(unequal_groups_are_refused),
     };
 
     return cmocka_run_group_tests(tests, make_files, scratch_remove);
