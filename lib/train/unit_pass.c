@@ -4,6 +4,8 @@
 
 #include "base/mem.h"
 
+#include <math.h>
+
 struct sr1__unit_pass {
     struct sr1__learner *l;
     sr1_model *m;
@@ -252,14 +254,30 @@ static sr1_status reshard_unit(struct sr1__unit_pass *p, int32_t u)
     return st;
 }
 
+/* The others' parts are lost: who reads these weights is to see that. */
+static void spoil_unit(struct sr1__unit_pass *p, int32_t u)
+{
+    sr1_scope *s = sr1__scope_open(p->m->device, "lost weights");
+
+    sr1__scope_check(s, reserve_unit(p, u));
+    for (size_t i = first_leaf(p, u); i < p->held->ends[u]; i++)
+        if (p->leaves[i] && sr1__scope_status(s) == SR1_OK)
+            t_fill_(s, p->leaves[i], NAN);
+    (void)sr1__scope_close(s);
+}
+
 static sr1_status restore_units(struct sr1__unit_pass *p)
 {
     sr1_status st = SR1_OK;
 
     sr1__optimizer_move_weights(p->l->optimizer, NULL);
     for (int32_t u = 0; p->parts && u < p->units; u++) {
-        if (st == SR1_OK && p->parts[u])
+        int in_parts = p->parts[u] != NULL;
+
+        if (st == SR1_OK && in_parts)
             st = gather_unit(p, u, SR1_OK);
+        if (st != SR1_OK && in_parts)
+            spoil_unit(p, u);
         free_part(p, u);
     }
     sr1__free(p->parts);

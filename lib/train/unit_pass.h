@@ -26,9 +26,9 @@ sr1_status sr1__unit_pass_end(struct sr1__unit_pass *p, sr1_status st);
 
 /* Between these two the weights lie in parts, one on each rank of a group. Nothing to do
  * where they are not resharded. After a failure of the first they are whole; the second
- * makes them so also after st, unless the connection is over. Rollouts, log-probs and
- * checkpoints read whole weights: as verl's hybrid engine, a learner gathers them for
- * these and releases them for its update. */
+ * makes them so also after st; once the connection is over they are NaN. Rollouts,
+ * log-probs and checkpoints read whole weights: as verl's hybrid engine, a learner
+ * gathers them for these and releases them for its update. */
 sr1_status sr1__unit_pass_reshard(struct sr1__unit_pass *p);
 sr1_status sr1__unit_pass_restore(struct sr1__unit_pass *p, sr1_status st);
 /* Are they in parts? */
