@@ -236,6 +236,14 @@ static sr1_status close_round(sr1_scope *s, sr1_status st)
     return sr1__error_raise(&e);
 }
 
+/* A rank that fails between two rounds comes to the next one and says so: none waits for
+ * it. */
+static void note_round(struct sr1__error *failed, sr1_status st)
+{
+    if (st != SR1_OK && failed->code == SR1_OK)
+        sr1__error_save(failed, st);
+}
+
 /* ---- to the owners ---- */
 
 static sr1_status scatter_round(struct sr1__dist *d, const struct exchange *e, int64_t k,
@@ -273,11 +281,15 @@ sr1_status sr1__shards_scatter(const struct sr1__mesh *m, const struct sr1__shar
                          .pieces = 1,
                          .dtype = dtype,
                          .st = st};
+    struct sr1__error failed;
     int64_t part;
 
-    for (int64_t k = 0; (part = size_round(&e, k)) > 0; k++)
-        SR1__TRY(scatter_round(m->world, &e, k, part, fn, user));
-    return SR1_OK;
+    sr1__error_save(&failed, st);
+    for (int64_t k = 0; (part = size_round(&e, k)) > 0; k++) {
+        e.st = sr1__error_raise(&failed);
+        note_round(&failed, scatter_round(m->world, &e, k, part, fn, user));
+    }
+    return sr1__error_raise(&failed);
 }
 
 sr1_status sr1__shards_join(const struct sr1__mesh *m, const struct sr1__shards *s,
@@ -341,11 +353,15 @@ sr1_status sr1__shards_gather(const struct sr1__mesh *m, const struct sr1__shard
 {
     struct exchange e = {
         .s = s, .tensors = tensors, .u = u, .ranks = s->ranks, .dtype = dtype, .st = st};
+    struct sr1__error failed;
     int64_t n;
 
-    for (int64_t k = 0; (n = size_round(&e, k)) > 0; k++)
-        SR1__TRY(gather_round(m->group, &e, k, n, part));
-    return SR1_OK;
+    sr1__error_save(&failed, st);
+    for (int64_t k = 0; (n = size_round(&e, k)) > 0; k++) {
+        e.st = sr1__error_raise(&failed);
+        note_round(&failed, gather_round(m->group, &e, k, n, part));
+    }
+    return sr1__error_raise(&failed);
 }
 
 sr1_status sr1__shards_take(const struct sr1__shards *s, size_t u,

@@ -63,7 +63,8 @@ typedef void (*sr1__scattered_fn)(sr1_scope *s, void *user, int64_t at, sr1_tens
 /* The tensors [n] of unit u, whole, of any type, NULL: zeros; each rank sees by `fn` what
  * all have of its piece. They travel as dtype. st is the status with which this rank
  * comes; where it is not SR1_OK its tensors are not looked at, and all ranks return that
- * of sr1__dist_agree. */
+ * of sr1__dist_agree. A rank that fails after its last exchange fails alone: the caller
+ * agrees on what is returned, or goes on to the next exchange with it. */
 sr1_status sr1__shards_scatter(const struct sr1__mesh *m, const struct sr1__shards *s,
                                size_t u, sr1_status st, sr1_tensor *const *tensors,
                                int32_t dtype, sr1__scattered_fn fn, void *user);

@@ -225,16 +225,30 @@ static void view_parts(sr1_scope *s, const struct sr1__shards *shards, size_t u,
     }
 }
 
+static sr1_status finish_part(struct sr1__part_sums *p, size_t u, const uint8_t *wanted,
+                              sr1_tensor **parts, sr1_status st)
+{
+    sr1_scope *s = sr1__scope_open(p->l->replicas[0]->device, "sums of a part");
+
+    sr1__scope_no_grad(s);
+    sr1__scope_check(s, st);
+    view_parts(s, p->l->shards, u, wanted, finish_unit(s, p, u), parts);
+    free_unit_sum(&p->units[u]);
+    return sr1__scope_close(s);
+}
+
+/* A rank that fails goes through the other units' exchanges with that status. */
 sr1_status sr1__part_sums_finish(struct sr1__part_sums *p, const uint8_t *wanted,
                                  sr1_tensor **parts)
 {
-    for (size_t u = 0; u < p->l->shards->n_units; u++) {
-        sr1_scope *s = sr1__scope_open(p->l->replicas[0]->device, "sums of a part");
+    struct sr1__error failed;
 
-        sr1__scope_no_grad(s);
-        view_parts(s, p->l->shards, u, wanted, finish_unit(s, p, u), parts);
-        free_unit_sum(&p->units[u]);
-        SR1__TRY(sr1__scope_close(s));
+    sr1__error_save(&failed, SR1_OK);
+    for (size_t u = 0; u < p->l->shards->n_units; u++) {
+        sr1_status st = finish_part(p, u, wanted, parts, sr1__error_raise(&failed));
+
+        if (st != SR1_OK && failed.code == SR1_OK)
+            sr1__error_save(&failed, st);
     }
-    return SR1_OK;
+    return sr1__error_raise(&failed);
 }

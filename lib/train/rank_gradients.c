@@ -180,19 +180,28 @@ static void end_step(struct sharded_step *p)
 static sr1_status add_sums_of_ranks(struct sharded_step *p)
 {
     struct sr1__sum_order order = {.n = sr1__dist_size(p->l->mesh.world), .summed = 1};
+    struct sr1__error failed;
     uint8_t *fresh;
-    sr1_status st = SR1_OK;
+    sr1_status st;
 
     if (p->l->pass)
         return SR1_OK;
     fresh = sr1__calloc((size_t)order.n, 1);
     st = sr1__dist_agree(p->l->mesh.world, "gradients",
                          fresh ? SR1_OK : sr1__fail_nomem("sums of gradients"));
+    if (st != SR1_OK) {
+        sr1__free(fresh);
+        return st;
+    }
     order.fresh = fresh;
-    for (size_t u = 0; u < p->l->shards->n_units && st == SR1_OK; u++)
-        st = sr1__part_sums_add(p->l->sums, u, SR1_OK, &order);
+    for (size_t u = 0; u < p->l->shards->n_units; u++) {
+        sr1__error_save(&failed, st);
+        st = sr1__part_sums_add(p->l->sums, u, st, &order);
+        if (failed.code != SR1_OK) /* the first */
+            st = sr1__error_raise(&failed);
+    }
     sr1__free(fresh);
-    return st;
+    return sr1__dist_agree(p->l->mesh.world, "sums of gradients", st);
 }
 
 /* A rank's chunks come leaf by leaf. */
@@ -252,15 +261,23 @@ static int32_t choose_exchange(const sr1_model *m)
 static sr1_status gather_weights(struct sharded_step *p)
 {
     const struct sr1__shards *shards = p->l->shards;
+    struct sr1__error failed;
 
     if (sr1__unit_pass_in_parts(p->l->pass) && p->m->params == p->m->leaves)
         return SR1_OK;
     for (size_t i = 0; i < p->m->n_params; i++)
         p->weights[i] = p->m->params[i].tensor;
-    for (size_t u = 0; u < shards->n_units; u++)
-        SR1__TRY(sr1__shards_gather(&p->l->mesh, shards, u, SR1_OK, p->weights, NULL,
-                                    choose_exchange(p->m)));
-    return SR1_OK;
+    sr1__error_save(&failed, SR1_OK);
+    for (size_t u = 0; u < shards->n_units; u++) {
+        sr1_status st =
+            sr1__shards_gather(&p->l->mesh, shards, u, sr1__error_raise(&failed),
+                               p->weights, NULL, choose_exchange(p->m));
+
+        if (st != SR1_OK && failed.code == SR1_OK)
+            sr1__error_save(&failed, st);
+    }
+    return sr1__dist_agree(p->l->mesh.world, "updated weights",
+                           sr1__error_raise(&failed));
 }
 
 static sr1_status update_parts(struct sharded_step *p, struct sr1__optim_step *how,

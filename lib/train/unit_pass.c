@@ -14,7 +14,6 @@ struct sr1__unit_pass {
     struct sr1__sum_order order;
     int32_t at;               /* of the list, the next */
     struct sr1__error failed; /* of this pass, here or elsewhere; code SR1_OK: none */
-    int group_knows, over;    /* of it; over: all of the world do */
     struct sr1__shards *held; /* of the leaves; NULL: weights are not resharded */
     sr1_tensor **parts;       /* [units] of this rank, flat; NULL: weights are whole */
     sr1_tensor **leaves;      /* [n_leaves] their memory outside of autograd; NULL: it
@@ -107,25 +106,16 @@ static void note_failure(struct sr1__unit_pass *p, sr1_status st)
 
 static void add_gradients(struct sr1__unit_pass *p, int32_t u)
 {
-    if (adds_gradients(p, u)) {
+    if (adds_gradients(p, u))
         note_failure(p, sr1__part_sums_add(p->l->sums, (size_t)u,
                                            sr1__error_raise(&p->failed), &p->order));
-        p->over |= p->failed.code != SR1_OK;
-    }
     release_unit(p, u);
     if (u == p->units - 1 && is_tied(p))
         release_unit(p, 0);
 }
 
-static void get_weights(struct sr1__unit_pass *p, int32_t u)
-{
-    note_failure(p, gather_unit(p, u, sr1__error_raise(&p->failed)));
-    p->group_knows |= p->failed.code != SR1_OK;
-    p->over |= p->group_knows && p->l->shards->groups == 1;
-}
-
-/* A rank whose pass has failed comes to the next exchange with that status, by which its
- * group knows, and to the next of the world, by which all do. */
+/* A rank whose pass has failed comes to all that is left with that status: its group
+ * hears of it at the next weights, and the world at the next gradients. */
 static void take_entry(struct sr1__unit_pass *p)
 {
     int32_t at = p->at++;
@@ -133,8 +123,8 @@ static void take_entry(struct sr1__unit_pass *p)
 
     if (e.adds)
         add_gradients(p, e.unit);
-    else if (gets_weights(p, at, e.unit) && !p->group_knows)
-        get_weights(p, e.unit);
+    else if (gets_weights(p, at, e.unit))
+        note_failure(p, gather_unit(p, e.unit, sr1__error_raise(&p->failed)));
 }
 
 /* All before entry `until`, for a pass that is well. */
@@ -170,19 +160,18 @@ void sr1__unit_pass_begin(struct sr1__unit_pass *p, const struct sr1__sum_order 
     p->order = *order;
     p->at = 0;
     p->failed.code = SR1_OK;
-    p->group_knows = p->over = 0;
     p->m->hooks = &p->hooks;
 }
 
 sr1_status sr1__unit_pass_end(struct sr1__unit_pass *p, sr1_status st)
 {
     note_failure(p, st);
-    while (p->at < count_entries(p) && !p->over)
+    while (p->at < count_entries(p))
         take_entry(p);
     p->m->hooks = NULL;
     for (int32_t u = 0; u < p->units; u++)
         release_unit(p, u);
-    return sr1__error_raise(&p->failed);
+    return sr1__dist_agree(p->l->mesh.world, "micro-batch", sr1__error_raise(&p->failed));
 }
 
 /* ---- whole weights, and parts of them ---- */
@@ -268,21 +257,26 @@ static void spoil_unit(struct sr1__unit_pass *p, int32_t u)
 
 static sr1_status restore_units(struct sr1__unit_pass *p)
 {
+    struct sr1__error failed;
     sr1_status st = SR1_OK;
 
     sr1__optimizer_move_weights(p->l->optimizer, NULL);
-    for (int32_t u = 0; p->parts && u < p->units; u++) {
-        int in_parts = p->parts[u] != NULL;
-
-        if (st == SR1_OK && in_parts)
-            st = gather_unit(p, u, SR1_OK);
-        if (st != SR1_OK && in_parts)
-            spoil_unit(p, u);
+    sr1__error_save(&failed, SR1_OK);
+    for (int32_t u = 0; u < p->units; u++) {
+        if (p->parts[u])
+            st = gather_unit(p, u, sr1__error_raise(&failed));
+        if (st != SR1_OK && failed.code == SR1_OK)
+            sr1__error_save(&failed, st);
         free_part(p, u);
     }
     sr1__free(p->parts);
     p->parts = NULL;
-    return st;
+    sr1__model_touch(p->m); /* they lie elsewhere: graphs of decoding are to see it */
+    st = sr1__dist_agree(p->l->mesh.world, "whole weights", sr1__error_raise(&failed));
+    sr1__error_save(&failed, st);
+    for (int32_t u = 0; u < p->units && st != SR1_OK; u++)
+        spoil_unit(p, u);
+    return sr1__error_raise(&failed);
 }
 
 sr1_status sr1__unit_pass_restore(struct sr1__unit_pass *p, sr1_status st)

@@ -321,16 +321,13 @@ void sr1__model_touch(sr1_model *m)
 
 void sr1__model_clear_grads(sr1_model *m, size_t begin, size_t end)
 {
-    sr1_scope *s = sr1__scope_open(m->device, "model");
-
     for (size_t i = begin; i < end; i++) {
-        t_clear_grad(s, m->params[i].tensor);
+        (void)sr1__shim_clear_grad(m->params[i].tensor);
         if (m->sums) {
             sr1__tensor_free(m->sums[i]);
             m->sums[i] = NULL;
         }
     }
-    (void)sr1__scope_close(s);
 }
 
 void sr1__model_clear_grad(sr1_model *m)
