@@ -386,7 +386,7 @@ static void memory_of_one_is_memory_of_all(void **state)
     assert_true(failed > 2);
     failed = 0;
     run_in_parts = 1;
-    for (fail_at = 300; fail_at < 12000; fail_at *= 2)
+    for (fail_at = 600; fail_at < 5000; fail_at *= 2)
         failed += run_out_together();
     run_in_parts = 0;
     assert_true(failed > 0);
