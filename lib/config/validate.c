@@ -261,6 +261,11 @@ static sr1_status check_fsdp_size(const sr1_config *c)
     if (sr1__config_int(c, "fsdp_size") == 0)
         return sr1__fail(SR1_E_CONFIG,
                          "fsdp_size is 0; -1 shards over all processes, 1 over none");
+    if (sr1__config_bool(c, "reshard_after_forward") &&
+        sr1__config_bool(c, "use_no_sync_for_gradient_accumulation"))
+        return sr1__fail(SR1_E_CONFIG,
+                         "reshard_after_forward exchanges gradients layer by layer; "
+                         "set use_no_sync_for_gradient_accumulation: false");
     return SR1_OK;
 }
 

@@ -26,8 +26,11 @@
 
 struct sr1__dist {
     int32_t rank, size;
+    int32_t first, stride; /* rank r is number first + r stride of the whole job */
     double limit;
-    int agent_store; /* the store is the launcher's; 0: rank 0's */
+    int debug;
+    char address[SR1__HOST_MAX]; /* by which the others reach this process */
+    int agent_store;             /* the store is the launcher's; 0: rank 0's */
     const atomic_int *stop;
     struct sr1__store *root, *store;                   /* store: with the job's prefix */
     struct sr1__process_group *group, *plain, *helper; /* the latter two for debug */
@@ -47,6 +50,12 @@ int32_t sr1__dist_rank(const struct sr1__dist *d)
 int32_t sr1__dist_size(const struct sr1__dist *d)
 {
     return d ? d->size : 1;
+}
+
+/* As the whole job numbers it. */
+static int32_t number_of(const struct sr1__dist *d, int32_t rank)
+{
+    return d->first + rank * d->stride;
 }
 
 /* ---- waiting ---- */
@@ -112,7 +121,7 @@ struct roll_call {
     struct sr1__store *store, *root; /* its own, once the call is abandoned */
     const char *what;
     int64_t meeting;
-    int32_t size;
+    int32_t size, first, stride;
     int32_t missing; /* how many; 0: not known */
     char names[256]; /* "2", "1, 3" */
     int failed;
@@ -146,7 +155,7 @@ static void call_roll(void *arg)
             continue;
         if (n < sizeof(c->names))
             n += (size_t)snprintf(c->names + n, sizeof(c->names) - n, "%s%" PRId32,
-                                  c->missing ? ", " : "", r);
+                                  c->missing ? ", " : "", c->first + r * c->stride);
         c->missing++;
     }
     if (c->failed)
@@ -187,7 +196,13 @@ static struct roll_call ask_who_is_missing(struct sr1__dist *d, const char *what
 
     if (!c)
         return answer;
-    *c = (struct roll_call){d->store, d->root, what, meeting, d->size, 0, "", 0};
+    *c = (struct roll_call){.store = d->store,
+                            .root = d->root,
+                            .what = what,
+                            .meeting = meeting,
+                            .size = d->size,
+                            .first = d->first,
+                            .stride = d->stride};
     ended = run_within(&task, ANSWER_SECONDS);
     if (ended == 0) {
         d->store = d->root = NULL;
@@ -365,7 +380,8 @@ static sr1_status raise_failed(struct sr1__dist *d, int32_t rank)
         code = SR1_E_INTERNAL;
     if (names_rank(text))
         return sr1__fail((sr1_status)code, "%s", text);
-    return sr1__fail((sr1_status)code, "rank %" PRId32 ": %.900s", rank, text);
+    return sr1__fail((sr1_status)code, "rank %" PRId32 ": %.900s", number_of(d, rank),
+                     text);
 }
 
 /* Ranks at different places: one has failed on its way, or their programs differ. */
@@ -382,7 +398,7 @@ static sr1_status check_places(struct sr1__dist *d, const char *place)
                        sr1__fail(SR1_E_STATE,
                                  "rank %" PRId32 " is at '%s' and rank %" PRId32
                                  " elsewhere: the ranks' programs differ",
-                                 d->rank, place, r),
+                                 number_of(d, d->rank), place, number_of(d, r)),
                        0);
     }
     return SR1_OK;
@@ -470,7 +486,8 @@ static sr1_status check_sizes_equal(struct sr1__dist *d, const char *place)
                            sr1__fail(SR1_E_STATE,
                                      "%s: rank %" PRId32 " has size %" PRId64
                                      " and rank 0 size %" PRId64,
-                                     place, r, words_of(d, r)[WORD_SIZE], wanted),
+                                     place, number_of(d, r), words_of(d, r)[WORD_SIZE],
+                                     wanted),
                            0);
     return SR1_OK;
 }
@@ -645,24 +662,15 @@ sr1_status sr1__dist_sum(struct sr1__dist *d, const char *place, sr1_tensor *dat
     return SR1_OK;
 }
 
-sr1_status sr1__dist_reduce_scatter(struct sr1__dist *d, const char *place, sr1_status st,
-                                    sr1_tensor *sum, sr1_tensor *from)
+sr1_status sr1__dist_all_to_all(struct sr1__dist *d, const char *place, sr1_status st,
+                                sr1_tensor *to, sr1_tensor *from)
 {
-    int64_t n = t_numel(from);
-    sr1_scope *s = sr1__scope_open(SR1__CPU, "%s", place);
-    sr1_tensor *got;
-    struct sr1__error e;
+    struct sr1__work *w = NULL;
 
-    sr1__scope_no_grad(s);
-    got = t_empty(s, SR1__F32, T_SHAPE(n));
-    st = agree_with_size(d, place, st == SR1_OK ? sr1__scope_status(s) : st, (size_t)n);
-    if (st == SR1_OK)
-        st = check_sizes_equal(d, place);
-    if (st == SR1_OK)
-        st = add_parts(d, s, place, from, got, sum);
-    sr1__error_save(&e, st);
-    (void)sr1__scope_close(s);
-    return sr1__error_raise(&e);
+    SR1__TRY(agree_with_size(d, place, st, (size_t)t_numel(from)));
+    SR1__TRY(check_sizes_equal(d, place));
+    st = sr1__pg_all_to_all(&w, d->group, to, from, transport_limit(d));
+    return run_work(d, st, w, place, d->limit);
 }
 
 sr1_status sr1__dist_all_gather(struct sr1__dist *d, const char *place, sr1_status st,
@@ -782,40 +790,44 @@ static sr1_status say_here(struct sr1__dist *d, const char *what)
 }
 
 static sr1_status open_group(struct sr1__process_group **out, struct sr1__dist *d,
-                             const char *name, const char *address)
+                             const char *name)
 {
     struct sr1__store *at = NULL;
     sr1_status st = sr1__store_prefix(&at, d->store, name);
 
     if (st == SR1_OK)
-        st = sr1__pg_gloo(out, at, d->rank, d->size, address, to_ms(d->limit + 5.0));
+        st = sr1__pg_gloo(out, at, d->rank, d->size, d->address, to_ms(d->limit + 5.0));
     sr1__store_free(at); /* the group has a reference */
     return sr1__context(st, "connecting to the other ranks");
 }
 
-static sr1_status open_groups(struct sr1__dist *d, const char *address, int debug)
+static sr1_status open_groups(struct sr1__dist *d)
 {
-    if (!debug)
-        return open_group(&d->group, d, "group/", address);
-    SR1__TRY(open_group(&d->plain, d, "group/", address));
-    SR1__TRY(open_group(&d->helper, d, "helper/", address));
+    if (!d->debug)
+        return open_group(&d->group, d, "group/");
+    SR1__TRY(open_group(&d->plain, d, "group/"));
+    SR1__TRY(open_group(&d->helper, d, "helper/"));
     return sr1__pg_checked(&d->group, d->plain, d->helper);
 }
 
-static sr1_status open_dist(struct sr1__dist *d, const struct sr1__launch *l,
-                            const struct sr1__dist_options *o)
+/* Room for what is said in a meeting. */
+static sr1_status make_words(struct sr1__dist *d)
 {
     const int64_t shape[2] = {d->size, WORDS};
-    char address[SR1__HOST_MAX];
 
-    sr1__comm_quiet();
-    SR1__TRY(sr1__own_address(l->master_addr, l->master_port, address));
     SR1__TRY(sr1__shim_empty(&d->said, SR1__I64, 2, shape, SR1__CPU));
-    SR1__TRY(sr1__shim_empty(&d->heard, SR1__I64, 2, shape, SR1__CPU));
+    return sr1__shim_empty(&d->heard, SR1__I64, 2, shape, SR1__CPU);
+}
+
+static sr1_status open_dist(struct sr1__dist *d, const struct sr1__launch *l)
+{
+    sr1__comm_quiet();
+    SR1__TRY(sr1__own_address(l->master_addr, l->master_port, d->address));
+    SR1__TRY(make_words(d));
     SR1__TRY(open_store(d, l));
     SR1__TRY(say_here(d, "here"));
     SR1__TRY(wait_for_all(d, "here", d->limit));
-    SR1__TRY(open_groups(d, address, o->debug));
+    SR1__TRY(open_groups(d));
     return sr1__dist_meet(d, "start", 0);
 }
 
@@ -835,7 +847,7 @@ void sr1__dist_free(struct sr1__dist *d)
 {
     if (!d)
         return;
-    if (d->store)
+    if (d->store && d->root) /* a group's goes with its job */
         say_farewell(d);
     sr1__pg_free(d->group);
     sr1__pg_free(d->plain);
@@ -863,7 +875,37 @@ sr1_status sr1__dist_open(struct sr1__dist **out, const struct sr1__launch *l,
     d->rank = l->rank;
     d->size = l->world_size;
     d->agent_store = l->agent_store;
+    d->stride = 1;
     d->limit = o->limit;
+    d->debug = o->debug;
     d->stop = o->stop;
-    SR1__RETURN_NEW(out, d, open_dist(d, l, o), sr1__dist_free);
+    SR1__RETURN_NEW(out, d, open_dist(d, l), sr1__dist_free);
+}
+
+static sr1_status open_split(struct sr1__dist *g, struct sr1__dist *d, const char *prefix)
+{
+    SR1__TRY(make_words(g));
+    SR1__TRY(sr1__store_prefix(&g->store, d->store, prefix));
+    SR1__TRY(open_groups(g));
+    return sr1__dist_meet(g, "start of a group", 0);
+}
+
+sr1_status sr1__dist_split(struct sr1__dist **out, struct sr1__dist *d,
+                           const struct sr1__dist_group *of)
+{
+    struct sr1__dist *g;
+    char prefix[96];
+
+    SR1__CALLOC(g, 1, "group of processes");
+    g->rank = of->rank;
+    g->size = of->size;
+    g->first = of->first;
+    g->stride = of->stride;
+    g->limit = d->limit;
+    g->debug = d->debug;
+    g->agent_store = d->agent_store;
+    g->stop = d->stop;
+    memcpy(g->address, d->address, sizeof(g->address));
+    snprintf(prefix, sizeof(prefix), "%.64s/%" PRId32 "/", of->name, of->group);
+    SR1__RETURN_NEW(out, g, open_split(g, d, prefix), sr1__dist_free);
 }

@@ -33,6 +33,17 @@ sr1_status sr1__dist_open(struct sr1__dist **out, const struct sr1__launch *l,
                           const struct sr1__dist_options *o);
 void sr1__dist_free(struct sr1__dist *d);
 
+/* Part of a job as a job of its own: all ranks call it at once and say of which of its
+ * groups they are, which have `size` ranks each, and what number they have there. name
+ * is of the kind of group. Free it before d. Its errors name ranks of d's. */
+struct sr1__dist_group {
+    const char *name;
+    int32_t group, rank, size;
+    int32_t first, stride; /* rank r of the group is rank first + r stride of d */
+};
+sr1_status sr1__dist_split(struct sr1__dist **out, struct sr1__dist *d,
+                           const struct sr1__dist_group *g);
+
 int32_t sr1__dist_rank(const struct sr1__dist *d);
 int32_t sr1__dist_size(const struct sr1__dist *d);
 
@@ -72,10 +83,9 @@ sr1_status sr1__dist_sum(struct sr1__dist *d, const char *place, sr1_tensor *dat
 /* Tensors on the CPU; st is the status with which this rank comes, and where it is not
  * SR1_OK its tensors may be NULL: then all ranks return that of sr1__dist_agree.
  *
- * from [size n], fp32: part r of all ranks, added in the order of ranks, into the sum [n]
- * of rank r. */
-sr1_status sr1__dist_reduce_scatter(struct sr1__dist *d, const char *place, sr1_status st,
-                                    sr1_tensor *sum, sr1_tensor *from);
+ * Part r of `from` goes to rank r; part r of `to` came from there. */
+sr1_status sr1__dist_all_to_all(struct sr1__dist *d, const char *place, sr1_status st,
+                                sr1_tensor *to, sr1_tensor *from);
 /* own [n] of rank r into part r of the all [size n] of every rank. */
 sr1_status sr1__dist_all_gather(struct sr1__dist *d, const char *place, sr1_status st,
                                 sr1_tensor *all, sr1_tensor *own);

@@ -1,55 +1,96 @@
 /* dist/shard.c - see shard.h.
  *
- * Exchanges go in rounds. In round k every rank's numbers from bounds[r] + k PART on, at
- * most PART of them, are under way, so that all ranks send and receive alike. */
+ * Exchanges go in rounds. In round k every rank's numbers from the beginning of its part
+ * or piece + k SR1__SHARD_ROUND on, at most so many of them, are under way, so that all
+ * ranks send and receive alike. */
 #include "dist/shard.h"
 
 #include "base/mem.h"
 #include "base/num.h"
 #include "tensor/ops/ops.h"
 
-#define PART ((int64_t)1 << 20)
-
 /* ---- who owns what ---- */
 
-/* The bound nearest to number `at`. */
-static int64_t find_bound(const struct sr1__shards *s, int64_t at, int64_t chunk)
+static size_t unit_begin(const struct sr1__shards *s, size_t u)
+{
+    return u ? s->ends[u - 1] : 0;
+}
+
+static const int64_t *bounds_of(const struct sr1__shards *s, size_t u)
+{
+    return s->bounds + u * ((size_t)s->ranks + 1);
+}
+
+/* The bound of unit u nearest to number `at`. */
+static int64_t find_bound(const struct sr1__shards *s, size_t u, int64_t at,
+                          int64_t chunk)
 {
     int64_t below, above;
-    size_t i = 0;
+    size_t i = unit_begin(s, u);
 
-    while (i + 1 < s->n && s->starts[i + 1] <= at)
+    while (i + 1 < s->ends[u] && s->starts[i + 1] <= at)
         i++;
     below = s->starts[i] + (at - s->starts[i]) / chunk * chunk;
     above = s->starts[i + 1] - below < chunk ? s->starts[i + 1] : below + chunk;
     return at - below <= above - at ? below : above;
 }
 
-sr1_status sr1__shards_new(struct sr1__shards **out, const struct sr1__dist *d,
-                           const int64_t *sizes, size_t n, int64_t chunk)
+/* Part `of` of n equal ones of all. */
+static int64_t share_of(int64_t all, int32_t of, int32_t n)
+{
+    return all / n * of + all % n * of / n;
+}
+
+/* What rounding gave to the ranks before r in one unit is taken back in the next. */
+static void choose_bounds(struct sr1__shards *s, int64_t chunk)
+{
+    for (size_t u = 0; u < s->n_units; u++) {
+        int64_t begin = s->starts[unit_begin(s, u)], end = s->starts[s->ends[u]];
+        int64_t *b = s->bounds + u * ((size_t)s->ranks + 1);
+
+        b[0] = begin;
+        b[s->ranks] = end;
+        for (int32_t r = 1; r < s->ranks; r++) {
+            int64_t wanted = share_of(end, r, s->ranks); /* of this unit and before */
+
+            for (size_t v = 0; v < u; v++)
+                wanted -= bounds_of(s, v)[r] - bounds_of(s, v)[0];
+            wanted = sr1__max_i64(b[r - 1], sr1__min_i64(end, begin + wanted));
+            b[r] = begin < end ? sr1__max_i64(b[r - 1], find_bound(s, u, wanted, chunk))
+                               : begin;
+        }
+    }
+}
+
+static sr1_status copy_layout(struct sr1__shards *s, const struct sr1__shard_layout *l)
+{
+    s->n = l->n;
+    s->n_units = l->ends ? l->n_units : 1;
+    s->starts = sr1__calloc(l->n + 1, sizeof(*s->starts));
+    s->ends = sr1__calloc(s->n_units + 1, sizeof(*s->ends));
+    s->bounds =
+        sr1__calloc((s->n_units + 1) * ((size_t)s->ranks + 1), sizeof(*s->bounds));
+    if (!s->starts || !s->ends || !s->bounds)
+        return sr1__fail_nomem("shards");
+    for (size_t u = 0; u < s->n_units; u++)
+        s->ends[u] = l->ends ? l->ends[u] : l->n;
+    for (size_t i = 0; i < l->n; i++)
+        s->starts[i + 1] = s->starts[i] + l->sizes[i];
+    choose_bounds(s, l->chunk);
+    return SR1_OK;
+}
+
+sr1_status sr1__shards_new(struct sr1__shards **out, const struct sr1__mesh *m,
+                           const struct sr1__shard_layout *l)
 {
     struct sr1__shards *s = sr1__calloc(1, sizeof(*s));
-    int64_t all;
 
     SR1__CHECK_ALLOC(s, "shards");
-    s->rank = sr1__dist_rank(d);
-    s->ranks = sr1__dist_size(d);
-    s->n = n;
-    s->starts = sr1__calloc(n + 1, sizeof(*s->starts));
-    s->bounds = sr1__calloc((size_t)s->ranks + 1, sizeof(*s->bounds));
-    if (!s->starts || !s->bounds) {
-        sr1__shards_free(s);
-        return sr1__fail_nomem("shards");
-    }
-    for (size_t i = 0; i < n; i++)
-        s->starts[i + 1] = s->starts[i] + sizes[i];
-    all = s->starts[n];
-    for (int32_t r = 1; r < s->ranks && n > 0; r++)
-        s->bounds[r] =
-            find_bound(s, all / s->ranks * r + all % s->ranks * r / s->ranks, chunk);
-    s->bounds[s->ranks] = all;
-    *out = s;
-    return SR1_OK;
+    s->rank = sr1__dist_rank(m->group);
+    s->ranks = sr1__dist_size(m->group);
+    s->group = sr1__dist_rank(m->owners);
+    s->groups = sr1__dist_size(m->owners);
+    SR1__RETURN_NEW(out, s, copy_layout(s, l), sr1__shards_free);
 }
 
 void sr1__shards_free(struct sr1__shards *s)
@@ -57,84 +98,129 @@ void sr1__shards_free(struct sr1__shards *s)
     if (!s)
         return;
     sr1__free(s->starts);
+    sr1__free(s->ends);
     sr1__free(s->bounds);
     sr1__free(s);
 }
 
-int64_t sr1__shards_own(const struct sr1__shards *s, size_t i, int64_t *from)
+int64_t sr1__shards_of(const struct sr1__shards *s, int32_t rank, size_t i, int64_t *from)
 {
-    int64_t begin = sr1__max_i64(s->bounds[s->rank], s->starts[i]);
-    int64_t end = sr1__min_i64(s->bounds[s->rank + 1], s->starts[i + 1]);
+    const int64_t *b;
+    int64_t begin, end;
+    size_t u = 0;
 
+    while (i >= s->ends[u])
+        u++;
+    b = bounds_of(s, u);
+    begin = sr1__max_i64(b[rank], s->starts[i]);
+    end = sr1__min_i64(b[rank + 1], s->starts[i + 1]);
     *from = begin < end ? begin - s->starts[i] : 0;
     return sr1__max_i64(0, end - begin);
 }
 
-/* ---- rounds ---- */
-
-/* Numbers of rank r in round k: n from `begin` on. */
-static int64_t find_round(const struct sr1__shards *s, int32_t r, int64_t k,
-                          int64_t *begin)
+int64_t sr1__shards_own(const struct sr1__shards *s, size_t i, int64_t *from)
 {
-    *begin = s->bounds[r] + k * PART;
-    return sr1__max_i64(0, sr1__min_i64(PART, s->bounds[r + 1] - *begin));
+    return sr1__shards_of(s, s->rank, i, from);
 }
 
-/* The most that a rank has in round k; 0: all are through. */
-static int64_t size_round(const struct sr1__shards *s, int64_t k)
+int64_t sr1__shards_part(const struct sr1__shards *s, size_t u)
 {
-    int64_t most = 0, begin;
+    const int64_t *b = bounds_of(s, u);
 
-    for (int32_t r = 0; r < s->ranks; r++)
-        most = sr1__max_i64(most, find_round(s, r, k, &begin));
-    return most;
+    return b[s->rank + 1] - b[s->rank];
 }
 
-/* Tensors of which the numbers go into a flat one, or come from it. */
+/* ---- ranges of numbers ---- */
+
+struct number_range {
+    int64_t begin, end;
+};
+
+/* The part of a rank of the group, or with all groups the piece of one of the world. */
+static struct number_range find_range(const struct sr1__shards *s, size_t u, int32_t rank,
+                                      int pieces)
+{
+    const int64_t *b = bounds_of(s, u) + rank % s->ranks;
+    int32_t group = rank / s->ranks;
+
+    if (!pieces)
+        return (struct number_range){b[0], b[1]};
+    return (struct number_range){b[0] + share_of(b[1] - b[0], group, s->groups),
+                                 b[0] + share_of(b[1] - b[0], group + 1, s->groups)};
+}
+
+int64_t sr1__shards_piece(const struct sr1__shards *s, size_t u)
+{
+    struct number_range r = find_range(s, u, s->group * s->ranks + s->rank, 1);
+
+    return r.end - r.begin;
+}
+
+/* Of a range, what is under way in round k. */
+static struct number_range find_round(struct number_range r, int64_t k)
+{
+    int64_t begin = sr1__min_i64(r.begin + k * SR1__SHARD_ROUND, r.end);
+
+    return (struct number_range){begin, sr1__min_i64(begin + SR1__SHARD_ROUND, r.end)};
+}
+
+/* An exchange of unit u among ranks that have a range each. */
 struct exchange {
     const struct sr1__shards *s;
     sr1_tensor *const *tensors;
-    int own;  /* they are the parts that this rank owns, else whole */
-    int back; /* into them */
+    size_t u;
+    int32_t ranks;
+    int pieces;
+    int32_t dtype;
+    sr1_status st; /* with which this rank comes */
 };
 
-/* Numbers [begin, begin + n), of which tensor i has some, to or from flat[at...]. */
-static void copy_tensor(sr1_scope *s, const struct exchange *e, size_t i, int64_t begin,
-                        int64_t n, sr1_tensor *flat)
+static struct number_range range_in_round(const struct exchange *e, int32_t rank,
+                                          int64_t k)
 {
-    int64_t first = sr1__max_i64(begin, e->s->starts[i]), own = 0;
-    int64_t end = sr1__min_i64(begin + n, e->s->starts[i + 1]);
+    return find_round(find_range(e->s, e->u, rank, e->pieces), k);
+}
+
+/* The most that a rank has in round k; 0: all are through. */
+static int64_t size_round(const struct exchange *e, int64_t k)
+{
+    int64_t most = 0;
+
+    for (int32_t r = 0; r < e->ranks; r++) {
+        struct number_range n = range_in_round(e, r, k);
+
+        most = sr1__max_i64(most, n.end - n.begin);
+    }
+    return most;
+}
+
+/* Those of the numbers that tensor i has, to flat, which has them all, or from it. */
+static void copy_tensor(sr1_scope *s, const struct exchange *e, size_t i,
+                        struct number_range r, sr1_tensor *flat, int back)
+{
+    int64_t first = sr1__max_i64(r.begin, e->s->starts[i]);
+    int64_t end = sr1__min_i64(r.end, e->s->starts[i + 1]);
     sr1_tensor *t = e->tensors[i], *part;
 
-    if (first >= end || (!t && e->back))
+    if (first >= end || !t)
         return;
-    part = t_narrow(s, flat, 0, first - begin, end - first);
-    if (!t) {
-        t_fill_(s, part, 0.0);
-        return;
-    }
-    if (e->own)
-        (void)sr1__shards_own(e->s, i, &own);
-    t = t_narrow(s, t_reshape(s, t, T_SHAPE(t_numel(t))), 0,
-                 first - e->s->starts[i] - own, end - first);
-    if (e->back)
+    part = t_narrow(s, flat, 0, first - r.begin, end - first);
+    t = t_narrow(s, t_reshape(s, t, T_SHAPE(t_numel(t))), 0, first - e->s->starts[i],
+                 end - first);
+    if (back)
         t_copy_(s, t, part);
     else
         t_copy_(s, part, t);
 }
 
-/* The numbers of rank r in round k, to or from flat, from number `at` of it on. */
-static void copy_round(sr1_scope *outer, const struct exchange *e, int32_t r, int64_t k,
-                       sr1_tensor *flat, int64_t at)
+static void copy_range(sr1_scope *outer, const struct exchange *e, struct number_range r,
+                       sr1_tensor *flat, int back)
 {
-    sr1_scope *s = sr1__scope_nest(outer, "rank %d", (int)r);
-    int64_t begin, n = find_round(e->s, r, k, &begin);
+    sr1_scope *s = sr1__scope_nest(outer, "unit %zu", e->u);
 
     sr1__scope_no_grad(s);
-    if (n > 0)
-        flat = t_narrow(s, flat, 0, at, n);
-    for (size_t i = 0; i < e->s->n && n > 0; i++)
-        copy_tensor(s, e, i, begin, n, flat);
+    for (size_t i = unit_begin(e->s, e->u); i < e->s->ends[e->u] && r.begin < r.end; i++)
+        copy_tensor(s, e, i, r, flat, back);
     (void)sr1__scope_close(s);
 }
 
@@ -150,69 +236,140 @@ static sr1_status close_round(sr1_scope *s, sr1_status st)
     return sr1__error_raise(&e);
 }
 
-/* ---- sums ---- */
+/* A rank that fails between two rounds comes to the next one and says so: none waits for
+ * it. */
+static void note_round(struct sr1__error *failed, sr1_status st)
+{
+    if (st != SR1_OK && failed->code == SR1_OK)
+        sr1__error_save(failed, st);
+}
 
-static sr1_status sum_round(struct sr1__dist *d, const struct exchange *from,
-                            const struct exchange *to, int64_t k, int64_t part)
+/* ---- to the owners ---- */
+
+static sr1_status scatter_round(struct sr1__dist *d, const struct exchange *e, int64_t k,
+                                int64_t part, sr1__scattered_fn fn, void *user)
 {
     sr1_scope *s = sr1__scope_open(SR1__CPU, "sum of gradients");
-    int32_t ranks = from->s->ranks;
-    sr1_tensor *flat, *sum;
-    sr1_status st;
+    struct number_range own = range_in_round(e, sr1__dist_rank(d), k);
+    sr1_tensor *flat, *got;
+    sr1_status st = e->st;
 
     sr1__scope_no_grad(s);
-    flat = t_full(s, 0.0, SR1__F32, T_SHAPE(ranks * part));
-    sum = t_empty(s, SR1__F32, T_SHAPE(part));
-    for (int32_t r = 0; r < ranks; r++)
-        copy_round(s, from, r, k, flat, r * part);
-    st = sr1__dist_reduce_scatter(d, "sum of gradients", sr1__scope_status(s), sum, flat);
+    flat = t_full(s, 0.0, e->dtype, T_SHAPE(e->ranks * part));
+    got = t_empty(s, e->dtype, T_SHAPE(e->ranks, part));
+    for (int32_t r = 0; r < e->ranks && st == SR1_OK; r++)
+        copy_range(s, e, range_in_round(e, r, k), t_narrow(s, flat, 0, r * part, part),
+                   0);
     if (st == SR1_OK)
-        copy_round(s, to, from->s->rank, k, sum, 0);
+        st = sr1__scope_status(s);
+    st = sr1__dist_all_to_all(d, "sum of gradients", st,
+                              got ? t_reshape(s, got, T_SHAPE(e->ranks * part)) : NULL,
+                              flat);
+    if (st == SR1_OK && own.begin < own.end)
+        fn(s, user, k * SR1__SHARD_ROUND, t_narrow(s, got, 1, 0, own.end - own.begin));
     return close_round(s, st);
 }
 
-sr1_status sr1__shards_sum(struct sr1__dist *d, const struct sr1__shards *s,
-                           sr1_tensor *const *tensors, sr1_tensor *const *sums)
+sr1_status sr1__shards_scatter(const struct sr1__mesh *m, const struct sr1__shards *s,
+                               size_t u, sr1_status st, sr1_tensor *const *tensors,
+                               int32_t dtype, sr1__scattered_fn fn, void *user)
 {
-    struct exchange from = {.s = s, .tensors = tensors};
-    struct exchange to = {.s = s, .tensors = sums, .own = 1, .back = 1};
+    struct exchange e = {.s = s,
+                         .tensors = tensors,
+                         .u = u,
+                         .ranks = s->ranks * s->groups,
+                         .pieces = 1,
+                         .dtype = dtype,
+                         .st = st};
+    struct sr1__error failed;
     int64_t part;
 
-    for (int64_t k = 0; (part = size_round(s, k)) > 0; k++)
-        SR1__TRY(sum_round(d, &from, &to, k, part));
-    return SR1_OK;
+    sr1__error_save(&failed, st);
+    for (int64_t k = 0; (part = size_round(&e, k)) > 0; k++) {
+        e.st = sr1__error_raise(&failed);
+        note_round(&failed, scatter_round(m->world, &e, k, part, fn, user));
+    }
+    return sr1__error_raise(&failed);
 }
 
-/* ---- weights ---- */
+sr1_status sr1__shards_join(const struct sr1__mesh *m, const struct sr1__shards *s,
+                            size_t u, sr1_status st, sr1_tensor *part, sr1_tensor *piece)
+{
+    sr1_scope *scope = sr1__scope_open(SR1__CPU, "sums of a part");
+    int64_t begin = find_range(s, u, s->rank, 1).begin;
+    int64_t most = (sr1__shards_part(s, u) + s->groups - 1) / s->groups;
+    int64_t n = sr1__shards_piece(s, u);
+    sr1_tensor *own, *all;
 
-static sr1_status gather_round(struct sr1__dist *d, const struct exchange *from,
-                               const struct exchange *to, int64_t k, int64_t part,
-                               int32_t dtype)
+    sr1__scope_no_grad(scope);
+    own = t_full(scope, 0.0, SR1__F32, T_SHAPE(most));
+    all = t_empty(scope, SR1__F32, T_SHAPE(s->groups * most));
+    if (n > 0 && st == SR1_OK)
+        t_copy_(scope, t_narrow(scope, own, 0, 0, n), piece);
+    if (st == SR1_OK)
+        st = sr1__scope_status(scope);
+    st = sr1__dist_all_gather(m->owners, "sums of a part", st, all, own);
+    for (int32_t g = 0; g < s->groups && st == SR1_OK; g++) {
+        struct number_range r = find_range(s, u, g * s->ranks + s->rank, 1);
+
+        if (r.begin < r.end)
+            t_copy_(scope, t_narrow(scope, part, 0, r.begin - begin, r.end - r.begin),
+                    t_narrow(scope, all, 0, g * most, r.end - r.begin));
+    }
+    return close_round(scope, st);
+}
+
+/* ---- from the owners ---- */
+
+static sr1_status gather_round(struct sr1__dist *d, const struct exchange *e, int64_t k,
+                               int64_t part, sr1_tensor *held)
 {
     sr1_scope *s = sr1__scope_open(SR1__CPU, "updated weights");
-    int32_t ranks = from->s->ranks, self = from->s->rank;
-    sr1_tensor *own, *all;
-    sr1_status st;
+    struct number_range own = range_in_round(e, e->s->rank, k);
+    sr1_tensor *mine, *all;
+    sr1_status st = e->st;
 
     sr1__scope_no_grad(s);
-    own = t_full(s, 0.0, dtype, T_SHAPE(part));
-    all = t_empty(s, dtype, T_SHAPE(ranks * part));
-    copy_round(s, from, self, k, own, 0);
-    st = sr1__dist_all_gather(d, "updated weights", sr1__scope_status(s), all, own);
-    for (int32_t r = 0; r < ranks && st == SR1_OK; r++)
-        if (r != self)
-            copy_round(s, to, r, k, all, r * part);
+    mine = t_full(s, 0.0, e->dtype, T_SHAPE(part));
+    all = t_empty(s, e->dtype, T_SHAPE(e->ranks * part));
+    if (st == SR1_OK && held && own.begin < own.end)
+        t_copy_(s, t_narrow(s, mine, 0, 0, own.end - own.begin),
+                t_narrow(s, held, 0, k * SR1__SHARD_ROUND, own.end - own.begin));
+    else if (st == SR1_OK)
+        copy_range(s, e, own, mine, 0);
+    if (st == SR1_OK)
+        st = sr1__scope_status(s);
+    st = sr1__dist_all_gather(d, "updated weights", st, all, mine);
+    for (int32_t r = 0; r < e->ranks && st == SR1_OK; r++)
+        if (held || r != e->s->rank)
+            copy_range(s, e, range_in_round(e, r, k), t_narrow(s, all, 0, r * part, part),
+                       1);
     return close_round(s, st);
 }
 
-sr1_status sr1__shards_gather(struct sr1__dist *d, const struct sr1__shards *s,
-                              sr1_tensor *const *tensors, int32_t dtype)
+sr1_status sr1__shards_gather(const struct sr1__mesh *m, const struct sr1__shards *s,
+                              size_t u, sr1_status st, sr1_tensor *const *tensors,
+                              sr1_tensor *part, int32_t dtype)
 {
-    struct exchange from = {.s = s, .tensors = tensors};
-    struct exchange to = {.s = s, .tensors = tensors, .back = 1};
-    int64_t part;
+    struct exchange e = {
+        .s = s, .tensors = tensors, .u = u, .ranks = s->ranks, .dtype = dtype, .st = st};
+    struct sr1__error failed;
+    int64_t n;
 
-    for (int64_t k = 0; (part = size_round(s, k)) > 0; k++)
-        SR1__TRY(gather_round(d, &from, &to, k, part, dtype));
-    return SR1_OK;
+    sr1__error_save(&failed, st);
+    for (int64_t k = 0; (n = size_round(&e, k)) > 0; k++) {
+        e.st = sr1__error_raise(&failed);
+        note_round(&failed, gather_round(m->group, &e, k, n, part));
+    }
+    return sr1__error_raise(&failed);
+}
+
+sr1_status sr1__shards_take(const struct sr1__shards *s, size_t u,
+                            sr1_tensor *const *tensors, sr1_tensor *part)
+{
+    struct exchange e = {.s = s, .tensors = tensors, .u = u, .ranks = s->ranks};
+    sr1_scope *scope = sr1__scope_open(SR1__CPU, "part of the weights");
+
+    copy_range(scope, &e, find_range(s, u, s->rank, 0), part, 0);
+    return sr1__scope_close(scope);
 }

@@ -65,8 +65,10 @@ sr1_status sr1__critic_open(sr1_trainer *tr)
     SR1__TRY(sr1__context(open_model(tr), "critic"));
     tr->critic = (struct sr1__learner){
         .name = "critic",
-        .dist = tr->dist,
+        .mesh = tr->mesh,
         .sharded = tr->sharded,
+        .sums_by_rank = tr->sums_by_rank,
+        .reshards = tr->reshards,
         .replicas = tr->critics,
         .n = tr->n_workers,
         .schedule = tr->set.schedule,

@@ -153,7 +153,10 @@ struct sr1_trainer {
     sr1_config *config;
     struct sr1__launch launch;
     struct sr1__dist *dist; /* the job's other processes; NULL: there are none */
-    int32_t sharded;        /* each of them has a part of the optimizers' states */
+    struct sr1__mesh mesh;  /* the same in their roles; its world is dist */
+    int32_t sharded;        /* each of a group has a part of the optimizers' states */
+    int32_t sums_by_rank;   /* gradients are exchanged once a step */
+    int32_t reshards;       /* and of the weights, during updates */
     struct sr1__settings set;
     struct sr1__chosen chosen; /* of them, and set in config */
     sr1_rollout *rollout;

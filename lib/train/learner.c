@@ -1,5 +1,7 @@
 /* train/learner.c - one optimizer over the gradients of several workers. */
+#include "train/learner_shards.h"
 #include "train/rank_gradients.h"
+#include "train/unit_pass.h"
 
 #include "base/mem.h"
 
@@ -35,30 +37,57 @@ void sr1__replicas_free(sr1_model **replicas, int32_t n)
 
 /* ---- learning ---- */
 
+/* The optimizer of the parts that are here. */
+static sr1_status open_optimizer(struct sr1__learner *l, const struct sr1__adamw *how)
+{
+    sr1_model *m = l->replicas[0];
+    struct sr1__leaf_part *parts = NULL;
+    sr1_status st;
+
+    if (l->shards)
+        SR1__CALLOC(parts, m->n_params + 1, "parts of an optimizer");
+    for (size_t i = 0; parts && i < m->n_params; i++)
+        parts[i].n = sr1__shards_own(l->shards, i, &parts[i].from);
+    st = sr1__optimizer_new_part(&l->optimizer, m->params, m->n_params, how, m->device,
+                                 parts);
+    sr1__free(parts);
+    return st;
+}
+
+/* Workers of one process cannot stop for each other in the middle of a pass. */
+static sr1_status open_shards(struct sr1__learner *l)
+{
+    if (!l->mesh.world || !l->sharded)
+        return SR1_OK;
+    if (l->reshards && l->n > 1)
+        return sr1__fail(SR1_E_CONFIG,
+                         "reshard_after_forward goes with one worker a process, not %d; "
+                         "set workers: 1 and start more processes",
+                         (int)l->n);
+    SR1__TRY(sr1__param_shards(l, &l->shards));
+    SR1__TRY(sr1__part_sums_new(&l->sums, l));
+    return l->n == 1 && !l->sums_by_rank ? sr1__unit_pass_new(&l->pass, l) : SR1_OK;
+}
+
 sr1_status sr1__learner_open(struct sr1__learner *l, const struct sr1__adamw *how,
                              double loss_scale)
 {
-    sr1_model *m = l->replicas[0];
-    int64_t begin = 0, end = INT64_MAX;
-
     for (int32_t i = 0; i < l->n; i++)
         SR1__TRY(sr1__model_train(l->replicas[i], 1));
-    l->scale.active = m->dtype == SR1__F16;
+    l->scale.active = l->replicas[0]->dtype == SR1__F16;
     l->scale.value = l->scale.active ? loss_scale : 1.0;
-    SR1__TRY(sr1__learner_shards(l, &l->shards));
-    if (l->shards) {
-        begin = l->shards->bounds[l->shards->rank];
-        end = l->shards->bounds[l->shards->rank + 1];
-    }
-    return sr1__context(sr1__optimizer_new_part(&l->optimizer, m->params, m->n_params,
-                                                how, m->device, begin, end),
-                        "%s", l->name);
+    SR1__TRY(open_shards(l));
+    return sr1__context(open_optimizer(l, how), "%s", l->name);
 }
 
 void sr1__learner_close(struct sr1__learner *l)
 {
+    sr1__unit_pass_free(l->pass);
+    sr1__part_sums_free(l->sums);
     sr1__optimizer_free(l->optimizer);
     sr1__shards_free(l->shards);
+    l->pass = NULL;
+    l->sums = NULL;
     l->optimizer = NULL;
     l->shards = NULL;
 }
@@ -67,6 +96,8 @@ void sr1__learner_clear_grad(struct sr1__learner *l)
 {
     for (int32_t i = 0; i < l->n; i++)
         sr1__model_clear_grad(l->replicas[i]);
+    if (l->sums)
+        sr1__part_sums_clear(l->sums);
 }
 
 /* fp16 only: halve after an overflow, double after a long time without one. */

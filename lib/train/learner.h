@@ -15,20 +15,28 @@ struct sr1__loss_scale {
     int32_t active;
 };
 
+struct sr1__part_sums; /* part_sums.h */
+struct sr1__unit_pass; /* unit_pass.h */
+
 struct sr1__learner {
     const char *name;     /* "policy", "critic"; static */
     sr1_model **replicas; /* [n]; the first is the model. Borrowed */
     int32_t n;
-    struct sr1__dist *dist; /* whose ranks learn together; borrowed; NULL: one process */
-    int32_t sharded;        /* each rank has a part of the optimizer's states */
-    struct sr1__shards *shards; /* which; NULL: all of them are here */
+    struct sr1__mesh mesh; /* whose ranks learn together; borrowed */
+    int32_t sharded;       /* each rank of a group has a part of the optimizer's states */
+    int32_t sums_by_rank;  /* each rank adds up its micro-batches before all do */
+    int32_t reshards;      /* and weights are in parts during an update (ZeRO-3) */
+    struct sr1__shards *shards;  /* of params; NULL: all of them are here */
+    struct sr1__part_sums *sums; /* of their gradients; NULL likewise */
+    struct sr1__unit_pass *pass; /* by which they come, a micro-batch at a time; NULL:
+                                    once a step */
     struct sr1__optimizer *optimizer;
     struct sr1__loss_scale scale;
     struct sr1__schedule schedule;
     double max_grad_norm;
 };
 
-/* Fill *l, whose name, replicas, n, dist, sharded, schedule and max_grad_norm are set:
+/* Fill *l, of which what stands before shards, schedule and max_grad_norm are set:
  * the weights record gradients, the optimizer starts. loss_scale is for fp16. */
 sr1_status sr1__learner_open(struct sr1__learner *l, const struct sr1__adamw *how,
                              double loss_scale);

@@ -87,6 +87,8 @@ sr1_status sr1__learner_save_states(const struct sr1__learner *l, const char *fo
     struct states_writer w = {.l = l, .n = sr1__optimizer_state_count(l->optimizer)};
     sr1_status st;
 
+    if (l->shards && l->shards->group > 0) /* the first group has all parts */
+        return SR1_OK;
     w.rows = sr1__calloc(w.n + 1, sizeof(*w.rows));
     w.names = sr1__calloc(w.n + 1, sizeof(*w.names));
     st =

@@ -8,6 +8,7 @@
  * into gradients of its own, which are added up in a fixed order. */
 #include "train/objective.h"
 #include "train/ranks.h"
+#include "train/unit_pass.h"
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -44,7 +45,8 @@ struct update {
     struct sr1__group_counts groups;
     sr1_balance_report lengths; /* of micro-batches; zeros where they were not balanced */
     int64_t budget;             /* tokens of a micro-batch; halved when memory runs out */
-    struct worker *workers;     /* [n_workers] */
+    struct worker *workers;     /* [n_workers], or with passes by units [rounds] of what
+                                   this rank computed in each */
     struct epoch epoch;
 };
 
@@ -224,11 +226,9 @@ static sr1_status compute_loss(struct update *u, const struct sr1__microbatch *m
 }
 
 static sr1_status run_backward(struct update *u, size_t k,
-                               const struct sr1__microbatch *mb, int32_t worker,
-                               const struct sr1__loss_arrays *g)
+                               const struct sr1__microbatch *mb, sr1_model *m,
+                               const struct sr1__loss_arrays *g, struct worker *w)
 {
-    struct worker *w = &u->workers[worker];
-    sr1_model *m = u->learner->replicas[worker];
     sr1_scope *s =
         sr1__scope_open(m->device, "%s, micro-batch %zu", u->objective->name, k);
     sr1_tensor *outputs = u->objective->forward(s, u->tr, m, mb);
@@ -241,12 +241,27 @@ static sr1_status run_backward(struct update *u, size_t k,
             s, outputs,
             t_from_f32(s, g->gradient, T_SHAPE((int64_t)count_outputs(u, mb))));
     SR1__TRY(sr1__scope_close(s));
-    /* one gradient alone is its own sum */
-    return u->plan.n_batches > 1 ? sr1__model_gather_grad(m) : SR1_OK;
+    /* one gradient alone is its own sum; those of a pass by units are gone */
+    return u->plan.n_batches > 1 && !u->learner->pass ? sr1__model_gather_grad(m)
+                                                      : SR1_OK;
 }
 
-static sr1_status run_microbatch(struct update *u, size_t k, int32_t worker)
+/* What it comes to is added to *w, by micro-batches, so that it does not depend on who
+ * computed them. */
+static void merge_worker(const struct worker *w, struct worker *all)
 {
+    add_sums(&all->sums, &w->sums);
+    if (w->not_finite && !all->not_finite) {
+        all->not_finite = 1;
+        all->why = w->why;
+        all->why.text[sizeof(all->why.text) - 1] = '\0';
+    }
+}
+
+static sr1_status run_microbatch(struct update *u, size_t k, sr1_model *m,
+                                 struct worker *w)
+{
+    struct worker alone = {0};
     struct sr1__microbatch mb;
     struct sr1__loss_arrays g;
     sr1_status st;
@@ -255,9 +270,10 @@ static sr1_status run_microbatch(struct update *u, size_t k, int32_t worker)
         sr1__microbatch_store(&mb, &u->plan, k, u->from, u->objective->columns(u->tr)));
     st = make_arrays(&g, u, &mb);
     if (st == SR1_OK)
-        st = run_backward(u, k, &mb, worker, &g);
+        st = run_backward(u, k, &mb, m, &g, &alone);
     free_arrays(&g);
     sr1__microbatch_free(&mb);
+    merge_worker(&alone, w);
     return st;
 }
 
@@ -269,30 +285,89 @@ static sr1_status run_worker(void *arg, size_t worker)
 
     for (size_t k = sr1__first_worker(u->tr) + worker; k < u->plan.n_batches;
          k += sr1__all_workers(u->tr))
-        SR1__TRY(run_microbatch(u, k, (int32_t)worker));
+        SR1__TRY(run_microbatch(u, k, u->learner->replicas[worker], &u->workers[worker]));
     return SR1_OK;
 }
 
-static void merge_worker(const struct worker *w, struct worker *all)
+/* Micro-batches in the order in which their gradients are added up: those of worker 0,
+ * worker 1, ... Which is at a place, and of whom? */
+struct sum_place {
+    size_t batch, worker;
+    int first; /* of that worker's */
+};
+
+static struct sum_place find_sum_place(const struct update *u, size_t at)
 {
-    add_sums(&all->sums, &w->sums);
-    if (w->not_finite && !all->not_finite) {
-        all->not_finite = 1;
-        all->why = w->why;
-        all->why.text[sizeof(all->why.text) - 1] = '\0';
+    size_t workers = sr1__all_workers(u->tr), n = u->plan.n_batches;
+
+    for (size_t w = 0; w < workers; w++) {
+        size_t own = w < n ? (n - w + workers - 1) / workers : 0;
+
+        if (at < own)
+            return (struct sum_place){w + at * workers, w, at == 0};
+        at -= own;
     }
+    return (struct sum_place){n, workers, 0};
+}
+
+static size_t count_rounds(const struct update *u)
+{
+    size_t ranks = (size_t)sr1__dist_size(u->tr->dist);
+
+    return (u->plan.n_batches + ranks - 1) / ranks;
+}
+
+/* Each rank takes the micro-batch at one of the next places. */
+static sr1_status run_round(struct update *u, size_t round, uint8_t *fresh)
+{
+    size_t ranks = (size_t)sr1__dist_size(u->tr->dist), first = round * ranks;
+    size_t own = first + (size_t)sr1__dist_rank(u->tr->dist);
+    struct sr1__sum_order order = {.fresh = fresh};
+    sr1_status st = SR1_OK;
+
+    for (size_t r = 0; r < ranks && first + r < u->plan.n_batches; r++, order.n++)
+        fresh[r] = (uint8_t)find_sum_place(u, first + r).first;
+    sr1__unit_pass_begin(u->learner->pass, &order);
+    if (own < u->plan.n_batches)
+        st = run_microbatch(u, find_sum_place(u, own).batch, u->learner->replicas[0],
+                            &u->workers[round]);
+    return sr1__unit_pass_end(u->learner->pass, st);
+}
+
+static sr1_status run_rounds(struct update *u)
+{
+    size_t n = count_rounds(u);
+    struct worker *w = sr1__realloc(u->workers, n + 1, sizeof(*w));
+    uint8_t *fresh = sr1__calloc((size_t)sr1__dist_size(u->tr->dist), 1);
+    sr1_status st = w && fresh ? SR1_OK : sr1__fail_nomem("rounds of micro-batches");
+
+    u->workers = w ? w : u->workers;
+    st = sr1__dist_agree(u->tr->dist, u->objective->name, st);
+    if (st == SR1_OK)
+        memset(w, 0, n * sizeof(*w));
+    for (size_t i = 0; i < n && st == SR1_OK; i++)
+        st = run_round(u, i, fresh);
+    sr1__free(fresh);
+    return st;
+}
+
+static sr1_status run_workers(struct update *u)
+{
+    size_t n = (size_t)u->tr->n_workers;
+
+    if (u->learner->pass)
+        return run_rounds(u);
+    memset(u->workers, 0, n * sizeof(*u->workers));
+    return sr1__pool_run(u->tr->pool, n, run_worker, u);
 }
 
 /* The workers of all ranks, in their order. */
-static sr1_status merge_workers(const struct update *u, struct worker *all)
+static void merge_ranks(const struct update *u, const struct sr1__gathered *g,
+                        struct worker *all)
 {
-    size_t size = (size_t)u->tr->n_workers * sizeof(*u->workers);
-    struct sr1__gathered g;
-
-    memset(all, 0, sizeof(*all));
-    SR1__TRY(sr1__dist_gather(u->tr->dist, "loss", SR1_OK, u->workers, size, &g));
     for (int32_t rank = 0; rank < sr1__dist_size(u->tr->dist); rank++) {
-        const char *bytes = sr1__gathered_of(&g, rank, &size);
+        size_t size;
+        const char *bytes = sr1__gathered_of(g, rank, &size);
         struct worker w;
 
         for (size_t i = 0; i < size / sizeof(w); i++) {
@@ -300,6 +375,44 @@ static sr1_status merge_workers(const struct update *u, struct worker *all)
             merge_worker(&w, all);
         }
     }
+}
+
+/* The same of micro-batches: first to their workers. */
+static void merge_rounds(const struct update *u, const struct sr1__gathered *g,
+                         struct worker *all)
+{
+    size_t ranks = (size_t)sr1__dist_size(u->tr->dist);
+    struct worker of = {0}, w;
+
+    for (size_t at = 0; at < u->plan.n_batches; at++) {
+        size_t size, i = at / ranks * sizeof(w);
+        const char *bytes = sr1__gathered_of(g, (int32_t)(at % ranks), &size);
+
+        if (find_sum_place(u, at).first && at > 0) {
+            merge_worker(&of, all);
+            memset(&of, 0, sizeof(of));
+        }
+        if (i + sizeof(w) <= size) {
+            memcpy(&w, bytes + i, sizeof(w));
+            merge_worker(&w, &of);
+        }
+    }
+    merge_worker(&of, all);
+}
+
+static sr1_status merge_workers(const struct update *u, struct worker *all)
+{
+    int rounds = u->learner->pass != NULL;
+    size_t n = rounds ? count_rounds(u) : (size_t)u->tr->n_workers;
+    struct sr1__gathered g;
+
+    memset(all, 0, sizeof(*all));
+    SR1__TRY(sr1__dist_gather(u->tr->dist, "loss", SR1_OK, u->workers,
+                              n * sizeof(*u->workers), &g));
+    if (rounds)
+        merge_rounds(u, &g, all);
+    else
+        merge_ranks(u, &g, all);
     sr1__gathered_free(&g);
     return SR1_OK;
 }
@@ -327,12 +440,11 @@ static void blame_gradient(struct update *u, struct sr1__error *why)
     sr1_status st;
 
     alone.budget = 1;
-    alone.workers = &scratch;
     memset(&alone.plan, 0, sizeof(alone.plan));
     st = plan_budget(&alone, 1);
     for (size_t k = 0; k < alone.plan.n_batches && st == SR1_OK; k++) {
         sr1__learner_clear_grad(u->learner);
-        st = run_microbatch(&alone, k, 0);
+        st = run_microbatch(&alone, k, u->learner->replicas[0], &scratch);
         if (st == SR1_OK && !are_gradients_finite(u->learner->replicas[0])) {
             name_sample(u, alone.plan.sequences[k], why);
             break;
@@ -392,7 +504,8 @@ static sr1_status apply_gradient(struct update *u, const struct worker *all)
         struct sr1__error why;
 
         sr1__error_save(&why, sr1__fail(SR1_E_NUMERIC, "a gradient is not finite"));
-        if (!u->learner->scale.active) /* an overflow of fp16 is nobody's fault */
+        /* an overflow of fp16 is nobody's fault, and one rank alone has no weights */
+        if (!u->learner->scale.active && !sr1__unit_pass_in_parts(u->learner->pass))
             blame_gradient(u, &why);
         skip_update(u, why.text);
         return SR1_OK;
@@ -421,13 +534,11 @@ static sr1_status cut_finer(struct update *u, sr1_status st)
 
 static sr1_status run_mini_batch(struct update *u)
 {
-    size_t n = (size_t)u->tr->n_workers;
     struct worker all;
     sr1_status st;
 
     do {
-        memset(u->workers, 0, n * sizeof(*u->workers));
-        st = sr1__pool_run(u->tr->pool, n, run_worker, u);
+        st = run_workers(u);
         st = sr1__dist_agree(u->tr->dist, u->objective->name, st);
     } while (sr1__is_memory(st) && (st = cut_finer(u, st)) == SR1_OK);
     if (st == SR1_OK)
@@ -499,10 +610,11 @@ sr1_status sr1__optimise(struct sr1__step_batch *b, struct sr1__learner *learner
     if (!u.workers)
         return sr1__fail_nomem("update");
     b->tr->in_update = 1;
+    st = sr1__unit_pass_reshard(learner->pass);
     for (int64_t i = 0; i < epochs && st == SR1_OK; i++) {
         choose_dropout(&u, i);
         st = run_epoch(&u, n);
     }
     sr1__free(u.workers);
-    return st;
+    return sr1__unit_pass_restore(learner->pass, st);
 }

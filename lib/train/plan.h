@@ -49,7 +49,7 @@ struct sr1__plan_item {
     enum sr1__plan_place place;
     uint32_t phases; /* bits 1 << SR1__PLAN_* in which it is there */
 };
-#define SR1__PLAN_ITEMS 32
+#define SR1__PLAN_ITEMS 40
 
 /* Sizes of one step. */
 struct sr1__plan_step {
@@ -62,6 +62,9 @@ struct sr1__plan_step {
     double workers; /* side by side */
     double ranks;   /* processes; the plan is of one of them */
     double shards;  /* parts that optimizer states are in; 1: whole */
+    double pieces;  /* that sums of gradients are in */
+    int by_unit;    /* gradients are exchanged a unit of the decoder at a time */
+    int reshards;   /* and weights, in updates */
     int generates;  /* here, not by a server */
     int imitates;   /* stage sft */
 };

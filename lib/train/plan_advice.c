@@ -17,6 +17,7 @@ static const struct remedy {
     {"max_rows", NULL, 1},
     {"reference_offload", "true", 0},
     {"fsdp_size", "-1", 0},
+    {"reshard_after_forward", "true", 0},
     {"optimizer_offload", "true", 0},
     {"reference_dtype", "bf16", 0},
     {"reference_quantization", "int8", 0},

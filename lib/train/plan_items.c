@@ -1,4 +1,5 @@
 /* train/plan_items.c - what takes memory in a run, how much, and in which phases. */
+#include "dist/shard.h"
 #include "train/plan.h"
 
 #include "policy/assemble/assemble.h"
@@ -72,6 +73,17 @@ static void count_ranks(struct planner *p)
 
     s->ranks = world > 1 || size <= 1 ? world : size;
     s->shards = size < 0 || size > s->ranks ? s->ranks : size;
+    s->pieces = s->shards > 1 ? s->ranks : 1;
+}
+
+/* As sr1__learner_open chooses. */
+static void choose_exchange(struct planner *p)
+{
+    struct sr1__plan_step *s = &p->out->step;
+
+    s->by_unit = s->shards > 1 && s->workers == 1 &&
+                 !sr1__config_bool(p->config, "use_no_sync_for_gradient_accumulation");
+    s->reshards = s->by_unit && sr1__config_bool(p->config, "reshard_after_forward");
 }
 
 static void size_step(struct planner *p)
@@ -88,6 +100,7 @@ static void size_step(struct planner *p)
     s->policy = fmin(get_number(p, "max_tokens"), s->context);
     s->workers = sr1__plan_engine_count(p->config, p->policy.device,
                                         sr1__memory_parameters(&p->policy.config));
+    choose_exchange(p);
     questions = ceil((double)p->set.batch_size / s->ranks); /* of this rank */
     s->rows = fmin(get_number(p, "max_rows"),
                    fmin(s->trajectories, questions * (double)p->set.group_size));
@@ -109,7 +122,8 @@ static struct sr1__memory_pass make_pass(const struct planner *p, int train)
         .mixed = s->micro > s->context,
         .entropy = train && (get_number(p, "entropy_coef") != 0 ||
                              sr1__config_is(p->config, "entropy_controller", "adaptive")),
-        .checkpoint = train && p->set.checkpointing};
+        .checkpoint = train && p->set.checkpointing,
+        .by_unit = train && s->by_unit};
 }
 
 /* ---- models ---- */
@@ -185,6 +199,23 @@ static void plan_reference(struct planner *p)
         plan_own_reference(p, sr1__memory_weights(r));
 }
 
+/* Weights that an update has in parts are whole otherwise. */
+static void plan_own_weights(struct planner *p, const struct sr1__memory_model *m,
+                             const char *name, double bytes, uint32_t update)
+{
+    const struct sr1__plan_step *s = &p->out->step;
+    double each = bytes / sr1__memory_parameters(&m->config);
+
+    if (!s->reshards) {
+        add_item(p, name, bytes, SR1__PLAN_DEVICE, ALL);
+        return;
+    }
+    add_item(p, name, bytes, SR1__PLAN_DEVICE, ALL & ~update);
+    add_item(p, "weights in parts", bytes / s->shards, SR1__PLAN_DEVICE, update);
+    add_item(p, "weights of a layer and the head", sr1__memory_units_at_once(m) * each,
+             SR1__PLAN_DEVICE, update);
+}
+
 static void plan_weights(struct planner *p)
 {
     struct sr1__memory_model reviser = p->policy;
@@ -193,7 +224,7 @@ static void plan_weights(struct planner *p)
 
     reviser.config = p->shapes->reviser;
     reviser.lora.rank = 0;
-    add_item(p, "weights", base - adapter, SR1__PLAN_DEVICE, ALL);
+    plan_own_weights(p, &p->policy, "weights", base - adapter, IN(UPDATE));
     add_item(p, "adapter", adapter, SR1__PLAN_DEVICE, ALL);
     if (p->shapes->has_reviser)
         add_item(p, "reviser", sr1__memory_weights(&reviser), SR1__PLAN_DEVICE, ALL);
@@ -265,6 +296,28 @@ struct learner_names {
     uint32_t update;
 };
 
+/* Gradients that go to their owners as they come. A rank adds up a worker's beside those
+ * of the workers before it. */
+static void plan_by_unit(struct planner *p, const struct sr1__memory_model *m,
+                         const struct learner_names *n, double piece)
+{
+    const struct sr1__plan_step *s = &p->out->step;
+    struct sr1__memory_pass pass = make_pass(p, 1);
+    double numbers = sr1__memory_trained(m), grads = sr1__memory_gradients(m);
+    double unit = fmin(numbers, sr1__memory_unit(m)), now = grads * unit / numbers;
+    double sent = fmin(SR1__SHARD_ROUND, ceil(unit / s->pieces)) * s->pieces;
+
+    if (s->pieces > s->shards) /* pieces become a part */
+        piece += numbers * sizeof(float) / s->shards;
+    add_item(p, n->sums, (s->passes > 1 ? 2 : 1) * numbers * sizeof(float) / s->pieces,
+             SR1__PLAN_DEVICE, n->update);
+    add_item(p, n->gradients, now, SR1__PLAN_DEVICE, n->update);
+    add_item(p, n->activations,
+             fmax(fmax(0, sr1__memory_backward(m, &pass) - now), piece), SR1__PLAN_DEVICE,
+             n->update);
+    add_item(p, "exchange", 2 * sent * sizeof(float), SR1__PLAN_HOST, n->update);
+}
+
 static void plan_learner(struct planner *p, const struct sr1__memory_model *m,
                          const struct learner_names *n)
 {
@@ -278,6 +331,10 @@ static void plan_learner(struct planner *p, const struct sr1__memory_model *m,
 
     add_item(p, n->moments, sr1__memory_moments(m) / s->shards, place, ALL & ~IN(LOAD));
     add_item(p, n->masters, sr1__memory_masters(m) / s->shards, place, ALL & ~IN(LOAD));
+    if (s->by_unit) {
+        plan_by_unit(p, m, n, place == SR1__PLAN_HOST ? sr1__memory_offload_piece(m) : 0);
+        return;
+    }
     if (s->passes > 1)
         add_item(p, n->sums, s->workers * sums, SR1__PLAN_DEVICE, n->update);
     else if (s->workers > 1 ||
@@ -286,7 +343,7 @@ static void plan_learner(struct planner *p, const struct sr1__memory_model *m,
     else
         piece = sr1__memory_grad_piece(m);
     if (s->shards > 1) /* the part of the sums that is this rank's */
-        piece += sr1__memory_trained(m) * sizeof(float) / s->shards;
+        piece += sr1__memory_trained(m) * sizeof(float) / s->pieces;
     if (place == SR1__PLAN_HOST)
         piece += sr1__memory_offload_piece(m);
     activations = fmax(activations, piece); /* once backward is over */
@@ -306,7 +363,8 @@ static void plan_learners(struct planner *p)
     plan_learner(p, &p->policy, &policy);
     if (!p->has_critic)
         return;
-    add_item(p, "critic", sr1__memory_weights(&p->critic), SR1__PLAN_DEVICE, ALL);
+    plan_own_weights(p, &p->critic, "critic", sr1__memory_weights(&p->critic),
+                     IN(UPDATE_CRITIC));
     plan_learner(p, &p->critic, &critic);
 }
 

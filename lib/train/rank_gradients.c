@@ -2,6 +2,7 @@
  * and the norm by chunks in the order of parameters, so that the bits depend neither on
  * the network nor on who owns what. */
 #include "train/rank_gradients.h"
+#include "train/unit_pass.h"
 
 #include "base/mem.h"
 
@@ -11,26 +12,33 @@
 
 /* ---- which ---- */
 
-/* Which parameters have a gradient on any rank: a rank without a micro-batch has none. */
-static sr1_status find_trained(struct sr1__learner *l, uint8_t *trained)
+/* Which parameters have a gradient on any rank, by what each has marked: a rank without a
+ * micro-batch has none. */
+static sr1_status share_trained(struct sr1__learner *l, sr1_status st, uint8_t *trained)
 {
-    const sr1_model *m = l->replicas[0];
-    sr1_scope *s = sr1__scope_open(m->device, "gradients");
+    size_t n_params = l->replicas[0]->n_params;
     struct sr1__gathered g;
 
-    for (size_t i = 0; i < m->n_params; i++)
-        trained[i] = sr1__model_grad(s, m, i) != NULL;
-    SR1__TRY(sr1__dist_gather(l->dist, "gradients", sr1__scope_close(s), trained,
-                              m->n_params, &g));
-    for (int32_t r = 0; r < sr1__dist_size(l->dist); r++) {
+    SR1__TRY(sr1__dist_gather(l->mesh.world, "gradients", st, trained, n_params, &g));
+    for (int32_t r = 0; r < sr1__dist_size(l->mesh.world); r++) {
         size_t n;
         const uint8_t *of = sr1__gathered_of(&g, r, &n);
 
-        for (size_t i = 0; i < n && i < m->n_params; i++)
+        for (size_t i = 0; i < n && i < n_params; i++)
             trained[i] |= of[i];
     }
     sr1__gathered_free(&g);
     return SR1_OK;
+}
+
+static sr1_status find_trained(struct sr1__learner *l, uint8_t *trained)
+{
+    const sr1_model *m = l->replicas[0];
+    sr1_scope *s = sr1__scope_open(m->device, "gradients");
+
+    for (size_t i = 0; i < m->n_params; i++)
+        trained[i] = sr1__model_grad(s, m, i) != NULL;
+    return share_trained(l, sr1__scope_close(s), trained);
 }
 
 /* ---- whole sums on every rank ---- */
@@ -93,7 +101,7 @@ static sr1_status sum_trained(struct sr1__learner *l, const uint8_t *trained)
             continue;
         b.end = i + 1;
         if (b.n > 0)
-            SR1__TRY(sum_bucket(l->dist, &b));
+            SR1__TRY(sum_bucket(l->mesh.world, &b));
         b.begin = b.end;
         b.n = 0;
     }
@@ -106,15 +114,15 @@ sr1_status sr1__sum_gradients(struct sr1__learner *l)
     uint8_t *trained;
     sr1_status st;
 
-    if (!l->dist)
+    if (!l->mesh.world)
         return SR1_OK;
     trained = sr1__calloc(m->n_params + 1, 1);
-    st = sr1__dist_agree(l->dist, "gradients",
+    st = sr1__dist_agree(l->mesh.world, "gradients",
                          trained ? SR1_OK : sr1__fail_nomem("names of gradients"));
     if (st == SR1_OK)
         st = find_trained(l, trained);
     if (st == SR1_OK)
-        st = sr1__dist_agree(l->dist, "gradients", sr1__model_sum_grad(m, trained));
+        st = sr1__dist_agree(l->mesh.world, "gradients", sr1__model_sum_grad(m, trained));
     if (st == SR1_OK)
         st = sum_trained(l, trained);
     sr1__free(trained);
@@ -123,47 +131,35 @@ sr1_status sr1__sum_gradients(struct sr1__learner *l)
 
 /* ---- a part on each rank ---- */
 
-sr1_status sr1__learner_shards(const struct sr1__learner *l, struct sr1__shards **out)
-{
-    const sr1_model *m = l->replicas[0];
-    int64_t *sizes;
-    sr1_status st;
-
-    if (!l->dist || !l->sharded)
-        return SR1_OK;
-    SR1__CALLOC(sizes, m->n_params + 1, "shards");
-    for (size_t i = 0; i < m->n_params; i++)
-        sizes[i] = t_numel(m->params[i].tensor);
-    st = sr1__shards_new(out, l->dist, sizes, m->n_params, SR1__NORM_CHUNK);
-    sr1__free(sizes);
-    return st;
-}
-
 /* A step of a learner with shards, on its way. */
 struct sharded_step {
     struct sr1__learner *l;
     sr1_model *m;
     uint8_t *trained;
-    sr1_tensor **whole; /* [n_params] gradients of this rank, or weights; borrowed */
-    sr1_tensor **parts; /* [n_params] sums of all ranks that this rank owns, flat */
-    double *squares;    /* of this rank's chunks, then */
-    double *all;        /* of all ranks' */
+    sr1_tensor **weights; /* [n_params], borrowed */
+    sr1_tensor **parts;   /* [n_params] sums of all ranks that this rank owns, flat */
+    double *squares;      /* of this rank's chunks, then */
+    double *all;          /* of all ranks' */
     size_t n_all;
 };
+
+static size_t count_chunks(int64_t numbers)
+{
+    return (size_t)((numbers + SR1__NORM_CHUNK - 1) / SR1__NORM_CHUNK);
+}
 
 static sr1_status begin_step(struct sharded_step *p)
 {
     size_t n = p->m->n_params + 1;
 
     for (size_t i = 0; i < p->m->n_params; i++)
-        p->n_all += (size_t)((t_numel(p->m->params[i].tensor) + SR1__NORM_CHUNK - 1) /
-                             SR1__NORM_CHUNK);
+        p->n_all += count_chunks(t_numel(p->m->params[i].tensor));
     p->trained = sr1__calloc(n, 1);
-    p->whole = sr1__calloc(n, sizeof(sr1_tensor *));
+    p->weights = sr1__calloc(n, sizeof(sr1_tensor *));
     p->parts = sr1__calloc(n, sizeof(sr1_tensor *));
     p->squares = sr1__calloc(p->n_all + 1, sizeof(double));
     p->all = sr1__calloc(p->n_all + 1, sizeof(double));
-    return p->trained && p->whole && p->parts && p->squares && p->all
+    return p->trained && p->weights && p->parts && p->squares && p->all
                ? SR1_OK
                : sr1__fail_nomem("optimizer step of a part");
 }
@@ -173,68 +169,81 @@ static void end_step(struct sharded_step *p)
     for (size_t i = 0; p->parts && i < p->m->n_params; i++)
         sr1__tensor_free(p->parts[i]);
     sr1__free(p->trained);
-    sr1__free(p->whole);
+    sr1__free(p->weights);
     sr1__free(p->parts);
     sr1__free(p->squares);
     sr1__free(p->all);
 }
 
-/* Room for the sums that this rank owns. */
-static void make_parts(sr1_scope *s, struct sharded_step *p)
+/* Where no pass has done so, each rank gives the sum of its micro-batches now: those of
+ * one worker. */
+static sr1_status add_sums_of_ranks(struct sharded_step *p)
 {
-    for (size_t i = 0; i < p->m->n_params; i++) {
-        int64_t from, n = sr1__shards_own(p->l->shards, i, &from);
-
-        if (p->trained[i] && n > 0)
-            p->parts[i] = t_hold(s, t_empty(s, SR1__F32, T_SHAPE(n)));
-        if (p->trained[i])
-            p->whole[i] = sr1__model_grad(s, p->m, i);
-    }
-}
-
-/* The whole gradients are gone afterwards. */
-static sr1_status sum_parts(struct sharded_step *p)
-{
-    struct sr1__dist *d = p->l->dist;
-    sr1_scope *s = sr1__scope_open(p->m->device, "sum of gradients");
-    struct sr1__error e;
+    struct sr1__sum_order order = {.n = sr1__dist_size(p->l->mesh.world), .summed = 1};
+    struct sr1__error failed;
+    uint8_t *fresh;
     sr1_status st;
 
-    sr1__scope_no_grad(s);
-    make_parts(s, p);
-    st = sr1__dist_agree(d, "gradients", sr1__scope_status(s));
-    if (st == SR1_OK)
-        st = sr1__shards_sum(d, p->l->shards, p->whole, p->parts);
-    sr1__error_save(&e, st);
-    (void)sr1__scope_close(s);
-    sr1__model_clear_grad(p->m);
-    return sr1__error_raise(&e);
+    if (p->l->pass)
+        return SR1_OK;
+    fresh = sr1__calloc((size_t)order.n, 1);
+    st = sr1__dist_agree(p->l->mesh.world, "gradients",
+                         fresh ? SR1_OK : sr1__fail_nomem("sums of gradients"));
+    if (st != SR1_OK) {
+        sr1__free(fresh);
+        return st;
+    }
+    order.fresh = fresh;
+    for (size_t u = 0; u < p->l->shards->n_units; u++) {
+        sr1__error_save(&failed, st);
+        st = sr1__part_sums_add(p->l->sums, u, st, &order);
+        if (failed.code != SR1_OK) /* the first */
+            st = sr1__error_raise(&failed);
+    }
+    sr1__free(fresh);
+    return sr1__dist_agree(p->l->mesh.world, "sums of gradients", st);
 }
 
-/* Ranks own neighbouring ranges in their order, and so do their chunks follow. */
+/* A rank's chunks come leaf by leaf. */
+static sr1_status place_squares(struct sharded_step *p, int32_t rank, const double *of,
+                                size_t n)
+{
+    size_t before = 0, at = 0;
+
+    for (size_t i = 0; i < p->m->n_params; i++) {
+        int64_t from;
+        size_t here = count_chunks(sr1__shards_of(p->l->shards, rank, i, &from));
+
+        if (at + here > n)
+            break;
+        memcpy(p->all + before + from / SR1__NORM_CHUNK, of + at, here * sizeof(double));
+        before += count_chunks(t_numel(p->m->params[i].tensor));
+        at += here;
+    }
+    return at == n
+               ? SR1_OK
+               : sr1__fail(SR1_E_INTERNAL,
+                           "norm of gradients: %zu chunks of rank %d where it has %zu", n,
+                           (int)rank, at);
+}
+
 static sr1_status gather_squares(struct sharded_step *p)
 {
-    struct sr1__dist *d = p->l->dist;
-    size_t own = sr1__optimizer_chunks(p->l->optimizer), at = 0;
+    struct sr1__dist *d = p->l->mesh.group;
+    size_t own = sr1__optimizer_chunks(p->l->optimizer);
     struct sr1__gathered g;
     sr1_status st = sr1__optimizer_squares(p->l->optimizer, p->parts, p->squares);
 
     SR1__TRY(sr1__dist_gather(d, "norm of gradients", st, p->squares,
                               own * sizeof(double), &g));
-    for (int32_t r = 0; r < sr1__dist_size(d); r++) {
+    for (int32_t r = 0; r < sr1__dist_size(d) && st == SR1_OK; r++) {
         size_t n;
-        const void *of = sr1__gathered_of(&g, r, &n);
+        const double *of = sr1__gathered_of(&g, r, &n);
 
-        if (n <= (p->n_all - at) * sizeof(double))
-            memcpy(p->all + at, of, n);
-        at += n / sizeof(double);
+        st = place_squares(p, r, of, n / sizeof(double));
     }
     sr1__gathered_free(&g);
-    return at == p->n_all ? SR1_OK
-                          : sr1__fail(SR1_E_INTERNAL,
-                                      "norm of gradients: %zu chunks of "
-                                      "%zu",
-                                      at, p->n_all);
+    return st;
 }
 
 /* As they are stored, where all have one type. */
@@ -248,25 +257,46 @@ static int32_t choose_exchange(const sr1_model *m)
     return dtype;
 }
 
+/* Weights in parts stay so: the next pass gets them. */
 static sr1_status gather_weights(struct sharded_step *p)
 {
+    const struct sr1__shards *shards = p->l->shards;
+    struct sr1__error failed;
+
+    if (sr1__unit_pass_in_parts(p->l->pass) && p->m->params == p->m->leaves)
+        return SR1_OK;
     for (size_t i = 0; i < p->m->n_params; i++)
-        p->whole[i] = p->m->params[i].tensor;
-    return sr1__shards_gather(p->l->dist, p->l->shards, p->whole, choose_exchange(p->m));
+        p->weights[i] = p->m->params[i].tensor;
+    sr1__error_save(&failed, SR1_OK);
+    for (size_t u = 0; u < shards->n_units; u++) {
+        sr1_status st =
+            sr1__shards_gather(&p->l->mesh, shards, u, sr1__error_raise(&failed),
+                               p->weights, NULL, choose_exchange(p->m));
+
+        if (st != SR1_OK && failed.code == SR1_OK)
+            sr1__error_save(&failed, st);
+    }
+    return sr1__dist_agree(p->l->mesh.world, "updated weights",
+                           sr1__error_raise(&failed));
 }
 
 static sr1_status update_parts(struct sharded_step *p, struct sr1__optim_step *how,
                                struct sr1__optim_report *done)
 {
-    SR1__TRY(find_trained(p->l, p->trained));
+    struct sr1__dist *d = p->l->mesh.world;
+
+    SR1__TRY(add_sums_of_ranks(p));
+    memcpy(p->trained, sr1__part_sums_trained(p->l->sums), p->m->n_params);
+    SR1__TRY(share_trained(p->l, SR1_OK, p->trained));
     if (!memchr(p->trained, 1, p->m->n_params))
         return SR1_OK;
-    SR1__TRY(sum_parts(p));
+    SR1__TRY(sr1__dist_agree(d, "sum of gradients",
+                             sr1__part_sums_finish(p->l->sums, p->trained, p->parts)));
     SR1__TRY(gather_squares(p));
     how->squares = p->all;
     how->n_squares = p->n_all;
     SR1__TRY(
-        sr1__dist_agree(p->l->dist, "optimizer step",
+        sr1__dist_agree(d, "optimizer step",
                         sr1__optimizer_update(p->l->optimizer, p->parts, how, done)));
     return done->skipped ? SR1_OK : gather_weights(p);
 }
@@ -275,7 +305,7 @@ sr1_status sr1__sharded_step(struct sr1__learner *l, struct sr1__optim_step *how
                              struct sr1__optim_report *done)
 {
     struct sharded_step p = {.l = l, .m = l->replicas[0]};
-    sr1_status st = sr1__dist_agree(l->dist, "gradients", begin_step(&p));
+    sr1_status st = sr1__dist_agree(l->mesh.world, "gradients", begin_step(&p));
 
     *done = (struct sr1__optim_report){0};
     if (st == SR1_OK)

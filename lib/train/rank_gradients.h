@@ -8,9 +8,6 @@
 /* The first replica's gradients of all ranks into that of each. */
 sr1_status sr1__sum_gradients(struct sr1__learner *l);
 
-/* Who owns which of the parameters' numbers; NULL where every rank owns all. */
-sr1_status sr1__learner_shards(const struct sr1__learner *l, struct sr1__shards **out);
-
 /* An optimizer step of a learner with shards: each rank adds up and updates its part, and
  * all get the weights. Of *how all but the squares is set. */
 sr1_status sr1__sharded_step(struct sr1__learner *l, struct sr1__optim_step *how,

@@ -25,19 +25,66 @@ static sr1_status refuse_unshared(const sr1_config *c)
     return SR1_OK;
 }
 
-/* The key fsdp_size, as verl understands it but for groups of ranks. */
-static sr1_status choose_sharding(sr1_trainer *tr)
+/* Ranks of a group that has all states and weights among them; 1: every rank has. */
+static int32_t count_group(const sr1_trainer *tr)
 {
     int64_t size = sr1__config_int(tr->config, "fsdp_size");
 
-    if (size > 1 && size < tr->launch.world_size)
-        return sr1__fail(SR1_E_UNSUPPORTED,
-                         "fsdp_size %" PRId64 " of a world of %" PRId32
-                         ": groups of processes with states of their own are not there "
-                         "yet; -1 shards over all, 1 over none",
+    return size < 0 || size > tr->launch.world_size ? tr->launch.world_size
+                                                    : (int32_t)size;
+}
+
+/* The key fsdp_size, as verl understands it. */
+static sr1_status choose_sharding(sr1_trainer *tr)
+{
+    int32_t size = count_group(tr);
+
+    if (tr->launch.world_size % size != 0)
+        return sr1__fail(SR1_E_CONFIG,
+                         "fsdp_size %" PRId32 " does not divide a world of %" PRId32
+                         " processes into equal groups; -1 is one group of all, 1 shards "
+                         "nothing",
                          size, tr->launch.world_size);
     tr->sharded = size != 1;
+    tr->sums_by_rank =
+        sr1__config_bool(tr->config, "use_no_sync_for_gradient_accumulation");
+    tr->reshards = tr->sharded && sr1__config_bool(tr->config, "reshard_after_forward");
     return SR1_OK;
+}
+
+/* Groups are of neighbours, which mostly share a machine. */
+static sr1_status open_mesh(sr1_trainer *tr)
+{
+    int32_t size = count_group(tr), rank = sr1__dist_rank(tr->dist);
+    struct sr1__dist_group group = {.name = "shard",
+                                    .group = rank / size,
+                                    .rank = rank % size,
+                                    .size = size,
+                                    .first = rank - rank % size,
+                                    .stride = 1};
+    struct sr1__dist_group owners = {.name = "owners",
+                                     .group = rank % size,
+                                     .rank = rank / size,
+                                     .size = sr1__dist_size(tr->dist) / size,
+                                     .first = rank % size,
+                                     .stride = size};
+
+    tr->mesh = (struct sr1__mesh){.world = tr->dist, .group = tr->dist};
+    if (!tr->sharded || owners.size == 1)
+        return SR1_OK;
+    tr->mesh.group = NULL;
+    SR1__TRY(sr1__dist_split(&tr->mesh.group, tr->dist, &group));
+    return sr1__dist_split(&tr->mesh.owners, tr->dist, &owners);
+}
+
+void sr1__ranks_close(sr1_trainer *tr)
+{
+    if (tr->mesh.group != tr->dist)
+        sr1__dist_free(tr->mesh.group);
+    sr1__dist_free(tr->mesh.owners);
+    sr1__dist_free(tr->dist);
+    tr->mesh = (struct sr1__mesh){NULL, NULL, NULL};
+    tr->dist = NULL;
 }
 
 sr1_status sr1__ranks_open(sr1_trainer *tr)
@@ -47,7 +94,8 @@ sr1_status sr1__ranks_open(sr1_trainer *tr)
         return SR1_OK;
     SR1__TRY(refuse_unshared(tr->config));
     SR1__TRY(choose_sharding(tr));
-    return sr1__job_meet(&tr->dist, &tr->launch, tr->config);
+    SR1__TRY(sr1__job_meet(&tr->dist, &tr->launch, tr->config));
+    return open_mesh(tr);
 }
 
 sr1_status sr1__ranks_opened(sr1_trainer *tr, sr1_status st)
@@ -67,7 +115,10 @@ int sr1__ranks_text(const sr1_trainer *tr, char *text, size_t size)
     snprintf(text, size, "rank %" PRId32 " of %" PRId32 " by %s on %s, %s, gloo%s",
              tr->launch.rank, tr->launch.world_size, tr->launch.launcher, host,
              sr1_model_device(tr->model),
-             tr->sharded ? ", optimizer states sharded" : "");
+             !tr->sharded       ? ""
+             : tr->reshards     ? ", optimizer states, gradients and weights sharded"
+             : tr->sums_by_rank ? ", optimizer states sharded"
+                                : ", optimizer states and gradients sharded");
     return 1;
 }
 

@@ -11,6 +11,8 @@
 /* Meet the other processes, where the keys and the environment say that there are any;
  * before anything else is opened. SR1_E_STATE names ranks with another configuration. */
 sr1_status sr1__ranks_open(sr1_trainer *tr);
+/* Groups before their job. */
+void sr1__ranks_close(sr1_trainer *tr);
 /* The configuration as this process computes by it, with its share of the machine: its
  * part of the threads, its GPU. That of the run is the same for all. Caller frees with
  * sr1_config_free. */

@@ -45,6 +45,8 @@ static const char *const free_keys[] = {
     "distributed_timeout",
     "distributed_debug",
     "fsdp_size",
+    "use_no_sync_for_gradient_accumulation",
+    "reshard_after_forward",
     "threads",
     "full_determinism",
     "workers",

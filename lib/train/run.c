@@ -12,6 +12,7 @@
  *
  * Of several processes (ranks.h) the first writes all this; the others do the same steps,
  * and what depends on a clock or on a signal is decided by all. */
+#include "train/save_model.h"
 #include "train/ranks.h"
 #include "train/rollout_queue.h"
 #include "train/sampler.h"
@@ -555,14 +556,14 @@ static sr1_status save_final_model(sr1_trainer *tr)
     char *folder;
     sr1_status st;
 
-    if (!tr->set.save_final_model || !sr1__is_first_rank(tr))
+    if (!tr->set.save_final_model || (!tr->sharded && !sr1__is_first_rank(tr)))
         return SR1_OK;
     folder = sr1__path_join(tr->run_folder, "model");
     if (!folder)
         return sr1__fail_nomem("path");
     st = sr1__dir_make(folder);
     if (st == SR1_OK)
-        st = sr1_trainer_save_model(tr, folder);
+        st = sr1__save_model_together(tr, tr->model, folder);
     tr->model_saved = st == SR1_OK;
     sr1__free(folder);
     return st;

@@ -2,6 +2,7 @@
  * optimizer's tensors, and the counters that determine the rest of the run. Random
  * numbers need no state: each stream is a function of seed, step, question and sample. */
 #include "train/rollout_queue.h"
+#include "train/save_model.h"
 #include "train/sampler.h"
 
 #include "base/clock.h"
@@ -56,9 +57,14 @@ static sr1_status write_policy_optimizer(sr1_trainer *tr, const char *path)
     return sr1__learner_save_states(&tr->policy, path);
 }
 
+static sr1_status write_policy(sr1_trainer *tr, const char *path)
+{
+    return sr1__save_model_together(tr, tr->model, path);
+}
+
 static sr1_status write_critic(sr1_trainer *tr, const char *path)
 {
-    return sr1_model_save(tr->critics[0], path);
+    return sr1__save_model_together(tr, tr->critics[0], path);
 }
 
 static sr1_status write_critic_optimizer(sr1_trainer *tr, const char *path)
@@ -74,14 +80,13 @@ static sr1_status write_sampler(sr1_trainer *tr, const char *path)
 /* What every rank has: one writes it. */
 static sr1_status fill_common(sr1_trainer *tr, const char *folder)
 {
-    SR1__TRY(write_below(folder, "model", sr1_trainer_save_model, tr));
     if (tr->sampler.rule)
         SR1__TRY(write_below(folder, "questions", write_sampler, tr));
     if (sr1__rollout_queue_head(tr))
         SR1__TRY(write_below(folder, "rollouts", sr1__rollout_queue_save, tr));
     if (sr1__weight_sync_keeps(tr))
         SR1__TRY(write_below(folder, "served", sr1__weight_sync_save, tr));
-    return tr->critics ? write_below(folder, "critic", write_critic, tr) : SR1_OK;
+    return SR1_OK;
 }
 
 /* Each rank its own files. */
@@ -89,6 +94,9 @@ static sr1_status fill_checkpoint(void *self, const char *folder)
 {
     sr1_trainer *tr = self;
 
+    SR1__TRY(write_below(folder, "model", write_policy, tr));
+    if (tr->critics)
+        SR1__TRY(write_below(folder, "critic", write_critic, tr));
     SR1__TRY(write_below(folder, "optimizer", write_policy_optimizer, tr));
     if (tr->critics)
         SR1__TRY(write_below(folder, "critic_optimizer", write_critic_optimizer, tr));

@@ -14,8 +14,10 @@ static sr1_status open_policy(sr1_trainer *tr)
     struct sr1__adamw how = sr1__adamw_configured(tr->config);
 
     tr->policy.name = "policy";
-    tr->policy.dist = tr->dist;
+    tr->policy.mesh = tr->mesh;
     tr->policy.sharded = tr->sharded;
+    tr->policy.sums_by_rank = tr->sums_by_rank;
+    tr->policy.reshards = tr->reshards;
     tr->policy.n = tr->n_workers;
     tr->policy.schedule = tr->set.schedule;
     tr->policy.max_grad_norm = tr->set.max_grad_norm;

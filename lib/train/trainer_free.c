@@ -1,4 +1,5 @@
 /* train/trainer_free.c - the end of a trainer, once nobody uses it. */
+#include "train/ranks.h"
 #include "train/rollout_queue.h"
 #include "train/sampler.h"
 
@@ -29,7 +30,7 @@ void sr1__trainer_release(sr1_trainer *tr)
     json_decref(tr->starts);
     json_decref(tr->restored);
     json_decref(tr->pending_row);
-    sr1__dist_free(tr->dist);
+    sr1__ranks_close(tr);
     sr1_config_free(tr->config);
     sr1__free(tr->server_loaded);
     sr1__free(tr->adapter_name);

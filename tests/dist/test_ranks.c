@@ -14,12 +14,20 @@
 static const char *run_name;
 static int32_t run_workers;
 
+static int run_in_parts; /* weights are sharded too */
+
 static sr1_config *config_of(const char *name, int32_t workers)
 {
     char pair[32];
+    sr1_config *c;
 
     snprintf(pair, sizeof pair, "workers=%d", workers);
-    return CONFIG(name, pair);
+    c = CONFIG(name, pair);
+    if (run_in_parts) {
+        OK(sr1_config_set(c, "fsdp_size", "-1"));
+        OK(sr1_config_set(c, "reshard_after_forward", "true"));
+    }
+    return c;
 }
 
 static void train_as_rank(const struct ranks *r)
@@ -325,11 +333,16 @@ static void skip_alike(const struct ranks *r)
 
 static void not_finite_on_one_is_skipped_by_all(void **state)
 {
-    struct ranks r = {.size = 2};
+    struct ranks r = {.size = 2}, parts = {.size = 2};
 
     (void)state;
     ranks_run(&r, skip_alike, 0);
     assert_true(r.shared->hash[0] == r.shared->hash[1]);
+    run_in_parts = 1;
+    ranks_run(&parts, skip_alike, 0);
+    run_in_parts = 0;
+    assert_true(r.shared->hash[0] == parts.shared->hash[0]);
+    assert_true(r.shared->hash[0] == parts.shared->hash[1]);
 }
 
 static int64_t fail_at;
@@ -350,24 +363,33 @@ static void run_out_of_memory(const struct ranks *r)
 }
 
 /* Either all do without it, in smaller micro-batches, or all fail. */
+static int run_out_together(void)
+{
+    struct ranks r = {.size = 2};
+
+    ranks_run(&r, run_out_of_memory, 0);
+    if ((r.shared->status[0] == SR1_OK) != (r.shared->status[1] == SR1_OK))
+        fail_msg("allocation %d: %d and %d", (int)fail_at, r.shared->status[0],
+                 r.shared->status[1]);
+    if (r.shared->status[0] == SR1_OK)
+        assert_true(r.shared->hash[0] == r.shared->hash[1]);
+    return r.shared->status[0] != SR1_OK;
+}
+
 static void memory_of_one_is_memory_of_all(void **state)
 {
     int failed = 0;
 
     (void)state;
-    for (fail_at = 1; fail_at < 6000; fail_at = fail_at * 3 + 2) {
-        struct ranks r = {.size = 2};
-
-        ranks_run(&r, run_out_of_memory, 0);
-        if ((r.shared->status[0] == SR1_OK) != (r.shared->status[1] == SR1_OK))
-            fail_msg("allocation %d: %d and %d", (int)fail_at, r.shared->status[0],
-                     r.shared->status[1]);
-        if (r.shared->status[0] == SR1_OK)
-            assert_true(r.shared->hash[0] == r.shared->hash[1]);
-        else
-            failed++;
-    }
+    for (fail_at = 1; fail_at < 6000; fail_at = fail_at * 3 + 2)
+        failed += run_out_together();
     assert_true(failed > 2);
+    failed = 0;
+    run_in_parts = 1;
+    for (fail_at = 600; fail_at < 5000; fail_at *= 2)
+        failed += run_out_together();
+    run_in_parts = 0;
+    assert_true(failed > 0);
 }
 
 int main(void)

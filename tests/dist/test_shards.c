@@ -3,12 +3,12 @@
 #define TINY_WIDTH "768" /* so that tensors have several chunks, and are cut */
 
 #include "dist/ranks.h"
+#include "dist/saved.h"
 #include "unit/train/runs.h"
 
 #include "base/mem.h"
 #include "base/rng.h"
 #include "dist/shard.h"
-#include "tensor/weights/safetensors.h"
 
 #include <searchr1/ext/plan.h>
 
@@ -55,6 +55,22 @@ static void check_bounds(const struct sr1__shards *s)
     }
 }
 
+/* Added up in the order of ranks. */
+static void sum_rows(sr1_scope *s, void *user, int64_t at, sr1_tensor *got)
+{
+    int64_t n = t_size(got, 1);
+    sr1_tensor *sum = t_narrow(s, user, 0, at, n);
+
+    for (int64_t r = 0; r < t_size(got, 0); r++) {
+        sr1_tensor *row = t_reshape(s, t_narrow(s, got, 0, r, 1), T_SHAPE(n));
+
+        if (r == 0)
+            t_copy_(s, sum, row);
+        else
+            t_add_(s, sum, row, 1.0);
+    }
+}
+
 static void check_sum(const struct ranks *r, const struct sr1__shards *s, size_t i,
                       const float *got)
 {
@@ -70,7 +86,7 @@ static void check_sum(const struct ranks *r, const struct sr1__shards *s, size_t
 }
 
 /* Each rank changes what it owns, and all have all of it. */
-static void gather_owned(struct sr1__dist *d, const struct sr1__shards *s,
+static void gather_owned(const struct sr1__mesh *d, const struct sr1__shards *s,
                          sr1_tensor **whole)
 {
     for (size_t i = 0; i < TENSORS; i++) {
@@ -81,7 +97,7 @@ static void gather_owned(struct sr1__dist *d, const struct sr1__shards *s,
         for (int64_t k = from; k < from + n; k++)
             v[k] = value_of(7, i, k);
     }
-    RANK_CHECK(sr1__shards_gather(d, s, whole, SR1__F32) == SR1_OK);
+    RANK_CHECK(sr1__shards_gather(d, s, 0, SR1_OK, whole, NULL, SR1__F32) == SR1_OK);
     for (size_t i = 0; i < TENSORS; i++)
         for (int64_t k = 0; k < sizes[i]; k++)
             RANK_CHECK(((float *)sr1__shim_data(whole[i]))[k] == value_of(7, i, k));
@@ -89,33 +105,38 @@ static void gather_owned(struct sr1__dist *d, const struct sr1__shards *s,
 
 static void exchange_shards(const struct ranks *r)
 {
-    sr1_tensor *whole[TENSORS], *given[TENSORS], *parts[TENSORS] = {NULL};
+    sr1_tensor *whole[TENSORS], *given[TENSORS], *sum;
+    const float *part;
+    struct sr1__shard_layout layout = {.sizes = sizes, .n = TENSORS, .chunk = CHUNK};
     struct sr1__shards *s = NULL;
-    struct sr1__dist *d = NULL;
+    struct sr1__mesh d = {0};
 
-    RANK_CHECK(ranks_open(r, &d) == SR1_OK);
-    RANK_CHECK(sr1__shards_new(&s, d, sizes, TENSORS, CHUNK) == SR1_OK);
+    RANK_CHECK(ranks_open(r, &d.world) == SR1_OK);
+    d.group = d.world;
+    RANK_CHECK(sr1__shards_new(&s, &d, &layout) == SR1_OK);
     check_bounds(s);
     for (size_t i = 0; i < TENSORS; i++) {
-        int64_t from, n = sr1__shards_own(s, i, &from);
-
         whole[i] = make_floats(sizes[i]);
         for (int64_t k = 0; k < sizes[i]; k++)
             ((float *)sr1__shim_data(whole[i]))[k] = value_of(ranks_self, i, k);
         given[i] = i == 2 && ranks_self <= 1 ? NULL : whole[i]; /* NULL: zeros */
-        parts[i] = n ? make_floats(n) : NULL;
     }
-    RANK_CHECK(sr1__shards_sum(d, s, given, parts) == SR1_OK);
-    for (size_t i = 0; i < TENSORS; i++)
-        if (parts[i])
-            check_sum(r, s, i, sr1__shim_data(parts[i]));
-    gather_owned(d, s, whole);
+    sum = make_floats(sr1__shards_piece(s, 0));
+    RANK_CHECK(sr1__shards_scatter(&d, s, 0, SR1_OK, given, SR1__F32, sum_rows, sum) ==
+               SR1_OK);
+    part = sr1__shim_data(sum);
     for (size_t i = 0; i < TENSORS; i++) {
-        sr1__tensor_free(whole[i]);
-        sr1__tensor_free(parts[i]);
+        int64_t from;
+
+        check_sum(r, s, i, part);
+        part += sr1__shards_own(s, i, &from);
     }
+    gather_owned(&d, s, whole);
+    for (size_t i = 0; i < TENSORS; i++)
+        sr1__tensor_free(whole[i]);
+    sr1__tensor_free(sum);
     sr1__shards_free(s);
-    sr1__dist_free(d);
+    sr1__dist_free(d.world);
 }
 
 static void ranks_get_the_sums_that_they_own(void **state)
@@ -167,82 +188,6 @@ static void run_in(const char *name, int32_t size, int sharded)
     run_name = name;
     run_sharded = sharded;
     ranks_run(&r, train_ranks, 0);
-}
-
-/* ---- what a checkpoint holds ---- */
-
-struct saved {
-    struct sr1__weights *files[RANKS_MAX];
-    size_t n, n_cut;
-};
-
-static void open_saved(struct saved *s, const char *run, const char *folder)
-{
-    char path[700];
-    char **names = NULL;
-    size_t n = 0;
-
-    *s = (struct saved){.n = 0};
-    snprintf(path, sizeof path, "%s/%s", scratch_path(run), folder);
-    OK(sr1__dir_list(path, &names, &n));
-    for (size_t i = 0; i < n; i++) {
-        size_t end = strlen(names[i]);
-
-        snprintf(path, sizeof path, "%s/%s/%s", scratch_path(run), folder, names[i]);
-        if (end > 12 && strcmp(names[i] + end - 12, ".safetensors") == 0) {
-            assert_true(s->n < RANKS_MAX);
-            OK(sr1__weights_open(&s->files[s->n++], path));
-        }
-        sr1__free(names[i]);
-    }
-    sr1__free(names);
-}
-
-static void close_saved(struct saved *s)
-{
-    for (size_t i = 0; i < s->n; i++)
-        sr1__weights_close(s->files[i]);
-}
-
-/* Numbers of w, or of its parts, are those of a part or of all of b. */
-static void same_numbers(struct saved *b, const struct sr1__weight *w)
-{
-    size_t n = strlen(w->name), found = 0;
-
-    for (size_t i = 0; i < b->n; i++)
-        for (size_t k = 0; k < sr1__weights_count(b->files[i]); k++) {
-            const struct sr1__weight *p = sr1__weights_at(b->files[i], k);
-            long long from = 0, to;
-
-            if (strncmp(p->name, w->name, n) != 0 ||
-                (p->name[n] != '\0' &&
-                 sscanf(p->name + n, "[%lld:%lld]", &from, &to) != 2))
-                continue;
-            b->n_cut += p->name[n] != '\0';
-            assert_true((size_t)from * 4 + p->n_bytes <= w->n_bytes);
-            if (memcmp((const char *)w->data + from * 4, p->data, p->n_bytes) != 0)
-                fail_msg("%s differs from %s", p->name, w->name);
-            found += p->n_bytes;
-        }
-    if (found != w->n_bytes)
-        fail_msg("of %s there are %zu bytes of %zu", w->name, found, (size_t)w->n_bytes);
-}
-
-/* The run `whole` has its states in one file. Returns how many parts are cut ones. */
-static size_t same_states(const char *whole, const char *other, const char *folder)
-{
-    struct saved a, b;
-    size_t cut;
-
-    open_saved(&a, whole, folder);
-    open_saved(&b, other, folder);
-    assert_true(a.n == 1 && sr1__weights_count(a.files[0]) > 10);
-    for (size_t i = 0; i < sr1__weights_count(a.files[0]); i++)
-        same_numbers(&b, sr1__weights_at(a.files[0], i));
-    cut = b.n_cut;
-    close_saved(&a);
-    close_saved(&b);
-    return cut;
 }
 
 /* ---- parts are the whole ---- */
@@ -551,25 +496,25 @@ static void a_torn_checkpoint_is_no_checkpoint(void **state)
 
 /* ---- what is refused ---- */
 
-static void refuse_groups(const struct ranks *r)
+static void refuse_unequal(const struct ranks *r)
 {
     sr1_config *c = config_of("groups");
     sr1_trainer *tr = NULL;
 
     ranks_set_variables(r);
     OK(sr1_config_set(c, "fsdp_size", "2"));
-    RANK_CHECK(sr1_trainer_new(&tr, c, NULL) == SR1_E_UNSUPPORTED);
-    RANK_CHECK(strstr(sr1_last_error(), "fsdp_size 2 of a world of 3"));
+    RANK_CHECK(sr1_trainer_new(&tr, c, NULL) == SR1_E_CONFIG);
+    RANK_CHECK(strstr(sr1_last_error(), "fsdp_size 2 does not divide a world of 3"));
     sr1_config_free(c);
 }
 
-static void groups_are_refused(void **state)
+static void unequal_groups_are_refused(void **state)
 {
     struct ranks r = {.size = 3};
 
     (void)state;
     run_sharded = 0;
-    ranks_run(&r, refuse_groups, 0);
+    ranks_run(&r, refuse_unequal, 0);
 }
 
 static void make_model(const struct ranks *r)
@@ -601,7 +546,7 @@ int main(void)
         cmocka_unit_test(resuming_is_never_having_stopped),
         cmocka_unit_test(any_number_of_ranks_resumes),
         cmocka_unit_test(a_torn_checkpoint_is_no_checkpoint),
-        cmocka_unit_test(groups_are_refused),
+        cmocka_unit_test(unequal_groups_are_refused),
     };
 
     return cmocka_run_group_tests(tests, make_files, scratch_remove);

@@ -147,6 +147,21 @@ static void build_layer(sr1_scope *s, sr1_model *m, int64_t i)
     add_weight_view(s, m, i, "mlp.down_proj.weight", w->down, 0, c->hidden_size);
 }
 
+size_t sr1__model_units(const sr1_model *m, size_t *ends)
+{
+    size_t units = (size_t)m->config.n_layers + 2;
+
+    for (size_t i = 0, u = 0; ends && i < m->n_leaves; i++) {
+        const sr1_tensor *t = m->leaves[i].tensor;
+
+        if ((u + 2 < units && t == m->layers[u].input_norm) || t == m->final_norm)
+            ends[u++] = i;
+    }
+    if (ends)
+        ends[units - 1] = m->n_leaves;
+    return units;
+}
+
 static sr1_status build_model_tensors(sr1_model *m)
 {
     const struct sr1__hf_config *c = &m->config;
@@ -304,13 +319,20 @@ void sr1__model_touch(sr1_model *m)
 
 /* ---- gradients ---- */
 
+void sr1__model_clear_grads(sr1_model *m, size_t begin, size_t end)
+{
+    for (size_t i = begin; i < end; i++) {
+        (void)sr1__shim_clear_grad(m->params[i].tensor);
+        if (m->sums) {
+            sr1__tensor_free(m->sums[i]);
+            m->sums[i] = NULL;
+        }
+    }
+}
+
 void sr1__model_clear_grad(sr1_model *m)
 {
-    sr1_scope *s = sr1__scope_open(m->device, "model");
-
-    for (size_t i = 0; i < m->n_params; i++)
-        t_clear_grad(s, m->params[i].tensor);
-    (void)sr1__scope_close(s);
+    sr1__model_clear_grads(m, 0, m->n_params);
     free_sums(m);
 }
 

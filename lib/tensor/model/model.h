@@ -45,6 +45,17 @@ struct sr1__layer {
     struct sr1__lora lora[SR1__LORA_MODULES];
 };
 
+/* Called on a decoder's way through its units: 0 is the embedding, then come the layers,
+ * and last the head with the final norm. before: its weights are about to be read;
+ * after: they have been, and in backward its gradients are there (not the embedding's,
+ * which are once backward returns). The head has no `after`: its weights are read until
+ * the backward of the last layer begins. */
+struct sr1__unit_hooks {
+    sr1_status (*before)(void *self, int32_t unit, int backward);
+    sr1_status (*after)(void *self, int32_t unit, int backward);
+    void *self;
+};
+
 struct sr1_model {
     struct sr1__hf_config config;
     int32_t dtype;
@@ -72,7 +83,8 @@ struct sr1_model {
     uint64_t base_hash; /* the same without an adapter's */
     uint64_t version;   /* grows when weights change; caches of them compare it */
     int32_t refs;
-    atomic_int busy;         /* a forward pass is under way */
+    atomic_int busy;                     /* a forward pass is under way */
+    const struct sr1__unit_hooks *hooks; /* of training passes; NULL: none. Borrowed */
     sr1_tensor **sums;       /* [n_params] of gradients, fp32; NULL where fp32 is trained
                                 and while nothing is gathered */
     const sr1_model *shares; /* while a replica is built: where its leaves lie, */
@@ -165,8 +177,12 @@ sr1_status sr1__model_gather_grad(sr1_model *m);
 sr1_status sr1__model_sum_grad(sr1_model *m, const uint8_t *wanted);
 /* The gradient of params[i] so far, owned by s; NULL: none. */
 sr1_tensor *sr1__model_grad(sr1_scope *s, const sr1_model *m, size_t i);
-/* Forget accumulated gradients. */
+/* Forget accumulated gradients; and those of params [begin, end). */
 void sr1__model_clear_grad(sr1_model *m);
+void sr1__model_clear_grads(sr1_model *m, size_t begin, size_t end);
+/* How many units the leaves stand in, in order; where ends is not NULL, unit u ends
+ * before leaf ends[u]. */
+size_t sr1__model_units(const sr1_model *m, size_t *ends);
 /* Add the gradients of a replica to those of `to`, and forget them there. */
 sr1_status sr1__model_add_grad(sr1_model *to, sr1_model *from);
 /* Call this after changing weights. */

@@ -369,25 +369,54 @@ static void describe_tensors(const sr1_model *m, struct sr1__weight_out *rows)
     }
 }
 
-sr1_status sr1__model_store(const sr1_model *m, const char *folder)
+/* What the folder holds besides. */
+static sr1_status store_config(const sr1_model *m, const char *folder)
+{
+    struct sr1__hf_config config = m->config;
+
+    config.dtype = m->dtype;
+    SR1__TRY(sr1__hf_config_save(&config, folder));
+    /* one that lay there would be taken for what the folder holds */
+    return sr1__file_remove(folder, SR1__ADAPTER_CONFIG_FILE);
+}
+
+static sr1_status store_weights(const sr1_model *m, const char *folder,
+                                struct sr1__weight_part part)
 {
     struct sr1__weight_out *rows = sr1__calloc(m->n_views, sizeof *rows);
-    struct sr1__hf_config config = m->config;
     struct model_save save = {m, NULL};
     sr1_status status;
 
     SR1__CHECK_ALLOC(rows, "list of tensors");
     describe_tensors(m, rows);
-    config.dtype = m->dtype;
     status = sr1__dir_make(folder);
     if (status == SR1_OK)
-        status = sr1__weights_save(folder, rows, m->n_views, 0, read_view_bytes, &save);
-    if (status == SR1_OK)
-        status = sr1__hf_config_save(&config, folder);
-    if (status ==
-        SR1_OK) /* one that lay there would be taken for what the folder holds */
-        status = sr1__file_remove(folder, SR1__ADAPTER_CONFIG_FILE);
+        status = sr1__weights_save_part(folder, rows, m->n_views, part, read_view_bytes,
+                                        &save);
     sr1__free(save.bytes);
     sr1__free(rows);
+    return status;
+}
+
+sr1_status sr1__model_store(const sr1_model *m, const char *folder)
+{
+    struct sr1__weight_part all = {0, 0};
+    sr1_status status = store_weights(m, folder, all);
+
+    if (status == SR1_OK)
+        status = store_config(m, folder);
+    return sr1__context(status, "saving the model to '%s'", folder);
+}
+
+sr1_status sr1__model_store_part(const sr1_model *m, const char *folder,
+                                 struct sr1__weight_part part)
+{
+    sr1_status status = SR1_OK;
+
+    if (m->adapter)
+        return part.part == 0 ? sr1_model_save(m, folder) : SR1_OK;
+    status = store_weights(m, folder, part);
+    if (status == SR1_OK && part.part == 0)
+        status = store_config(m, folder);
     return sr1__context(status, "saving the model to '%s'", folder);
 }

@@ -27,5 +27,9 @@ sr1_status sr1__model_place(struct sr1__model_place *out, const char *device,
 sr1_status sr1__model_folder_check(const char *kind, const char *folder);
 /* The whole model; an adapter is merged into it. */
 sr1_status sr1__model_store(const sr1_model *m, const char *folder);
+/* The same by several processes at once (sr1__weights_save_part). An adapter is one
+ * file, of part 0. */
+sr1_status sr1__model_store_part(const sr1_model *m, const char *folder,
+                                 struct sr1__weight_part part);
 
 #endif

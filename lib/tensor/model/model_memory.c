@@ -428,6 +428,27 @@ static double layer_backward(const struct sr1__memory_model *m,
            (grads + (p->checkpoint ? fmax(again.peak, again.kept + work) : work));
 }
 
+/* ---- units ---- */
+
+static double count_layer(const struct sr1__hf_config *c)
+{
+    double heads = c->value_head || c->tie_word_embeddings ? 1 : 2;
+
+    return (sr1__memory_parameters(c) - heads * count_embedding(c)) / (double)c->n_layers;
+}
+
+double sr1__memory_unit(const struct sr1__memory_model *m)
+{
+    return fmax(count_embedding(&m->config), count_layer(&m->config));
+}
+
+double sr1__memory_units_at_once(const struct sr1__memory_model *m)
+{
+    double head = m->config.value_head ? 0 : count_embedding(&m->config);
+
+    return fmax(count_embedding(&m->config), head + count_layer(&m->config));
+}
+
 double sr1__memory_backward(const struct sr1__memory_model *m,
                             const struct sr1__memory_pass *p)
 {
@@ -442,8 +463,9 @@ double sr1__memory_backward(const struct sr1__memory_model *m,
                      measure_layer(m, p, !p->checkpoint).peak * p->tokens;
     double top = kept + fmax(head_forward(m, p),
                              fmax(head_backward(m, p), head + layer_backward(m, p)));
+    double gone = p->by_unit && full ? sr1__memory_unit(m) * size_of(m) : grads;
     double bottom =
-        around + grads + fmax(embedding, layers_kept(m, p, 1) + layer_backward(m, p));
+        around + gone + fmax(embedding, layers_kept(m, p, 1) + layer_backward(m, p));
 
     return fmax(forward, fmax(top, bottom));
 }

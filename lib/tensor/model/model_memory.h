@@ -30,6 +30,7 @@ struct sr1__memory_pass {
     int mixed;      /* its sequences differ in length */
     int entropy;    /* entropies are asked for too */
     int checkpoint; /* only layers' inputs are kept for backward */
+    int by_unit;    /* a unit's gradients go once they are there (model.h) */
 };
 
 /* Numbers, not bytes. */
@@ -50,6 +51,10 @@ double sr1__memory_offload_piece(const struct sr1__memory_model *m);
  * they are added up in place). */
 double sr1__memory_gradients(const struct sr1__memory_model *m);
 double sr1__memory_sums(const struct sr1__memory_model *m);
+/* Numbers of the largest unit, and of the most units whose weights are read at once:
+ * the head's with a layer's. */
+double sr1__memory_unit(const struct sr1__memory_model *m);
+double sr1__memory_units_at_once(const struct sr1__memory_model *m);
 
 /* What an update takes where one backward pass is all of it: fp32 for a part of the
  * gradients at a time. */

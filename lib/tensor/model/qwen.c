@@ -216,6 +216,57 @@ static int ids_fit(sr1_scope *s, const sr1_model *m, const struct sr1__placed_to
     return in->n > 0 && sr1__scope_status(s) == SR1_OK;
 }
 
+/* ---- units ---- */
+
+static void enter_unit(sr1_scope *s, const sr1_model *m, int32_t unit)
+{
+    if (m->hooks && sr1__scope_status(s) == SR1_OK)
+        sr1__scope_check(s, m->hooks->before(m->hooks->self, unit, 0));
+}
+
+static void leave_unit(sr1_scope *s, const sr1_model *m, int32_t unit)
+{
+    if (m->hooks && sr1__scope_status(s) == SR1_OK)
+        sr1__scope_check(s, m->hooks->after(m->hooks->self, unit, 0));
+}
+
+/* A place that backward passes before a unit, or after it. */
+struct unit_mark {
+    const struct sr1__unit_hooks *hooks;
+    int32_t unit;
+    int after;
+};
+
+static void pass_mark(sr1_scope *s, void *self, sr1_tensor *const *grads_y,
+                      sr1_tensor **grads)
+{
+    const struct unit_mark *k = self;
+
+    sr1__scope_check(
+        s, (k->after ? k->hooks->after : k->hooks->before)(k->hooks->self, k->unit, 1));
+    grads[0] = grads_y[0];
+}
+
+static sr1_tensor *mark_unit(sr1_scope *s, const sr1_model *m, int32_t unit, int after,
+                             sr1_tensor *x)
+{
+    struct unit_mark *k = m->hooks ? sr1__malloc(sizeof *k) : NULL;
+    sr1_tensor *y = x;
+
+    if (!m->hooks || sr1__scope_status(s) != SR1_OK) {
+        sr1__free(k);
+        return x;
+    }
+    if (!k) {
+        sr1__scope_check(s, sr1__fail_nomem("mark of a unit"));
+        return NULL;
+    }
+    *k = (struct unit_mark){m->hooks, unit, after};
+    t_with_backward(s, &y, 1, &x, 1, pass_mark, k, sr1__free);
+    t_drop(s, x);
+    return y;
+}
+
 static sr1_tensor *run_qwen_layers(sr1_scope *s, struct qwen_pass *p,
                                    const struct sr1__placed_tokens *in, int checkpoint)
 {
@@ -224,16 +275,22 @@ static sr1_tensor *run_qwen_layers(sr1_scope *s, struct qwen_pass *p,
 
     pick_positions(s, p, in);
     ids = in->ids_there ? in->ids_there : t_from_i32(s, in->ids, in->n);
+    enter_unit(s, m, 0);
     x = t_embedding(s, m->embed, ids);
-    if (checkpoint && m->adapter) /* backward reaches a segment through its input */
+    leave_unit(s, m, 0);
+    if ((checkpoint || m->hooks) && m->adapter) /* backward goes through a unit's input */
         t_require_grad(s, x, 1);
     for (int32_t i = 0; i < m->config.n_layers; i++) {
-        sr1_tensor *y =
-            checkpoint ? run_checkpointed(s, p, i, x) : run_qwen_layer(s, p, i, x);
+        sr1_tensor *y;
 
+        enter_unit(s, m, i + 1);
+        x = mark_unit(s, m, i + 1, 1, x);
+        y = checkpoint ? run_checkpointed(s, p, i, x) : run_qwen_layer(s, p, i, x);
         t_drop(s, x);
-        x = y;
+        x = mark_unit(s, m, i + 1, 0, y);
+        leave_unit(s, m, i + 1);
     }
+    enter_unit(s, m, m->config.n_layers + 1);
     return sr1__fused_rms_norm(s, x, m->final_norm, m->config.rms_norm_eps);
 }
 

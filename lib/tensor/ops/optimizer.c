@@ -22,7 +22,8 @@ struct leaf {
     sr1_tensor *slot[SLOTS]; /* fp32; master NULL for fp32 weights. All are NULL where the
                                 part has nothing of the leaf */
     sr1_tensor *param;
-    int64_t from, n; /* of its numbers the part has n, from here on */
+    sr1_tensor *weights; /* of the part, flat, where they lie apart; else NULL */
+    int64_t from, n;     /* of its numbers the part has n, from here on */
     int decays;
 };
 
@@ -53,6 +54,7 @@ static void leaf_free(struct leaf *l)
         sr1__tensor_free(l->slot[i]);
     }
     sr1__tensor_free(l->param);
+    sr1__tensor_free(l->weights);
 }
 
 void sr1__optimizer_free(struct sr1__optimizer *o)
@@ -83,6 +85,12 @@ static sr1_tensor *view_piece(sr1_scope *s, sr1_tensor *t, int64_t from, int64_t
 static sr1_tensor *view_part(sr1_scope *s, const struct leaf *l, sr1_tensor *t)
 {
     return !t || is_whole(l) ? t : view_piece(s, t, l->from, l->n);
+}
+
+/* The weights of the part. */
+static sr1_tensor *view_weights(sr1_scope *s, const struct leaf *l)
+{
+    return l->weights ? l->weights : view_part(s, l, l->param);
 }
 
 /* In the scope's memory, which the tensor need not be in. */
@@ -133,32 +141,19 @@ static void list_state(struct sr1__optimizer *o)
     }
 }
 
-/* Numbers [begin, end) of the leaves, of which `at` come before this one. */
-static void choose_part(struct leaf *l, int64_t numel, int64_t at, int64_t begin,
-                        int64_t end)
-{
-    int64_t from = begin > at ? begin - at : 0;
-    int64_t to = end - at < numel ? end - at : numel;
-
-    l->from = from;
-    l->n = to > from ? to - from : 0;
-}
-
 /* One leaf at a time: what is copied on the way is gone before the next. */
 static sr1_status init_leaves(struct sr1__optimizer *o, const struct sr1__named *params,
-                              int64_t begin, int64_t end)
+                              const struct sr1__leaf_part *parts)
 {
-    int64_t at = 0;
-
     for (size_t i = 0; i < o->n; i++) {
         sr1_scope *s =
             sr1__scope_open(o->cfg.offload ? SR1__CPU : o->device, "optimizer");
         sr1_status st;
 
         sr1__scope_no_grad(s);
-        choose_part(&o->leaf[i], t_numel(params[i].tensor), at, begin, end);
+        o->leaf[i].from = parts ? parts[i].from : 0;
+        o->leaf[i].n = parts ? parts[i].n : t_numel(params[i].tensor);
         o->in_part |= o->leaf[i].n < t_numel(params[i].tensor);
-        at += t_numel(params[i].tensor);
         st = leaf_init(s, &o->leaf[i], &params[i]);
         sr1__scope_check(s, st);
         SR1__TRY(sr1__scope_close(s));
@@ -179,13 +174,13 @@ sr1_status sr1__optimizer_new(struct sr1__optimizer **out,
                               const struct sr1__named *params, size_t n,
                               const struct sr1__adamw *cfg, sr1__device device)
 {
-    return sr1__optimizer_new_part(out, params, n, cfg, device, 0, INT64_MAX);
+    return sr1__optimizer_new_part(out, params, n, cfg, device, NULL);
 }
 
 sr1_status sr1__optimizer_new_part(struct sr1__optimizer **out,
                                    const struct sr1__named *params, size_t n,
                                    const struct sr1__adamw *cfg, sr1__device device,
-                                   int64_t begin, int64_t end)
+                                   const struct sr1__leaf_part *parts)
 {
     struct sr1__optimizer *o = sr1__calloc(1, sizeof *o);
     sr1_status status;
@@ -202,7 +197,7 @@ sr1_status sr1__optimizer_new_part(struct sr1__optimizer **out,
         return sr1__fail_nomem("optimizer");
     }
     o->cfg.offload = cfg->offload && device != SR1__CPU;
-    status = init_leaves(o, params, begin, end);
+    status = init_leaves(o, params, parts);
     if (status == SR1_OK)
         status = init_step(o);
     if (status != SR1_OK) {
@@ -212,6 +207,14 @@ sr1_status sr1__optimizer_new_part(struct sr1__optimizer **out,
     list_state(o);
     *out = o;
     return SR1_OK;
+}
+
+void sr1__optimizer_move_weights(struct sr1__optimizer *o, sr1_tensor *const *weights)
+{
+    for (size_t i = 0; i < o->n; i++) {
+        sr1__tensor_free(o->leaf[i].weights);
+        o->leaf[i].weights = weights ? sr1__shim_retain(weights[i]) : NULL;
+    }
 }
 
 void sr1__optimizer_clear_grad(struct sr1__optimizer *o)
@@ -256,7 +259,7 @@ static void apply_group(sr1_scope *s, struct sr1__optimizer *o, int decays, doub
         if (l->decays != decays || !get_optimizer_list(o, LIST_ALL_GRADS)[i])
             continue;
         get_optimizer_list(o, LIST_PARAM)[m] =
-            l->slot[SLOT_MASTER] ? l->slot[SLOT_MASTER] : view_part(s, l, l->param);
+            l->slot[SLOT_MASTER] ? l->slot[SLOT_MASTER] : view_weights(s, l);
         get_optimizer_list(o, LIST_GRAD)[m] = get_optimizer_list(o, LIST_ALL_GRADS)[i];
         get_optimizer_list(o, LIST_AVG)[m] = l->slot[SLOT_AVG];
         get_optimizer_list(o, LIST_AVG_SQ)[m] = l->slot[SLOT_AVG_SQ];
@@ -295,7 +298,8 @@ static void apply_piece(sr1_scope *outer, struct sr1__optimizer *o, const struct
                         sr1_tensor *grad, struct change c, int64_t from, int64_t n)
 {
     sr1_scope *s = sr1__scope_nest(outer, "numbers %lld", (long long)from);
-    sr1_tensor *param = view_piece(s, l->param, l->from + from, n);
+    sr1_tensor *param = l->weights ? view_piece(s, l->weights, from, n)
+                                   : view_piece(s, l->param, l->from + from, n);
     sr1_tensor *here[SLOTS] = {NULL}, *there[SLOTS] = {NULL};
     sr1_tensor *updated, *g = widen_piece(s, grad, c.piece, from, n);
 
@@ -356,7 +360,8 @@ static void copy_masters_to_params(sr1_scope *s, struct sr1__optimizer *o)
         const struct leaf *l = &o->leaf[i];
 
         if (l->slot[SLOT_MASTER] && get_optimizer_list(o, LIST_ALL_GRADS)[i])
-            t_copy_(s, view_part(s, l, l->param), l->slot[SLOT_MASTER]);
+            t_copy_(s, view_piece(s, view_weights(s, l), 0, l->n),
+                    view_piece(s, l->slot[SLOT_MASTER], 0, l->n));
     }
 }
 

@@ -10,8 +10,8 @@
  * in pieces of at most SR1__OFFLOAD_PIECE numbers, so that it is the same to the bit.
  * Gradients in bf16 or fp16 become fp32 in such pieces too.
  *
- * An optimizer may hold the state of a part of the weights only, a range of their numbers
- * counted through the leaves; others hold the rest. The norm is added up by chunks of
+ * An optimizer may hold the state of a part of the weights only, a range of each leaf's
+ * numbers; others hold the rest. The norm is added up by chunks of
  * SR1__NORM_CHUNK numbers of a leaf (in fp32 in a chunk, in double over chunks), and a
  * part begins and ends where a chunk does, so that parts together give the bits of the
  * whole.
@@ -51,12 +51,19 @@ sr1_status sr1__optimizer_new(struct sr1__optimizer **out,
                               const struct sr1__named *params, size_t n,
                               const struct sr1__adamw *cfg, sr1__device device);
 void sr1__optimizer_free(struct sr1__optimizer *o);
-/* The same with the state of the leaves' numbers [begin, end) alone. In a leaf each bound
- * is a multiple of SR1__NORM_CHUNK, or the leaf's end. */
+/* Of a leaf's numbers n, from the one numbered `from` on. Each bound is a multiple of
+ * SR1__NORM_CHUNK, or the leaf's end. */
+struct sr1__leaf_part {
+    int64_t from, n;
+};
+/* The same with the state of these parts[n] of the leaves alone. */
 sr1_status sr1__optimizer_new_part(struct sr1__optimizer **out,
                                    const struct sr1__named *params, size_t n,
                                    const struct sr1__adamw *cfg, sr1__device device,
-                                   int64_t begin, int64_t end);
+                                   const struct sr1__leaf_part *parts);
+/* The parts' weights lie in weights[n], flat, of the leaves' type (NULL: the part is
+ * empty), and the leaves have no memory; weights NULL: they lie in the leaves again. */
+void sr1__optimizer_move_weights(struct sr1__optimizer *o, sr1_tensor *const *weights);
 
 /* Gradients are the accumulated .grad of every leaf (a leaf without one is left alone),
  * or gathered elsewhere, sums[leaves] in their order, NULL for a leaf to be left alone;

@@ -65,6 +65,13 @@ SR1__SHIM_SCALAR(SR1__SHIM_DECLARE_SCALAR)
 /* ---- handles (handle.cpp) ---- */
 void sr1__shim_release(sr1_tensor *t); /* NULL is fine */
 sr1_tensor *sr1__shim_retain(sr1_tensor *t);
+/* The same memory as a tensor that autograd knows nothing of: what is written through it
+ * is not seen as a change. */
+sr1_status sr1__shim_alias(sr1_tensor **out, sr1_tensor *a);
+/* Give the memory of a whole tensor back while its handles, views and aliases stay; none
+ * may be read until it has memory again, whose numbers are not set. */
+sr1_status sr1__shim_drop_memory(sr1_tensor *a);
+sr1_status sr1__shim_make_memory(sr1_tensor *a); /* nothing to do where it has some */
 int32_t sr1__shim_ndim(const sr1_tensor *t);
 const int64_t *sr1__shim_sizes(const sr1_tensor *t); /* borrowed until t changes shape */
 int64_t sr1__shim_numel(const sr1_tensor *t);

@@ -101,6 +101,19 @@ typedef sr1_status (*sr1__weight_bytes_fn)(void *arg, size_t i, const void **byt
 sr1_status sr1__weights_save(const char *folder, const struct sr1__weight_out *tensors,
                              size_t n, uint64_t max_shard_bytes,
                              sr1__weight_bytes_fn bytes, void *arg);
+/* The same by several processes at once: of at most `parts` files of about equal size,
+ * model-0000K-of-0000N.safetensors, this call writes the one numbered `part` from 0 on,
+ * where there is one, and that of part 0 the index too. A model of one file is
+ * model.safetensors. A file has SR1__WEIGHT_PART bytes or more. All calls have to have
+ * succeeded before the folder is read. */
+#define SR1__WEIGHT_PART ((uint64_t)16 << 20)
+struct sr1__weight_part {
+    size_t part, parts;
+};
+sr1_status sr1__weights_save_part(const char *folder,
+                                  const struct sr1__weight_out *tensors, size_t n,
+                                  struct sr1__weight_part part,
+                                  sr1__weight_bytes_fn bytes, void *arg);
 /* A text for the metadata of a file. */
 struct sr1__weight_note {
     const char *name, *value;

@@ -35,6 +35,7 @@ struct weights_save {
     size_t n;
     size_t n_shards;
     const struct sr1__weight_note *note; /* NULL: none */
+    struct sr1__weight_part part;        /* parts 0: all files are written here */
     sr1__weight_bytes_fn bytes;
     void *arg;
 };
@@ -70,11 +71,36 @@ static int compare_file_order(const void *a, const void *b)
     return strcmp(x->t->name, y->t->name);
 }
 
+/* Does a part begin here, `before` of all bytes standing before? */
+static int opens_part(const struct weights_save *s, uint64_t before, uint64_t all,
+                      size_t shard)
+{
+    uint64_t most = all / SR1__WEIGHT_PART;
+    size_t parts = s->part.parts < most ? s->part.parts : (size_t)most;
+
+    return parts > shard + 1 &&
+           (double)before >= (double)all * (double)(shard + 1) / (double)parts;
+}
+
+static uint64_t add_sizes(const struct weights_save *s,
+                          const struct sr1__weight_out *tensors)
+{
+    uint64_t all = 0;
+
+    for (size_t i = 0; i < s->n; i++) {
+        struct weight_item it = {.t = &tensors[i]};
+
+        if (item_size(&it) == SR1_OK)
+            all += it.n_bytes;
+    }
+    return all;
+}
+
 /* Deal the tensors out; a shard closes when the next would not fit. */
 static sr1_status plan_shards(struct weights_save *s,
                               const struct sr1__weight_out *tensors, uint64_t max_bytes)
 {
-    uint64_t used = 0;
+    uint64_t used = 0, before = 0, all = s->part.parts ? add_sizes(s, tensors) : 0;
     size_t shard = 0;
 
     for (size_t i = 0; i < s->n; i++) {
@@ -83,6 +109,8 @@ static sr1_status plan_shards(struct weights_save *s,
         it->t = &tensors[i];
         it->i = i;
         SR1__TRY(item_size(it));
+        shard += (size_t)opens_part(s, before, all, shard);
+        before += it->n_bytes;
         if (max_bytes && used && it->n_bytes > max_bytes - used) {
             shard++;
             used = 0;
@@ -247,7 +275,8 @@ static sr1_status write_all_shards(const struct weights_save *s)
 
         while (end < s->n && s->items[end].shard == shard)
             end++;
-        SR1__TRY(write_shard(s, shard, s->items + first, end - first));
+        if (s->part.parts == 0 || s->part.part == shard)
+            SR1__TRY(write_shard(s, shard, s->items + first, end - first));
         first = end;
     }
     return SR1_OK;
@@ -256,6 +285,8 @@ static sr1_status write_all_shards(const struct weights_save *s)
 static sr1_status write_model(const struct weights_save *s)
 {
     SR1__TRY(write_all_shards(s));
+    if (s->part.part > 0)
+        return SR1_OK;
     if (s->n_shards == 1)
         return sr1__file_remove(s->folder, INDEX);
     SR1__TRY(write_shard_index(s));
@@ -285,6 +316,21 @@ sr1_status sr1__weights_save(const char *folder, const struct sr1__weight_out *t
         .folder = folder, .single = SINGLE, .n = n, .bytes = bytes, .arg = arg};
 
     return save_tensors(&s, tensors, max_shard_bytes, write_model);
+}
+
+sr1_status sr1__weights_save_part(const char *folder,
+                                  const struct sr1__weight_out *tensors, size_t n,
+                                  struct sr1__weight_part part,
+                                  sr1__weight_bytes_fn bytes, void *arg)
+{
+    struct weights_save s = {.folder = folder,
+                             .single = SINGLE,
+                             .n = n,
+                             .part = part,
+                             .bytes = bytes,
+                             .arg = arg};
+
+    return save_tensors(&s, tensors, 0, write_model);
 }
 
 sr1_status sr1__weights_save_file(const char *folder, const char *file,
