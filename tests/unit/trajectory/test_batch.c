@@ -165,7 +165,7 @@ static void check_cut(const struct fixture *f, int64_t budget)
     struct sr1__batch_plan p, q;
     struct sr1__microbatch m, n;
 
-    OK(sr1__batch_plan_array(&p, all(f), f->n, budget));
+    OK(sr1__batch_plan_array(&p, all(f), (struct sr1__batch_part){.end = f->n}, budget));
     OK(sr1__batch_plan_store_part(&q, f->store, (struct sr1__batch_part){.end = f->n},
                                   budget));
     check_plan(&p, f, budget);
@@ -229,7 +229,7 @@ static void the_longest_go_first(void **state)
     (void)state;
     for (size_t i = 0; i < 6; i++)
         t[i] = of_lengths(lengths[i][0], lengths[i][1]);
-    OK(sr1__batch_plan_array(&p, (const sr1_trajectory *const *)t, 6, 12));
+    OK(sr1__batch_plan_array(&p, (const sr1_trajectory *const *)t, (struct sr1__batch_part){.end = 6}, 12));
     assert_int_equal(p.n_batches, 4);
     assert_int_equal(p.n_skipped, 1);
     assert_int_equal(p.n_policy_tokens, 8);
@@ -251,7 +251,7 @@ static void a_missing_column_is_named(void **state)
 
     (void)state;
     OK(sr1_trajectory_set_advantage(t[0], 1.5));
-    OK(sr1__batch_plan_array(&p, array, 2, 100));
+    OK(sr1__batch_plan_array(&p, array, (struct sr1__batch_part){.end = 2}, 100));
     assert_int_equal(sr1__microbatch_array(&m, &p, 0, array, 1u << SR1_COLUMN_ADVANTAGE),
                      SR1_E_STATE);
     assert_non_null(strstr(sr1_last_error(), "trajectory 1 (query 'id-5', sample 3)"));
@@ -284,7 +284,7 @@ static void other_trajectories_than_planned_are_refused(void **state)
     struct sr1__microbatch m;
 
     (void)state;
-    OK(sr1__batch_plan_array(&p, (const sr1_trajectory *const *)t, 1, 100));
+    OK(sr1__batch_plan_array(&p, (const sr1_trajectory *const *)t, (struct sr1__batch_part){.end = 1}, 100));
     for (size_t i = 1; i < 3; i++)
         assert_int_equal(
             sr1__microbatch_array(&m, &p, 0, (const sr1_trajectory *const *)t + i, 0),
@@ -299,9 +299,9 @@ static void a_budget_must_be_positive(void **state)
     struct sr1__batch_plan p;
 
     (void)state;
-    assert_int_equal(sr1__batch_plan_array(&p, NULL, 0, 0), SR1_E_INVALID);
-    assert_int_equal(sr1__batch_plan_array(&p, NULL, 0, -5), SR1_E_INVALID);
-    OK(sr1__batch_plan_array(&p, NULL, 0, 5));
+    assert_int_equal(sr1__batch_plan_array(&p, NULL, (struct sr1__batch_part){.end = 0}, 0), SR1_E_INVALID);
+    assert_int_equal(sr1__batch_plan_array(&p, NULL, (struct sr1__batch_part){.end = 0}, -5), SR1_E_INVALID);
+    OK(sr1__batch_plan_array(&p, NULL, (struct sr1__batch_part){.end = 0}, 5));
     assert_int_equal(p.n_batches, 0);
     sr1__batch_plan_free(&p);
 }
