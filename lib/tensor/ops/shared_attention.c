@@ -8,7 +8,8 @@
  *     L = log(exp L1 + exp L2)    y = y2 + exp(L1 - L) (y1 - y2)
  *
  * In backward a part with y and L in place of its own gives its part of the gradient: a
- * key's probability is exp(qk - L), wherever the other keys lie. */
+ * key's probability is exp(qk - L), wherever the other keys lie. Parts are added up in
+ * fp32. */
 #include "tensor/ops/nn.h"
 
 #include "base/mem.h"
@@ -115,13 +116,14 @@ static sr1_tensor *view_batch_as_rows(sr1_scope *s, sr1_tensor *x)
 
 /* ---- forward ---- */
 
-/* The result and log-sums of a part, into the rows of its queries or merged with what
- * they have. */
-static void attend_part(sr1_scope *outer, const struct shared *h, const struct part *p)
+/* The result and log-sums of a part, into the rows of its queries of sum [N,H,D] or
+ * merged with what they have. */
+static void attend_part(sr1_scope *outer, const struct shared *h, const struct part *p,
+                        sr1_tensor *sum)
 {
     sr1_scope *s = sr1__scope_nest(outer, "rows %lld", (long long)p->q_row);
     int64_t rows = p->batch * p->q_len;
-    sr1_tensor *y = t_narrow(s, h->y, 0, p->q_row, rows);
+    sr1_tensor *y = t_narrow(s, sum, 0, p->q_row, rows);
     sr1_tensor *lse = t_narrow(s, h->lse, 0, p->q_row, rows);
     sr1_tensor *part_y, *part_lse, *whole;
 
@@ -134,7 +136,7 @@ static void attend_part(sr1_scope *outer, const struct shared *h, const struct p
         t_copy_(s, lse, part_lse);
     } else {
         whole = t_logaddexp(s, lse, part_lse);
-        t_sub_(s, part_y, y);
+        part_y = t_sub(s, part_y, y);
         t_mul_(s, part_y, t_exp(s, t_sub(s, part_lse, whole)));
         t_add_(s, y, part_y, 1.0);
         t_copy_(s, lse, whole);
@@ -168,9 +170,9 @@ static void push_part_back(sr1_scope *outer, const struct shared *h, const struc
     (void)sr1__scope_close(s);
 }
 
-static sr1_tensor *make_like(sr1_scope *s, const sr1_tensor *t)
+static sr1_tensor *make_sum_of(sr1_scope *s, const sr1_tensor *t)
 {
-    return t_empty(s, t_dtype(t), t_ndim(t), sr1__shim_sizes(t));
+    return t_empty(s, SR1__F32, t_ndim(t), sr1__shim_sizes(t));
 }
 
 static void shared_backward(sr1_scope *s, void *self, sr1_tensor *const *grads_y,
@@ -180,11 +182,13 @@ static void shared_backward(sr1_scope *s, void *self, sr1_tensor *const *grads_y
     sr1_tensor *grad_y = t_reshape(
         s, grads_y[0], T_SHAPE(t_size(h->q, 0), t_size(h->q, 1), t_size(h->q, 2)));
 
-    grads[0] = make_like(s, h->q);
-    grads[1] = make_like(s, h->k);
-    grads[2] = make_like(s, h->v);
+    grads[0] = make_sum_of(s, h->q);
+    grads[1] = make_sum_of(s, h->k);
+    grads[2] = make_sum_of(s, h->v);
     for (size_t i = 0; i < h->n; i++)
         push_part_back(s, h, &h->parts[i], grad_y, grads);
+    for (int i = 0; i < 3; i++)
+        grads[i] = t_to(s, grads[i], t_dtype(h->q));
 }
 
 /* ---- the operation ---- */
@@ -207,7 +211,7 @@ static struct shared *shared_new(sr1_scope *s, const struct sr1__sequence_spans 
 sr1_tensor *sr1__nn_shared_attention(sr1_scope *s, sr1_tensor *q, sr1_tensor *k,
                                      sr1_tensor *v, const struct sr1__sequence_spans *in)
 {
-    sr1_tensor *inputs[3] = {q, k, v}, *y;
+    sr1_tensor *inputs[3] = {q, k, v}, *sum, *y;
     int64_t n = t_size(q, 0), heads = t_size(q, 1), dim = t_size(q, 2);
     int wanted = t_needs_grad(q) || t_needs_grad(k) || t_needs_grad(v);
     struct shared *h = sr1__scope_status(s) == SR1_OK ? shared_new(s, in) : NULL;
@@ -220,10 +224,11 @@ sr1_tensor *sr1__nn_shared_attention(sr1_scope *s, sr1_tensor *q, sr1_tensor *k,
     h->q = t_hold(quiet, q);
     h->k = t_hold(quiet, k);
     h->v = t_hold(quiet, v);
-    h->y = t_hold(quiet, t_empty(quiet, t_dtype(q), T_SHAPE(n, heads, dim)));
+    sum = t_empty(quiet, SR1__F32, T_SHAPE(n, heads, dim));
     h->lse = t_hold(quiet, t_empty(quiet, SR1__F32, T_SHAPE(n, heads, 1)));
     for (size_t i = 0; i < h->n; i++)
-        attend_part(quiet, h, &h->parts[i]);
+        attend_part(quiet, h, &h->parts[i], sum);
+    h->y = t_hold(quiet, t_to(quiet, sum, t_dtype(q)));
     y = t_keep(quiet, t_reshape(quiet, h->y, T_SHAPE(n, heads * dim)));
     (void)sr1__scope_close(quiet);
     if (wanted)
