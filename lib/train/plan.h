@@ -55,6 +55,7 @@ struct sr1__plan_item {
 struct sr1__plan_step {
     double trajectories;
     double context; /* most tokens of one */
+    double packed;  /* the same, of the prompt only its share, where a group computes it */
     double rows;    /* decoded at once */
     double micro;   /* tokens of a micro-batch */
     double passes;  /* micro-batches of an optimizer step */
