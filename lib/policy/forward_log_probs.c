@@ -31,7 +31,8 @@ static sr1_tensor *run_packed_forward(sr1_scope *s, sr1_model *m,
     struct sr1__packed in = {.ids = mb->ids,
                              .cu_seqlens = cu,
                              .n_seqs = mb->n_spans,
-                             .continues = mb->n_spans > mb->n_seqs ? mb->continues : NULL};
+                             .continues =
+                                 mb->n_spans > mb->n_seqs ? mb->continues : NULL};
     struct sr1__forward_options o = {.checkpoint = checkpoint, .dropout = &drops};
     sr1_tensor *hidden = NULL;
 

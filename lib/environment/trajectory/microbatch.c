@@ -277,8 +277,8 @@ sr1_status sr1__batch_plan_array(struct sr1__batch_plan *out,
 static void describe_sampled(const void *all, size_t i, struct plan_item *item)
 {
     describe_in_array(all, i, item);
-    item->policy = (int64_t)sr1_trajectory_policy_count(
-        ((const sr1_trajectory *const *)all)[i]);
+    item->policy =
+        (int64_t)sr1_trajectory_policy_count(((const sr1_trajectory *const *)all)[i]);
 }
 
 static const struct source_ops sampled_ops = {describe_sampled, array_zero_advantage};
@@ -451,9 +451,9 @@ static sr1_status microbatch_alloc(struct sr1__microbatch *m, uint32_t columns)
     m->target_seqs = sr1__calloc(m->n_targets, sizeof *m->target_seqs);
     m->target_turns = sr1__calloc(m->n_targets, sizeof *m->target_turns);
     m->rollout_log_probs = sr1__calloc(m->n_targets, sizeof *m->rollout_log_probs);
-    if (whole && m->ids && m->positions && m->cu_seqlens && m->continues && m->owners && m->sequence &&
-        m->target_rows && m->target_ids && m->target_seqs && m->target_turns &&
-        m->rollout_log_probs)
+    if (whole && m->ids && m->positions && m->cu_seqlens && m->continues && m->owners &&
+        m->sequence && m->target_rows && m->target_ids && m->target_seqs &&
+        m->target_turns && m->rollout_log_probs)
         return SR1_OK;
     sr1__microbatch_free(m);
     return sr1__fail_nomem("micro-batch");

@@ -5,9 +5,9 @@
  * token, since the hidden row at p - 1 predicts the token at p. Longest first, each into
  * the first micro-batch with room (ties by index), so equal input gives equal batches;
  * one longer than the budget has a micro-batch of its own. With share_prompts the
- * trajectories of a group stand together behind one copy of their prompt. The counts of the whole plan
- * are known before the first micro-batch is made, so that a gradient does not depend on
- * the cut. */
+ * trajectories of a group stand together behind one copy of their prompt. The counts of
+ * the whole plan are known before the first micro-batch is made, so that a gradient does
+ * not depend on the cut. */
 #ifndef SR1__TRAJECTORY_MICROBATCH_H
 #define SR1__TRAJECTORY_MICROBATCH_H
 

@@ -65,7 +65,8 @@ static sr1_tensor *packed_attention(sr1_scope *s, void *self, int32_t layer,
     (void)layer;
     if (p->continues)
         return sr1__nn_shared_attention(
-            s, q, k, v, &(struct sr1__sequence_spans){p->cu_seqlens, p->continues, p->n_seqs});
+            s, q, k, v,
+            &(struct sr1__sequence_spans){p->cu_seqlens, p->continues, p->n_seqs});
     return sr1__nn_attention(s, q, k, v, p->cu_seqlens, p->n_seqs);
 }
 
@@ -338,7 +339,8 @@ static struct qwen_pass *pass_new(sr1_scope *s, sr1_model *m,
         if (in->continues)
             p->continues = sr1__memdup(in->continues, in->n_seqs * sizeof(int32_t));
     }
-    if (p && p->cu_seqlens && !p->continues == !in->continues && copy_dropout(p, dropout, in->cu_seqlens[in->n_seqs]))
+    if (p && p->cu_seqlens && !p->continues == !in->continues &&
+        copy_dropout(p, dropout, in->cu_seqlens[in->n_seqs]))
         return p;
     pass_release(p);
     sr1__scope_check(s, sr1__fail_nomem("forward pass"));

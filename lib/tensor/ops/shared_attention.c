@@ -50,7 +50,8 @@ static void shared_free(void *p)
 /* ---- parts ---- */
 
 /* Sequence i with itself; a neighbour of the same length joins the part before. */
-static void add_causal_part(struct shared *h, const struct sr1__sequence_spans *in, size_t i)
+static void add_causal_part(struct shared *h, const struct sr1__sequence_spans *in,
+                            size_t i)
 {
     int64_t len = in->cu_seqlens[i + 1] - in->cu_seqlens[i];
     struct part *last = h->n > 0 ? &h->parts[h->n - 1] : NULL;
@@ -63,7 +64,8 @@ static void add_causal_part(struct shared *h, const struct sr1__sequence_spans *
 }
 
 /* Sequence i with its prompt; one behind it that continues the same joins the part. */
-static void add_prompt_part(struct shared *h, const struct sr1__sequence_spans *in, size_t i)
+static void add_prompt_part(struct shared *h, const struct sr1__sequence_spans *in,
+                            size_t i)
 {
     const int64_t *cu = in->cu_seqlens;
     int32_t prompt = in->continues[i];

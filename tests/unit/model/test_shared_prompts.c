@@ -128,9 +128,8 @@ static float *gradients(sr1_model *m, const struct groups *g, int share, int che
     if (m->value_head)
         h = t_to(s, sr1__qwen_values(s, m, h), SR1__F32);
     else
-        h = sr1__nn_token_log_probs(s, h, m->head,
-                                    t_from_i64(s, p->targets, T_SHAPE(p->n)), 0.9, 7,
-                                    NULL);
+        h = sr1__nn_token_log_probs(
+            s, h, m->head, t_from_i64(s, p->targets, T_SHAPE(p->n)), 0.9, 7, NULL);
     h = t_sum(s, t_mul(s, h, t_from_f32(s, p->weight, T_SHAPE(p->n))));
     t_backward(s, h);
     *loss = t_item(s, h);

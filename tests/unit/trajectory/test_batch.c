@@ -419,7 +419,8 @@ static void the_longest_go_first(void **state)
     (void)state;
     for (size_t i = 0; i < 6; i++)
         t[i] = of_lengths(lengths[i][0], lengths[i][1]);
-    OK(sr1__batch_plan_array(&p, (const sr1_trajectory *const *)t, (struct sr1__batch_part){.end = 6}, 12));
+    OK(sr1__batch_plan_array(&p, (const sr1_trajectory *const *)t,
+                             (struct sr1__batch_part){.end = 6}, 12));
     assert_int_equal(p.n_batches, 4);
     assert_int_equal(p.n_skipped, 1);
     assert_int_equal(p.n_policy_tokens, 8);
@@ -474,7 +475,8 @@ static void other_trajectories_than_planned_are_refused(void **state)
     struct sr1__microbatch m;
 
     (void)state;
-    OK(sr1__batch_plan_array(&p, (const sr1_trajectory *const *)t, (struct sr1__batch_part){.end = 1}, 100));
+    OK(sr1__batch_plan_array(&p, (const sr1_trajectory *const *)t,
+                             (struct sr1__batch_part){.end = 1}, 100));
     for (size_t i = 1; i < 3; i++)
         assert_int_equal(
             sr1__microbatch_array(&m, &p, 0, (const sr1_trajectory *const *)t + i, 0),
@@ -489,8 +491,12 @@ static void a_budget_must_be_positive(void **state)
     struct sr1__batch_plan p;
 
     (void)state;
-    assert_int_equal(sr1__batch_plan_array(&p, NULL, (struct sr1__batch_part){.end = 0}, 0), SR1_E_INVALID);
-    assert_int_equal(sr1__batch_plan_array(&p, NULL, (struct sr1__batch_part){.end = 0}, -5), SR1_E_INVALID);
+    assert_int_equal(
+        sr1__batch_plan_array(&p, NULL, (struct sr1__batch_part){.end = 0}, 0),
+        SR1_E_INVALID);
+    assert_int_equal(
+        sr1__batch_plan_array(&p, NULL, (struct sr1__batch_part){.end = 0}, -5),
+        SR1_E_INVALID);
     OK(sr1__batch_plan_array(&p, NULL, (struct sr1__batch_part){.end = 0}, 5));
     assert_int_equal(p.n_batches, 0);
     sr1__batch_plan_free(&p);
