@@ -13,12 +13,11 @@ static uint64_t *make_dropout_keys(const struct sr1__microbatch *mb,
 {
     uint64_t *keys = sr1__calloc(mb->n_tokens + 1, sizeof(*keys));
 
-    for (size_t i = 0; keys && i < mb->n_seqs; i++)
-        for (int32_t t = mb->cu_seqlens[i]; t < mb->cu_seqlens[i + 1]; t++) {
-            uint64_t place[2] = {mb->sequence[i], (uint64_t)mb->positions[t]};
+    for (size_t t = 0; keys && t < mb->n_tokens; t++) {
+        uint64_t place[2] = {mb->owners[t], (uint64_t)mb->positions[t]};
 
-            keys[t] = sr1__hash64(place, sizeof(place), dropout->key);
-        }
+        keys[t] = sr1__hash64(place, sizeof(place), dropout->key);
+    }
     return keys;
 }
 
@@ -26,10 +25,14 @@ static sr1_tensor *run_packed_forward(sr1_scope *s, sr1_model *m,
                                       const struct sr1__microbatch *mb, int checkpoint,
                                       const struct sr1__token_dropout *dropout)
 {
-    int64_t *cu = sr1__calloc(mb->n_seqs + 1, sizeof(*cu));
+    int64_t *cu = sr1__calloc(mb->n_spans + 1, sizeof(*cu));
     uint64_t *keys = dropout ? make_dropout_keys(mb, dropout) : NULL;
     struct sr1__lora_dropout drops = {dropout ? dropout->p : 0.0, keys};
-    struct sr1__packed in = {.ids = mb->ids, .cu_seqlens = cu, .n_seqs = mb->n_seqs};
+    struct sr1__packed in = {.ids = mb->ids,
+                             .cu_seqlens = cu,
+                             .n_seqs = mb->n_spans,
+                             .continues =
+                                 mb->n_spans > mb->n_seqs ? mb->continues : NULL};
     struct sr1__forward_options o = {.checkpoint = checkpoint, .dropout = &drops};
     sr1_tensor *hidden = NULL;
 
@@ -39,7 +42,7 @@ static sr1_tensor *run_packed_forward(sr1_scope *s, sr1_model *m,
         sr1__scope_fail(s, SR1_E_NOMEM, "out of memory for sequence bounds");
         return NULL;
     }
-    for (size_t i = 0; i <= mb->n_seqs; i++)
+    for (size_t i = 0; i <= mb->n_spans; i++)
         cu[i] = mb->cu_seqlens[i];
     hidden = sr1__qwen_forward(s, m, &in, &o);
     sr1__free(cu);
@@ -143,6 +146,8 @@ static sr1_status recompute_log_probs(sr1_rollout *r, const sr1_trajectory *cons
 {
     struct sr1__sampling how = sampling_of(t[0]);
     struct sr1__batch_plan plan = {0};
+    struct sr1__batch_part all = {
+        .end = n, .share_prompts = r->share_prompts && r->model->device == SR1__CPU};
     float *part = NULL;
     size_t *begin = sr1__calloc(n + 1, sizeof(*begin));
     sr1_status st;
@@ -150,7 +155,7 @@ static sr1_status recompute_log_probs(sr1_rollout *r, const sr1_trajectory *cons
     SR1__CHECK_ALLOC(begin, "log-prob offsets");
     for (size_t i = 0; i < n; i++)
         begin[i + 1] = begin[i] + sr1_trajectory_policy_count(t[i]);
-    st = sr1__batch_plan_sampled(&plan, t, n, r->score_tokens);
+    st = sr1__batch_plan_sampled(&plan, t, all, r->score_tokens);
     if (st == SR1_OK && !(part = sr1__calloc(begin[n] + 1, sizeof(*part))))
         st = sr1__fail_nomem("log-probs");
     for (size_t k = 0; k < plan.n_batches && st == SR1_OK; k++) {

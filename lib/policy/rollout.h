@@ -98,7 +98,8 @@ void sr1__rollout_set_server_version(sr1_rollout *r, int64_t version);
 int64_t sr1__rollout_server_version(const sr1_rollout *r);
 
 /* Dropout of adapters in an update: the masks of a token are a function of key, its
- * trajectory's index and its place, however the update is cut into micro-batches. */
+ * owner (of a prompt its group, else its trajectory's index) and its place, however the
+ * update is cut into micro-batches. */
 struct sr1__token_dropout {
     double p;
     uint64_t key;

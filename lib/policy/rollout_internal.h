@@ -85,6 +85,7 @@ struct sr1_rollout {
     struct sr1__turn_delimiters border; /* of messages, where the protocol has them */
     int64_t score_tokens;               /* token budget of a log-prob pass */
     int64_t logit_chunk;
+    int share_prompts;       /* of a group in such a pass, where the device can */
     int64_t weights_version; /* recorded in trajectories */
     int32_t n_engines;
     sr1_model **replicas;        /* [n_engines] the model, then sharers of its weights */

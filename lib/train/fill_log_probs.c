@@ -211,7 +211,7 @@ static sr1_status forward_all(struct column_job *j)
         size_t batches;
 
         SR1__TRY(sr1__batch_plan_array(&j->plan, (const sr1_trajectory *const *)j->t,
-                                       j->n, budget));
+                                       sr1__part_of(j->tr, 0, j->n), budget));
         batches = j->plan.n_batches;
         st = forward_plan(j);
         if (!sr1__is_memory(st) || batches >= j->plan.n_sequences) {

@@ -64,6 +64,7 @@ struct sr1__settings {
     int64_t micro_batch_tokens, logit_chunk, trajectory_memory;
     int64_t validate_interval, validation_samples, save_interval, keep_checkpoints;
     int64_t log_trajectories, log_interval;
+    int32_t share_prompts;
     int32_t checkpointing, skip_zero_variance_groups, shuffle, validate_at_start,
         save_final_model;
     int32_t frozen_reference, kl_in_reward;

@@ -72,8 +72,9 @@ static void scale_sums(struct sr1__loss_sums *s, double v)
 
 static sr1_status plan_budget(struct update *u, int64_t budget)
 {
-    struct sr1__batch_part part = {u->begin, u->end, u->skip_zero_advantage};
+    struct sr1__batch_part part = sr1__part_of(u->tr, u->begin, u->end);
 
+    part.skip_zero_advantage = u->skip_zero_advantage;
     return sr1__batch_plan_store_part(&u->plan, u->from, part, budget);
 }
 

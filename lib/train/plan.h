@@ -55,10 +55,11 @@ struct sr1__plan_item {
 struct sr1__plan_step {
     double trajectories;
     double context; /* most tokens of one */
-    double rows;    /* decoded at once */
-    double micro;   /* tokens of a micro-batch */
-    double passes;  /* micro-batches of an optimizer step */
-    double policy;  /* most sampled tokens of a trajectory */
+    double packed; /* the same, of the prompt only its share, where a group computes it */
+    double rows;   /* decoded at once */
+    double micro;  /* tokens of a micro-batch */
+    double passes; /* micro-batches of an optimizer step */
+    double policy; /* most sampled tokens of a trajectory */
     double workers; /* side by side */
     double ranks;   /* processes; the plan is of one of them */
     double shards;  /* parts that optimizer states are in; 1: whole */

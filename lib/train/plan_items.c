@@ -65,6 +65,17 @@ static double longest_trajectory(const struct planner *p)
                 (double)sr1__hf_config_context(&p->policy.config));
 }
 
+/* Tokens of a trajectory in passes of training, its share of the group's prompt among
+ * them. */
+static double packed_tokens(const struct planner *p)
+{
+    double tokens = p->out->step.context, group = fmax(1, (double)p->set.group_size);
+
+    if (!p->set.share_prompts || p->policy.device != SR1__CPU || p->out->step.imitates)
+        return tokens;
+    return tokens - fmin(prompt_tokens(p), tokens) * (1 - 1 / group);
+}
+
 /* fsdp_size names the ranks of a job that is planned elsewhere, too. */
 static void count_ranks(struct planner *p)
 {
@@ -104,7 +115,8 @@ static void size_step(struct planner *p)
     questions = ceil((double)p->set.batch_size / s->ranks); /* of this rank */
     s->rows = fmin(get_number(p, "max_rows"),
                    fmin(s->trajectories, questions * (double)p->set.group_size));
-    all = s->context * (mini > 0 ? fmin(mini, s->trajectories) : s->trajectories);
+    s->packed = packed_tokens(p);
+    all = s->packed * (mini > 0 ? fmin(mini, s->trajectories) : s->trajectories);
     s->micro = fmin(fmax((double)p->set.micro_batch_tokens, s->context),
                     fmax(s->context, ceil(all / s->workers / s->ranks)));
     s->passes = fmax(1, ceil(all / s->micro / s->workers / s->ranks));
@@ -116,10 +128,10 @@ static struct sr1__memory_pass make_pass(const struct planner *p, int train)
 
     return (struct sr1__memory_pass){
         .tokens = s->micro,
-        .targets = s->micro * s->policy / s->context,
+        .targets = s->micro * fmin(1, s->policy / s->packed),
         .longest = s->context,
         .chunk = (double)p->set.logit_chunk,
-        .mixed = s->micro > s->context,
+        .mixed = s->micro > s->context || s->packed < s->context,
         .entropy = train && (get_number(p, "entropy_coef") != 0 ||
                              sr1__config_is(p->config, "entropy_controller", "adaptive")),
         .checkpoint = train && p->set.checkpointing,

@@ -37,6 +37,17 @@ static inline size_t sr1__first_worker(const sr1_trainer *tr)
     return (size_t)tr->n_workers * (size_t)sr1__dist_rank(tr->dist);
 }
 
+/* Trajectories [begin, end) to be cut into micro-batches. Attention over shared prompts
+ * is there for CPUs. */
+static inline struct sr1__batch_part sr1__part_of(const sr1_trainer *tr, size_t begin,
+                                                  size_t end)
+{
+    return (struct sr1__batch_part){.begin = begin,
+                                    .end = end,
+                                    .share_prompts = tr->set.share_prompts &&
+                                                     tr->model->device == SR1__CPU};
+}
+
 /* What this process is, for a log: "rank 1 of 2 by torchrun on HOST"; 0: there is one
  * process only. */
 int sr1__ranks_text(const sr1_trainer *tr, char *text, size_t size);

@@ -54,6 +54,7 @@ static const char *const free_keys[] = {
     "enforce_eager",
     "micro_batch_tokens",
     "balance_batches",
+    "share_prompts",
     "logit_chunk",
     "gradient_checkpointing",
     "optimizer_offload",

@@ -185,6 +185,7 @@ sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c)
     s->group_size = sr1__config_int(c, "group_size");
     s->mini_batch_size = sr1__config_int(c, "mini_batch_size");
     s->micro_batch_tokens = sr1__config_int(c, "micro_batch_tokens");
+    s->share_prompts = sr1__config_bool(c, "share_prompts");
     s->logit_chunk = sr1__config_int(c, "logit_chunk");
     s->trajectory_memory = sr1__config_int(c, "trajectory_memory");
     s->max_staleness = sr1__config_int(c, "max_staleness");

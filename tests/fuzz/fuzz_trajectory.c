@@ -48,7 +48,7 @@ static void check_batch(const sr1_trajectory *t)
     struct sr1__batch_plan p;
     struct sr1__microbatch m;
 
-    check(sr1__batch_plan_array(&p, &t, 1, 8) == SR1_OK);
+    check(sr1__batch_plan_array(&p, &t, (struct sr1__batch_part){.end = 1}, 8) == SR1_OK);
     check(p.n_batches ==
           (sr1_trajectory_policy_count(t) > 0 && !sr1__trajectory_excluded(t)));
     if (p.n_batches) {

@@ -4,9 +4,10 @@
  * Only the tokens that a forward pass needs are packed: those before the last policy
  * token, since the hidden row at p - 1 predicts the token at p. Longest first, each into
  * the first micro-batch with room (ties by index), so equal input gives equal batches;
- * one longer than the budget has a micro-batch of its own. The counts of the whole plan
- * are known before the first micro-batch is made, so that a gradient does not depend on
- * the cut. */
+ * one longer than the budget has a micro-batch of its own. With share_prompts the
+ * trajectories of a group stand together behind one copy of their prompt. The counts of
+ * the whole plan are known before the first micro-batch is made, so that a gradient does
+ * not depend on the cut. */
 #ifndef SR1__TRAJECTORY_MICROBATCH_H
 #define SR1__TRAJECTORY_MICROBATCH_H
 
@@ -20,6 +21,7 @@ struct sr1__batch_plan {
     size_t n_batches;
     size_t *batch_begin;     /* [n_batches + 1] into sequences */
     size_t *sequences;       /* [n_sequences] indices of trajectories, batch by batch */
+    uint8_t *shares_prompt;  /* [n_sequences] the prompt is that of the one before it */
     int64_t *packed_tokens;  /* [n_batches] */
     int64_t *policy_tokens;  /* [n_batches] */
     size_t n_sequences;      /* trajectories with policy tokens */
@@ -32,20 +34,23 @@ struct sr1__batch_plan {
     int64_t all_policy_tokens;
 };
 
-/* token_budget > 0, in packed tokens. Free with sr1__batch_plan_free. */
-sr1_status sr1__batch_plan_array(struct sr1__batch_plan *out,
-                                 const sr1_trajectory *const *t, size_t n,
-                                 int64_t token_budget);
-/* The same with the tokens of trajectories that are left out of training. */
-sr1_status sr1__batch_plan_sampled(struct sr1__batch_plan *out,
-                                   const sr1_trajectory *const *t, size_t n,
-                                   int64_t token_budget);
 /* Trajectories [begin, end); with skip_zero_advantage, those whose advantages are all 0
- * (sr1__trajectory_has_zero_advantage) are counted, but put into no micro-batch. */
+ * (sr1__trajectory_has_zero_advantage) are counted, but put into no micro-batch; with
+ * share_prompts a group's prompt (sr1_trajectory_group_key) is in each of its
+ * micro-batches once. */
 struct sr1__batch_part {
     size_t begin, end;
     int32_t skip_zero_advantage;
+    int32_t share_prompts;
 };
+/* token_budget > 0, in packed tokens. Free with sr1__batch_plan_free. */
+sr1_status sr1__batch_plan_array(struct sr1__batch_plan *out,
+                                 const sr1_trajectory *const *t,
+                                 struct sr1__batch_part part, int64_t token_budget);
+/* The same with the tokens of trajectories that are left out of training. */
+sr1_status sr1__batch_plan_sampled(struct sr1__batch_plan *out,
+                                   const sr1_trajectory *const *t,
+                                   struct sr1__batch_part part, int64_t token_budget);
 sr1_status sr1__batch_plan_store_part(struct sr1__batch_plan *out,
                                       const struct sr1__trajectory_store *s,
                                       struct sr1__batch_part part, int64_t token_budget);
@@ -59,17 +64,22 @@ sr1_status sr1__batch_plan_balance_store(struct sr1__batch_plan *p,
                                          sr1_balance_report *report);
 void sr1__batch_plan_free(struct sr1__batch_plan *p); /* zeroes *p; a freed one is fine */
 
-/* One micro-batch: S sequences of N tokens in all, M policy tokens to predict. */
+/* One micro-batch: S sequences of N tokens in all, M policy tokens to predict. Its rows
+ * are R spans: whole sequences, shared prompts, and what follows such a prompt. */
 struct sr1__microbatch {
     size_t n_seqs;            /* S */
+    size_t n_spans;           /* R, at most 2 S */
     size_t n_tokens;          /* N */
     size_t n_targets;         /* M */
     int32_t max_len;          /* longest sequence */
     int32_t *ids;             /* [N] */
     int32_t *positions;       /* [N] from 0 in each sequence */
-    int32_t *cu_seqlens;      /* [S+1] first row of each sequence, then N */
+    int32_t *cu_seqlens;      /* [R+1] first row of each span, then N */
+    int32_t *continues;       /* [R] the span of its prompt, an earlier one; -1: none */
+    uint64_t *owners;         /* [N] whose token it is: of a prompt the group's key, else
+                                 the index of the trajectory */
     size_t *sequence;         /* [S] index of the trajectory */
-    int32_t *target_rows;     /* [M] rows of the hidden states that predict, rising */
+    int32_t *target_rows;     /* [M] rows of the hidden states that predict */
     int32_t *target_ids;      /* [M] the tokens that were sampled there */
     int32_t *target_seqs;     /* [M] sequence within this micro-batch */
     int32_t *target_turns;    /* [M] */

@@ -25,6 +25,7 @@ struct store_entry {
     size_t size;
     size_t packed;
     size_t policy;
+    size_t prompt;
     int32_t zero_advantage;
     uint64_t group;
 };
@@ -159,6 +160,7 @@ static sr1_status make_entry(struct sr1__trajectory_store *s, sr1_trajectory *t,
 
     e.packed = sr1__trajectory_packed_length(t);
     e.policy = sr1__trajectory_trainable(t);
+    e.prompt = sr1_trajectory_prompt_count(t);
     e.zero_advantage = sr1__trajectory_has_zero_advantage(t);
     e.group = sr1_trajectory_group_key(t);
     e.memory = memory_beside(s, t);
@@ -222,6 +224,11 @@ void sr1__trajectory_store_lengths(const struct sr1__trajectory_store *s, size_t
 {
     *packed = s->entries[i].packed;
     *policy = s->entries[i].policy;
+}
+
+size_t sr1__trajectory_store_prompt(const struct sr1__trajectory_store *s, size_t i)
+{
+    return s->entries[i].prompt;
 }
 
 int32_t sr1__trajectory_store_zero_advantage(const struct sr1__trajectory_store *s,

@@ -35,6 +35,9 @@ sr1__trajectory_store_memory(const struct sr1__trajectory_store *s); /* bytes he
 void sr1__trajectory_store_lengths(const struct sr1__trajectory_store *s, size_t i,
                                    size_t *packed, size_t *policy);
 
+/* sr1_trajectory_prompt_count of number i, likewise. */
+size_t sr1__trajectory_store_prompt(const struct sr1__trajectory_store *s, size_t i);
+
 /* sr1__trajectory_has_zero_advantage of number i, likewise. */
 int32_t sr1__trajectory_store_zero_advantage(const struct sr1__trajectory_store *s,
                                              size_t i);

@@ -204,6 +204,7 @@ static void read_limits(sr1_rollout *r, const sr1_config *c)
     r->closed_thoughts = sr1__config_bool(c, "closed_thoughts");
     r->score_tokens = get_or_default(c, "micro_batch_tokens", 16384);
     r->logit_chunk = sr1__config_int(c, "logit_chunk");
+    r->share_prompts = sr1__config_bool(c, "share_prompts");
 }
 
 /* ---- engines ---- */

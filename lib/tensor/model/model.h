@@ -96,6 +96,9 @@ struct sr1__packed {
     const int32_t *ids;        /* [cu_seqlens[n_seqs]] */
     const int64_t *cu_seqlens; /* [n_seqs + 1], from 0, growing */
     size_t n_seqs;
+    /* [n_seqs] an earlier sequence that each goes on from, which goes on from none; -1:
+     * it begins anew. NULL: all do. On the CPU only. */
+    const int32_t *continues;
 };
 
 /* The attention of a layer: q [N,H,D], k, v [N,Hkv,D], rotated -> [N,H*D], v NULL where k

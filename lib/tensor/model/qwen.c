@@ -25,6 +25,7 @@ struct qwen_pass {
     sr1_tensor *turn; /* [N,D,D], of few tokens in place; else NULL */
     struct sr1__attention attention;
     int64_t *cu_seqlens; /* a copy; NULL with an attention of the caller's */
+    int32_t *continues;  /* a copy; NULL: none continues another */
     size_t n_seqs;
     struct sr1__lora_dropout dropout; /* a copy; p 0: none */
     int32_t refs;
@@ -43,6 +44,7 @@ static void pass_release(struct qwen_pass *p)
     sr1__tensor_free(p->sin);
     sr1__tensor_free(p->turn);
     sr1__free(p->cu_seqlens);
+    sr1__free(p->continues);
     sr1__free((void *)(uintptr_t)p->dropout.keys);
     sr1__free(p);
 }
@@ -61,6 +63,10 @@ static sr1_tensor *packed_attention(sr1_scope *s, void *self, int32_t layer,
     const struct qwen_pass *p = self;
 
     (void)layer;
+    if (p->continues)
+        return sr1__nn_shared_attention(
+            s, q, k, v,
+            &(struct sr1__sequence_spans){p->cu_seqlens, p->continues, p->n_seqs});
     return sr1__nn_attention(s, q, k, v, p->cu_seqlens, p->n_seqs);
 }
 
@@ -325,19 +331,41 @@ sr1_tensor *sr1__qwen_body(sr1_scope *s, sr1_model *m,
     return hidden;
 }
 
-/* Positions of packed tokens, counted from 0 in each sequence. */
+static sr1_status check_packed(const struct sr1__packed *in)
+{
+    for (size_t i = 0; i < in->n_seqs; i++) {
+        int32_t from = in->continues ? in->continues[i] : -1;
+
+        if (in->cu_seqlens[i + 1] <= in->cu_seqlens[i] || in->cu_seqlens[0] != 0)
+            return sr1__fail(SR1_E_INVALID, "sequence %zu is empty or out of order", i);
+        if (from >= 0 && ((size_t)from >= i || in->continues[from] >= 0))
+            return sr1__fail(SR1_E_INVALID,
+                             "sequence %zu continues %d, which is not one before it that "
+                             "begins anew",
+                             i, (int)from);
+    }
+    return SR1_OK;
+}
+
+/* Of a sequence's first token: 0, or behind the one that it continues. */
+static int64_t first_position(const struct sr1__packed *in, size_t i)
+{
+    int32_t from = in->continues ? in->continues[i] : -1;
+
+    return from < 0 ? 0 : in->cu_seqlens[from + 1] - in->cu_seqlens[from];
+}
+
+/* Positions of packed tokens. */
 static sr1_status packed_positions(const struct sr1__packed *in, int64_t **out)
 {
     int64_t n = in->n_seqs ? in->cu_seqlens[in->n_seqs] : 0;
     int64_t *pos;
 
-    for (size_t i = 0; i < in->n_seqs; i++)
-        if (in->cu_seqlens[i + 1] <= in->cu_seqlens[i] || in->cu_seqlens[0] != 0)
-            return sr1__fail(SR1_E_INVALID, "sequence %zu is empty or out of order", i);
+    SR1__TRY(check_packed(in));
     SR1__CALLOC(pos, (size_t)n + 1, "token positions");
     for (size_t i = 0; i < in->n_seqs; i++)
         for (int64_t t = in->cu_seqlens[i]; t < in->cu_seqlens[i + 1]; t++)
-            pos[t] = t - in->cu_seqlens[i];
+            pos[t] = first_position(in, i) + t - in->cu_seqlens[i];
     *out = pos;
     return SR1_OK;
 }
@@ -365,8 +393,11 @@ static struct qwen_pass *pass_new(sr1_scope *s, sr1_model *m,
         p->attention = (struct sr1__attention){.fn = packed_attention, .self = p};
         p->n_seqs = in->n_seqs;
         p->cu_seqlens = sr1__memdup(in->cu_seqlens, (in->n_seqs + 1) * sizeof(int64_t));
+        if (in->continues)
+            p->continues = sr1__memdup(in->continues, in->n_seqs * sizeof(int32_t));
     }
-    if (p && p->cu_seqlens && copy_dropout(p, dropout, in->cu_seqlens[in->n_seqs]))
+    if (p && p->cu_seqlens && !p->continues == !in->continues &&
+        copy_dropout(p, dropout, in->cu_seqlens[in->n_seqs]))
         return p;
     pass_release(p);
     sr1__scope_check(s, sr1__fail_nomem("forward pass"));

@@ -18,6 +18,19 @@ sr1_tensor *sr1__nn_swiglu(sr1_scope *s, sr1_tensor *gate_up);
 sr1_tensor *sr1__nn_attention(sr1_scope *s, sr1_tensor *q, sr1_tensor *k, sr1_tensor *v,
                               const int64_t *cu_seqlens, size_t n_seqs);
 
+/* Sequences end to end; one with continues[i] >= 0 goes on where that earlier one ends,
+ * which goes on from none. */
+struct sr1__sequence_spans {
+    const int64_t *cu_seqlens; /* [n + 1] */
+    const int32_t *continues;  /* [n] */
+    size_t n;
+};
+
+/* The same where sequences may continue others: their tokens attend to those of the other
+ * one too. On the CPU only. */
+sr1_tensor *sr1__nn_shared_attention(sr1_scope *s, sr1_tensor *q, sr1_tensor *k,
+                                     sr1_tensor *v, const struct sr1__sequence_spans *in);
+
 /* log softmax(hidden weight^T / temperature)[target], fp32 [N], for hidden [N,E], weight
  * [V,E], targets i64 [N]. Rows go in chunks of chunk_rows (0: a size that bounds the
  * logits to about 32 MiB); logits are computed again in backward, so no [N,V] tensor ever

@@ -435,6 +435,31 @@ sr1_tensor *t_sdpa(sr1_scope *s, sr1_tensor *q, sr1_tensor *k, sr1_tensor *v,
     RUN(sdpa, q, k, v, mask_or_null, is_causal, t_size(q, 1) != t_size(k, 1));
 }
 
+void t_flash(sr1_scope *s, sr1_tensor *q, sr1_tensor *k, sr1_tensor *v, int is_causal,
+             sr1_tensor **y, sr1_tensor **lse)
+{
+    OPERANDS(q, k, v);
+
+    RUN_PAIR(flash, y, lse, q, k, v, is_causal);
+}
+
+void t_flash_backward(sr1_scope *s, sr1_tensor *grad_y, sr1_tensor *q, sr1_tensor *k,
+                      sr1_tensor *v, sr1_tensor *y, sr1_tensor *lse, int is_causal,
+                      sr1_tensor *grads[3])
+{
+    OPERANDS(grad_y, q, k, v, y, lse);
+
+    for (int i = 0; i < 3; i++)
+        grads[i] = NULL;
+    if (check_operands(s, "flash_backward", in, n_in))
+        (void)own_op_result(
+            s, "flash_backward",
+            sr1__shim_flash_backward(grads, grad_y, q, k, v, y, lse, is_causal), &r, in,
+            n_in);
+    for (int i = 0; i < 3; i++)
+        grads[i] = sr1__scope_own(s, grads[i]);
+}
+
 void t_copy_(sr1_scope *s, sr1_tensor *a, sr1_tensor *from)
 {
     OPERANDS(a, from);

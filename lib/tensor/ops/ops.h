@@ -78,6 +78,7 @@ sr1_tensor *t_eq(sr1_scope *s, sr1_tensor *a, sr1_tensor *b);
 sr1_tensor *t_logical_and(sr1_scope *s, sr1_tensor *a, sr1_tensor *b);
 sr1_tensor *t_logical_or(sr1_scope *s, sr1_tensor *a, sr1_tensor *b);
 sr1_tensor *t_minimum(sr1_scope *s, sr1_tensor *a, sr1_tensor *b);
+sr1_tensor *t_logaddexp(sr1_scope *s, sr1_tensor *a, sr1_tensor *b);
 sr1_tensor *t_matmul(sr1_scope *s, sr1_tensor *a, sr1_tensor *b);
 sr1_tensor *t_bmm(sr1_scope *s, sr1_tensor *a, sr1_tensor *b); /* 3-D */
 
@@ -147,6 +148,15 @@ sr1_tensor *t_layer_norm(sr1_scope *s, sr1_tensor *x, sr1_tensor *w, sr1_tensor 
  * Hkv. mask_or_null: bool (true: may look) or added floats, broadcast to [B,H,T,S]. */
 sr1_tensor *t_sdpa(sr1_scope *s, sr1_tensor *q, sr1_tensor *k, sr1_tensor *v,
                    sr1_tensor *mask_or_null, int is_causal);
+/* The same on the CPU, without a backward of its own: y [B,H,T,D] and, fp32 [B,H,T], the
+ * log of the sum of exponentials; NULL on a failed scope. */
+void t_flash(sr1_scope *s, sr1_tensor *q, sr1_tensor *k, sr1_tensor *v, int is_causal,
+             sr1_tensor **y, sr1_tensor **lse);
+/* Its gradients of q, k and v from that of y; y and lse may be those of a sum over more
+ * keys. */
+void t_flash_backward(sr1_scope *s, sr1_tensor *grad_y, sr1_tensor *q, sr1_tensor *k,
+                      sr1_tensor *v, sr1_tensor *y, sr1_tensor *lse, int is_causal,
+                      sr1_tensor *grads[3]);
 
 /* ---- in place ---- a is changed and returned to no one */
 void t_copy_(sr1_scope *s, sr1_tensor *a, sr1_tensor *from); /* broadcasts, converts */

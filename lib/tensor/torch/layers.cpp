@@ -1,6 +1,8 @@
 /* tensor/torch/layers.cpp - the fused operations of a decoder layer. */
 #include "tensor/torch/torch_guard.h"
 
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
@@ -64,6 +66,36 @@ sr1_status sr1__shim_sdpa(sr1_tensor **out, sr1_tensor *q, sr1_tensor *k, sr1_te
             *a, *b, *c,
             mask_or_null ? std::optional<at::Tensor>(*m) : std::optional<at::Tensor>(),
             0.0, is_causal != 0, std::nullopt, enable_gqa != 0);
+    });
+}
+
+sr1_status sr1__shim_flash(sr1_tensor **y, sr1_tensor **lse, sr1_tensor *q, sr1_tensor *k,
+                           sr1_tensor *v, int is_causal)
+{
+    borrow a(q), b(k), c(v);
+
+    return guard([&] {
+        auto both = at::_scaled_dot_product_flash_attention_for_cpu(*a, *b, *c, 0.0,
+                                                                    is_causal != 0);
+
+        *y = give(std::move(std::get<0>(both)));
+        *lse = give(std::move(std::get<1>(both)));
+    });
+}
+
+sr1_status sr1__shim_flash_backward(sr1_tensor *grads[3], sr1_tensor *grad_y,
+                                    sr1_tensor *q, sr1_tensor *k, sr1_tensor *v,
+                                    sr1_tensor *y, sr1_tensor *lse, int is_causal)
+{
+    borrow g(grad_y), a(q), b(k), c(v), o(y), l(lse);
+
+    return guard([&] {
+        auto all = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+            *g, *a, *b, *c, *o, *l, 0.0, is_causal != 0);
+
+        grads[0] = give(std::move(std::get<0>(all)));
+        grads[1] = give(std::move(std::get<1>(all)));
+        grads[2] = give(std::move(std::get<2>(all)));
     });
 }
 

@@ -17,6 +17,7 @@
 #include <ATen/ops/gt.h>
 #include <ATen/ops/le.h>
 #include <ATen/ops/log.h>
+#include <ATen/ops/logaddexp.h>
 #include <ATen/ops/logical_and.h>
 #include <ATen/ops/logical_or.h>
 #include <ATen/ops/lt.h>

@@ -34,6 +34,7 @@
     X(gt, gt)                                                                            \
     X(lt, lt)                                                                            \
     X(eq, eq)                                                                            \
+    X(logaddexp, logaddexp)                                                              \
     X(minimum, minimum)                                                                  \
     X(logical_and, logical_and)                                                          \
     X(logical_or, logical_or)                                                            \
@@ -155,6 +156,12 @@ sr1_status sr1__shim_layer_norm(sr1_tensor **out, sr1_tensor *x, sr1_tensor *w,
 sr1_status sr1__shim_gelu_tanh(sr1_tensor **out, sr1_tensor *a);
 sr1_status sr1__shim_sdpa(sr1_tensor **out, sr1_tensor *q, sr1_tensor *k, sr1_tensor *v,
                           sr1_tensor *mask_or_null, int is_causal, int enable_gqa);
+/* Attention on the CPU without a backward of its own; lse fp32 [B,H,T]. */
+sr1_status sr1__shim_flash(sr1_tensor **y, sr1_tensor **lse, sr1_tensor *q, sr1_tensor *k,
+                           sr1_tensor *v, int is_causal);
+sr1_status sr1__shim_flash_backward(sr1_tensor *grads[3], sr1_tensor *grad_y,
+                                    sr1_tensor *q, sr1_tensor *k, sr1_tensor *v,
+                                    sr1_tensor *y, sr1_tensor *lse, int is_causal);
 
 /* ---- in place (inplace.cpp) ---- */
 sr1_status sr1__shim_copy_(sr1_tensor *a, sr1_tensor *from);

@@ -108,9 +108,13 @@ static void same_seed_same_bits_with_two_workers(void **state)
 
 static void the_gradient_does_not_depend_on_the_cut(void **state)
 {
-    static const char *const cuts[] = {
-        "micro_batch_tokens=1", "micro_batch_tokens=100",     "workers=2", "workers=5",
-        "logit_chunk=3",        "gradient_checkpointing=true"};
+    static const char *const cuts[] = {"micro_batch_tokens=1",
+                                       "micro_batch_tokens=100",
+                                       "workers=2",
+                                       "workers=5",
+                                       "logit_chunk=3",
+                                       "gradient_checkpointing=true",
+                                       "share_prompts=false"};
     static const char *const means[] = {"loss_aggregation=token-mean",
                                         "loss_aggregation=seq-mean-token-mean"};
     sr1_trajectory *t[N];

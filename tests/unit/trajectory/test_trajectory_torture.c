@@ -100,7 +100,10 @@ static sr1_status plan_and_fill(struct sr1__trajectory_store *s)
     sr1_status status;
 
     SR1__TRY(sr1__batch_plan_store_part(
-        &p, s, (struct sr1__batch_part){.end = sr1__trajectory_store_count(s)}, 100));
+        &p, s,
+        (struct sr1__batch_part){.end = sr1__trajectory_store_count(s),
+                                 .share_prompts = 1},
+        100));
     status = sr1__microbatch_store(&m, &p, 0, s, 0);
     if (status == SR1_OK)
         sr1__microbatch_free(&m);
