@@ -216,7 +216,7 @@ static sr1_status store_and_attend_head(void *arg, size_t i)
             memcpy(q, w->q + at + g * size, size);
         for (size_t j = 0; j < d; j++)
             q[j] *= scale;
-        sr1__page_attend(&h, q, 1, out);
+        sr1__page_attend(&h, &(struct sr1__page_query){q, out, h.n}, 1);
         if (c->bf16)
             sr1__f32_to_bf16(out, (uint16_t *)(void *)(w->out + at + g * size), d);
         else
