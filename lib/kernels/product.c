@@ -30,27 +30,26 @@ size_t sr1__panels_bytes(size_t n_out, size_t k, int bf16)
 
 /* ---- packing ---- */
 
-/* Blocks of 16 x 16 are turned, so that both sides are read and written by lines. */
-static void pack_f32(float *to, const float *w, size_t n, size_t k)
+/* Blocks of 16 x 16 words are turned, so that both sides are read and written by lines.
+ */
+static void turn_words(uint32_t *to, const unsigned char *w, size_t n, size_t words,
+                       size_t row_bytes)
 {
-    for (size_t j = 0; j < k; j += SR1__PANEL) {
-        size_t end = k - j < SR1__PANEL ? k : j + SR1__PANEL;
+    for (size_t j = 0; j < words; j += SR1__PANEL) {
+        size_t end = words - j < SR1__PANEL ? words : j + SR1__PANEL;
 
         for (size_t o = 0; o < n; o++)
             for (size_t i = j; i < end; i++)
-                to[i * SR1__PANEL + o] = w[o * k + i];
+                memcpy(&to[i * SR1__PANEL + o], w + o * row_bytes + i * sizeof *to,
+                       sizeof *to);
     }
 }
 
-static void pack_bf16(uint16_t *to, const uint16_t *w, size_t n, size_t k)
+/* The last of an odd number of bf16, which has no pair. */
+static void pack_odd_column(uint16_t *to, const uint16_t *w, size_t n, size_t k)
 {
-    for (size_t j = 0; j < k; j += SR1__PANEL) {
-        size_t end = k - j < SR1__PANEL ? k : j + SR1__PANEL;
-
-        for (size_t o = 0; o < n; o++)
-            for (size_t i = j; i < end; i++)
-                to[(i / 2 * SR1__PANEL + o) * 2 + i % 2] = w[o * k + i];
-    }
+    for (size_t o = 0; o < n; o++)
+        to[(k / 2 * SR1__PANEL + o) * 2] = w[o * k + k - 1];
 }
 
 void sr1__panels_pack(const struct sr1__panels *p, size_t i, const void *w, size_t n)
@@ -59,10 +58,10 @@ void sr1__panels_pack(const struct sr1__panels *p, size_t i, const void *w, size
 
     if (n < SR1__PANEL || sr1__panels_depth(p->k) != p->k)
         memset(to, 0, panel_bytes(p->k, p->bf16));
-    if (p->bf16)
-        pack_bf16((uint16_t *)(void *)to, w, n, p->k);
-    else
-        pack_f32((float *)(void *)to, w, n, p->k);
+    turn_words((uint32_t *)(void *)to, w, n, p->bf16 ? p->k / 2 : p->k,
+               p->k * (p->bf16 ? sizeof(uint16_t) : sizeof(float)));
+    if (p->bf16 && p->k % 2)
+        pack_odd_column((uint16_t *)(void *)to, w, n, p->k);
 }
 
 /* ---- portable ---- */
