@@ -88,6 +88,15 @@ struct attend_state {
     float scale[TILE_MOST];        /* of the sums so far, as the page moved the top */
 };
 
+/* As much as a vector of PAGE elements. */
+SR1__INLINE const unsigned char *prefetch_cache(const unsigned char *ahead, int bf16)
+{
+    __builtin_prefetch(ahead);
+    if (!bf16)
+        __builtin_prefetch(ahead + 64);
+    return ahead + SR1__PAGE * (bf16 ? sizeof(uint16_t) : sizeof(float));
+}
+
 #define NAME(x) x##_8
 #define LANES 8
 #define TILE 2

@@ -48,10 +48,11 @@ SR1__INLINE void NAME(exp_negative)(NAME(vf) * z)
     *z = p * (NAME(vf))scale + nan;
 }
 
-/* s[i][t] = q_i . key_t of a page */
+/* s[i][t] = q_i . key_t of a page; what lies at `ahead`, as long as the keys, is asked
+ * for meanwhile. */
 SR1__INLINE void NAME(score_page)(const struct sr1__page_query *q, size_t nq,
                                   const unsigned char *keys, int32_t dim, int bf16,
-                                  float s[][SR1__PAGE])
+                                  const unsigned char *ahead, float s[][SR1__PAGE])
 {
     NAME(vf) sum[TILE][SCORES];
 
@@ -63,6 +64,7 @@ SR1__INLINE void NAME(score_page)(const struct sr1__page_query *q, size_t nq,
     for (int32_t d = 0; d < dim; d++) {
         NAME(vf) k[SCORES];
 
+        ahead = prefetch_cache(ahead, bf16);
 #pragma GCC unroll 4
         for (size_t j = 0; j < SCORES; j++)
             NAME(load_cache)(&k[j], keys, (size_t)d * SR1__PAGE + j * (LANES), bf16);
@@ -100,7 +102,8 @@ SR1__INLINE float NAME(weigh_page)(float *s, float top)
 /* Vectors [d, d + n_vectors) of o = o scale + sum_t w[t] value_t, tokens [0, n). */
 SR1__INLINE void NAME(add_values)(const struct attend_state *a, size_t nq,
                                   const unsigned char *values, int32_t width, int bf16,
-                                  int64_t n, int32_t d, size_t n_vectors, float *out)
+                                  int64_t n, int32_t d, size_t n_vectors,
+                                  const unsigned char *ahead, float *out)
 {
     NAME(vf) sum[TILE][BLOCK];
 
@@ -114,6 +117,7 @@ SR1__INLINE void NAME(add_values)(const struct attend_state *a, size_t nq,
     for (int64_t t = 0; t < n; t++) {
         NAME(vf) v[BLOCK];
 
+        ahead = prefetch_cache(ahead, bf16);
 #pragma GCC unroll 2
         for (size_t j = 0; j < n_vectors; j++)
             NAME(load_cache)(&v[j], values, (size_t)(t * width + d) + j * (LANES), bf16);
@@ -130,14 +134,17 @@ SR1__INLINE void NAME(add_values)(const struct attend_state *a, size_t nq,
 
 SR1__INLINE void NAME(sum_page_values)(const struct attend_state *a, size_t nq,
                                        const unsigned char *values, int32_t width,
-                                       int bf16, int64_t n, float *out)
+                                       int bf16, int64_t n, const unsigned char *ahead,
+                                       float *out)
 {
     int32_t d = 0;
 
     for (; d + BLOCK * (LANES) <= width; d += BLOCK * (LANES))
-        NAME(add_values)(a, nq, values, width, bf16, n, d, BLOCK, out);
+        NAME(add_values)(a, nq, values, width, bf16, n, d, BLOCK,
+                         ahead + d * SR1__PAGE * (bf16 ? 2 : 4), out);
     for (; d + (LANES) <= width; d += (LANES))
-        NAME(add_values)(a, nq, values, width, bf16, n, d, 1, out);
+        NAME(add_values)(a, nq, values, width, bf16, n, d, 1,
+                         ahead + d * SR1__PAGE * (bf16 ? 2 : 4), out);
 }
 
 /* Of a query that sees n > 0 tokens of the page. */
@@ -156,12 +163,13 @@ SR1__INLINE void NAME(move_top)(struct attend_state *a, size_t i, int64_t n)
 
 SR1__INLINE void NAME(attend_page)(const struct sr1__page_head *h,
                                    const struct sr1__page_query *q, size_t nq, int bf16,
-                                   int64_t from, struct attend_state *a, float *out)
+                                   int64_t from, int64_t next, struct attend_state *a,
+                                   float *out)
 {
     const unsigned char *page = h->pages[from / SR1__PAGE];
     int64_t most = 0;
 
-    NAME(score_page)(q, nq, page + h->keys, h->dim, bf16, a->s);
+    NAME(score_page)(q, nq, page + h->keys, h->dim, bf16, page + h->values, a->s);
     for (size_t i = 0; i < nq; i++) {
         int64_t n = q[i].n - from < SR1__PAGE ? q[i].n - from : SR1__PAGE;
 
@@ -173,7 +181,8 @@ SR1__INLINE void NAME(attend_page)(const struct sr1__page_head *h,
         }
         most = n > most ? n : most;
     }
-    NAME(sum_page_values)(a, nq, page + h->values, round_up_dim(h->dim), bf16, most, out);
+    NAME(sum_page_values)(a, nq, page + h->values, round_up_dim(h->dim), bf16, most,
+                          h->pages[next / SR1__PAGE] + h->keys, out);
 }
 
 SR1__INLINE void NAME(attend_tile)(const struct sr1__page_head *h,
@@ -190,7 +199,8 @@ SR1__INLINE void NAME(attend_tile)(const struct sr1__page_head *h,
         memset(out + i * SR1__HEAD_DIM_MAX, 0, (size_t)round_up_dim(h->dim) * sizeof *out);
     }
     for (int64_t t = 0; t < most; t += SR1__PAGE)
-        NAME(attend_page)(h, q, nq, bf16, t, &a, out);
+        NAME(attend_page)(h, q, nq, bf16, t, t + SR1__PAGE < most ? t + SR1__PAGE : t, &a,
+                          out);
     for (size_t i = 0; i < nq; i++)
         for (int32_t d = 0; d < h->dim; d++)
             q[i].out[d] = out[i * SR1__HEAD_DIM_MAX + (size_t)d] / a.total[i];
