@@ -46,6 +46,7 @@ struct block {
     size_t lines;  /* of each panel: k in fp32, k / 2 in bf16 */
     float *y;      /* [rows, SR1__GROUP_OUT] */
     int first;     /* set y, else add to it */
+    const char *next[2]; /* weights to ask for meanwhile, as many lines of each */
 };
 
 static struct block locate_block(const struct sr1__product_work *w, size_t row, size_t k,
@@ -63,6 +64,20 @@ static struct block locate_block(const struct sr1__product_work *w, size_t row, 
                           .first = k == 0};
 }
 
+/* Of a few rows at a time the first reads weights from memory, the others from a cache:
+ * the memory is kept at work by asking for the block after this, two panels with the
+ * first rows, two with the second. */
+static void choose_next(struct block *b, const struct sr1__product_work *w, size_t k,
+                        size_t cut)
+{
+    const char *next = k + SR1__PRODUCT_DEPTH < w->depth
+                           ? b->w + b->lines * 64
+                           : (const char *)w->panels + SR1__PANEL_GROUP * b->panel;
+
+    b->next[0] = cut < 2 ? next + 2 * cut * b->panel : b->w;
+    b->next[1] = cut < 2 ? b->next[0] + b->panel : b->w;
+}
+
 typedef void (*block_fn)(const struct block *b, size_t rows);
 
 /* All blocks of k, each with all rows: at most `most` of them at a time, evenly cut. */
@@ -75,6 +90,8 @@ static void run_blocks(const struct sr1__product_work *w, block_fn fn, size_t mo
         for (size_t i = 0; i < cuts; i++) {
             size_t row = w->n * i / cuts;
             struct block b = locate_block(w, row, k, bf16);
+
+            choose_next(&b, w, k, i);
 
             fn(&b, w->n * (i + 1) / cuts - row);
         }
@@ -108,6 +125,12 @@ AVX512 void clear_block_512(__m512 sum[][GROUP], size_t rows)
             sum[r][p] = _mm512_setzero_ps();
 }
 
+AVX512 void prefetch_512(const struct block *b, size_t i)
+{
+    _mm_prefetch(b->next[0] + i * 64, _MM_HINT_T1);
+    _mm_prefetch(b->next[1] + i * 64, _MM_HINT_T1);
+}
+
 AVX512 void block_f32_512(const struct block *b, size_t rows)
 {
     __m512 sum[ROWS_512][GROUP];
@@ -119,9 +142,9 @@ AVX512 void block_f32_512(const struct block *b, size_t rows)
 
 #pragma GCC unroll 4
         for (size_t p = 0; p < GROUP; p++) {
-            _mm_prefetch(w + p * b->panel + AHEAD * 64, _MM_HINT_T0);
             v[p] = _mm512_load_ps(w + p * b->panel);
         }
+        prefetch_512(b, i);
 #pragma GCC unroll 6
         for (size_t r = 0; r < rows; r++) {
             __m512 x = _mm512_set1_ps(*(const float *)(const void *)(b->x + r * b->row +
@@ -195,9 +218,9 @@ AVX512BF16 void block_dpbf16(const struct block *b, size_t rows)
 
 #pragma GCC unroll 4
         for (size_t p = 0; p < GROUP; p++) {
-            _mm_prefetch(w + p * b->panel + AHEAD * 64, _MM_HINT_T0);
             v[p] = (__m512bh)_mm512_load_si512(w + p * b->panel);
         }
+        prefetch_512(b, i);
 #pragma GCC unroll 6
         for (size_t r = 0; r < rows; r++) {
             __m512bh x = (__m512bh)read_pair_512(b, r, i);

@@ -3,6 +3,7 @@
  * generate(). */
 #include "base/clock.h"
 #include "base/mem.h"
+#include "tensor/model/host_weights.h"
 #include "tensor/model/model_decoder.h"
 
 #include <stdio.h>
@@ -61,6 +62,17 @@ static double generate(const struct run *r, size_t n_new)
     return sr1__now() - start;
 }
 
+/* Bytes of weights that a step reads, and products of two numbers that a token takes in
+ * them. */
+static double count_step_bytes(const sr1_model *m)
+{
+    const struct sr1__hf_config *c = &m->config;
+
+    return sr1__host_panels_bytes(c->hidden_size, c->n_heads * c->head_dim,
+                                  c->n_kv_heads * c->head_dim, c->intermediate_size,
+                                  c->n_layers, c->vocab_size, m->dtype == SR1__BF16);
+}
+
 static int measure(sr1_model *m, int32_t batch, size_t prompt, size_t n_new, size_t reps)
 {
     struct run r = {.batch = batch, .prompt = prompt};
@@ -90,11 +102,15 @@ static int measure(sr1_model *m, int32_t batch, size_t prompt, size_t n_new, siz
         "{\"what\": \"decode\", \"dtype\": \"%s\", \"batch\": %d, \"prompt\": %zu, "
         "\"new\": %zu, "
         "\"tok_s\": %.2f, \"total_s\": %.4f, \"prefill_plus_1_s\": %.4f, "
-        "\"decode_tok_s\": %.2f, \"ms_per_decode_step\": %.3f, \"peak_rss_mib\": %lld}\n",
+        "\"decode_tok_s\": %.2f, \"ms_per_decode_step\": %.3f, "
+        "\"prefill_tok_s\": %.1f, \"step_bytes\": %.0f, \"head_params\": %lld, "
+        "\"peak_rss_mib\": %lld}\n",
         sr1_model_dtype(m), (int)batch, prompt, n_new,
         (double)batch * (double)n_new / all, all, first,
         (double)batch * (double)(n_new - 1) / (all - first),
         (all - first) / (double)(n_new - 1) * 1e3,
+        (double)batch * (double)prompt / first, count_step_bytes(m),
+        (long long)(m->config.vocab_size * m->config.hidden_size),
         (long long)(sr1__peak_rss_bytes() >> 20));
     fflush(stdout);
     sr1__decoder_free(r.d);
