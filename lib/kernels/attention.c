@@ -4,7 +4,7 @@
  * exp(s - m) and exp(s - m) v, a page with a larger score first scales l and o by
  * exp(m_old - m_new). The result is o / l. Vectors are written with the compilers' vector
  * extension, which every compiler target lowers to its own instructions
- * (attention_tile.h). */
+ * (attention_tile.inc). */
 #include "kernels/attention.h"
 
 #include "kernels/exp.h"
@@ -100,12 +100,12 @@ SR1__INLINE const unsigned char *prefetch_cache(const unsigned char *ahead, int 
 #define NAME(x) x##_8
 #define LANES 8
 #define TILE 2
-#include "kernels/attention_tile.h"
+#include "kernels/attention_tile.inc"
 
 #define NAME(x) x##_16
 #define LANES 16
 #define TILE 4
-#include "kernels/attention_tile.h"
+#include "kernels/attention_tile.inc"
 
 #define VARIANT(name, body, attribute)                                                   \
     attribute static void attend_##name(const struct sr1__page_head *h,                  \

@@ -155,8 +155,8 @@ static int is_always_usable(void)
 /* ---- the choice ---- */
 
 static const struct sr1__product_variant variants[] = {
-    SR1__PRODUCT_X86
-    {"portable", is_always_usable, product_f32_portable, product_bf16_portable},
+    SR1__PRODUCT_X86{"portable", is_always_usable, product_f32_portable,
+                     product_bf16_portable},
 };
 #define N_VARIANTS (sizeof variants / sizeof variants[0])
 
@@ -193,11 +193,8 @@ const char *sr1__product_variant_name(int bf16)
 void sr1__product(const struct sr1__panels *p, size_t group, const void *x, size_t stride,
                   size_t n, float *tile)
 {
-    struct sr1__product_work w = {.x = x,
-                                  .stride = stride,
-                                  .n = n,
-                                  .depth = sr1__panels_depth(p->k),
-                                  .tile = tile};
+    struct sr1__product_work w = {
+        .x = x, .stride = stride, .n = n, .depth = sr1__panels_depth(p->k), .tile = tile};
 
     w.panels = (const unsigned char *)p->data +
                group * SR1__PANEL_GROUP * panel_bytes(p->k, p->bf16);

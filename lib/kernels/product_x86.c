@@ -16,7 +16,8 @@
 
 #define AVX2 __attribute__((target("avx2,fma"), always_inline)) static inline
 #define AVX512                                                                           \
-    __attribute__((target("avx512f,avx512bw,avx512vl,avx2,fma"), always_inline)) static inline
+    __attribute__((target("avx512f,avx512bw,avx512vl,avx2,fma"),                         \
+                   always_inline)) static inline
 #define AVX512BF16                                                                       \
     __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16,avx2,fma"),              \
                    always_inline)) static inline
@@ -39,13 +40,13 @@ int sr1__has_avx512bf16(void)
 
 /* A block of k and some rows of one call. */
 struct block {
-    const char *w; /* the first panel's; */
-    size_t panel;  /* bytes from a panel to the next */
-    const char *x; /* the first row's */
-    size_t row;    /* bytes from a row to the next */
-    size_t lines;  /* of each panel: k in fp32, k / 2 in bf16 */
-    float *y;      /* [rows, SR1__GROUP_OUT] */
-    int first;     /* set y, else add to it */
+    const char *w;       /* the first panel's; */
+    size_t panel;        /* bytes from a panel to the next */
+    const char *x;       /* the first row's */
+    size_t row;          /* bytes from a row to the next */
+    size_t lines;        /* of each panel: k in fp32, k / 2 in bf16 */
+    float *y;            /* [rows, SR1__GROUP_OUT] */
+    int first;           /* set y, else add to it */
     const char *next[2]; /* weights to ask for meanwhile, as many lines of each */
 };
 
@@ -147,8 +148,8 @@ AVX512 void block_f32_512(const struct block *b, size_t rows)
         prefetch_512(b, i);
 #pragma GCC unroll 6
         for (size_t r = 0; r < rows; r++) {
-            __m512 x = _mm512_set1_ps(*(const float *)(const void *)(b->x + r * b->row +
-                                                                     i * sizeof(float)));
+            __m512 x = _mm512_set1_ps(
+                *(const float *)(const void *)(b->x + r * b->row + i * sizeof(float)));
 
 #pragma GCC unroll 4
             for (size_t p = 0; p < GROUP; p++)
@@ -166,8 +167,7 @@ AVX512 __m512 widen_even_512(__m512i v)
 
 AVX512 __m512 widen_odd_512(__m512i v)
 {
-    return _mm512_castsi512_ps(
-        _mm512_and_si512(v, _mm512_set1_epi32((int)0xffff0000u)));
+    return _mm512_castsi512_ps(_mm512_and_si512(v, _mm512_set1_epi32((int)0xffff0000u)));
 }
 
 AVX512 __m512i read_pair_512(const struct block *b, size_t r, size_t i)
@@ -362,8 +362,7 @@ AVX2 __m256 widen_even_2(__m256i v)
 
 AVX2 __m256 widen_odd_2(__m256i v)
 {
-    return _mm256_castsi256_ps(
-        _mm256_and_si256(v, _mm256_set1_epi32((int)0xffff0000u)));
+    return _mm256_castsi256_ps(_mm256_and_si256(v, _mm256_set1_epi32((int)0xffff0000u)));
 }
 
 AVX2 void panels_bf16_2(const struct block *b, size_t panel, size_t panels, size_t rows)
@@ -388,10 +387,10 @@ AVX2 void panels_bf16_2(const struct block *b, size_t panel, size_t panels, size
 
                 memcpy(&pair, b->x + r * b->row + i * sizeof pair, sizeof pair);
                 x = _mm256_set1_epi32(pair);
-                sum[p][r][0] = _mm256_fmadd_ps(widen_even_2(low), widen_even_2(x),
-                                               sum[p][r][0]);
-                sum[p][r][1] = _mm256_fmadd_ps(widen_even_2(high), widen_even_2(x),
-                                               sum[p][r][1]);
+                sum[p][r][0] =
+                    _mm256_fmadd_ps(widen_even_2(low), widen_even_2(x), sum[p][r][0]);
+                sum[p][r][1] =
+                    _mm256_fmadd_ps(widen_even_2(high), widen_even_2(x), sum[p][r][1]);
                 sum[p][r][0] =
                     _mm256_fmadd_ps(widen_odd_2(low), widen_odd_2(x), sum[p][r][0]);
                 sum[p][r][1] =

@@ -19,8 +19,8 @@
 #include <math.h>
 #include <string.h>
 
-#define PIECE 512  /* tokens that go through the layers together */
-#define ROWS 128   /* of a product's tile */
+#define PIECE 512   /* tokens that go through the layers together */
+#define ROWS 128    /* of a product's tile */
 #define NORM_ROWS 8 /* of a task */
 #define ROPE_ROWS 4
 #define ATTEND_TOKENS 16 /* of a span, of a task */
@@ -29,10 +29,10 @@
 
 /* A thread's own. */
 struct host_scratch {
-    float *tile;  /* [ROWS, SR1__GROUP_OUT] */
-    float *gated; /* [ROWS, SR1__HOST_GATES] */
-    float *row;   /* [widest] */
-    float *heads; /* [QUERIES, D] */
+    float *tile;   /* [ROWS, SR1__GROUP_OUT] */
+    float *gated;  /* [ROWS, SR1__HOST_GATES] */
+    float *row;    /* [widest] */
+    float *heads;  /* [QUERIES, D] */
     float *angles; /* [2, D] */
 };
 
@@ -51,14 +51,14 @@ struct sr1__host_pass {
     struct sr1__host_weights *weights;
     size_t size; /* of an element of the weights */
     size_t e, q, kv_width, f;
-    float *memory; /* all below */
-    size_t tokens; /* that it has room for */
-    float *x;      /* [tokens, e] */
-    float *qkv;    /* [tokens, q + 2 kv_width] */
-    float *queries; /* [tokens, q], scaled */
-    unsigned char *h;        /* [tokens, depth(e)] of the weights' type */
-    unsigned char *attended; /* [tokens, depth(q)] */
-    unsigned char *gated;    /* [tokens, depth(f)] */
+    float *memory;                /* all below */
+    size_t tokens;                /* that it has room for */
+    float *x;                     /* [tokens, e] */
+    float *qkv;                   /* [tokens, q + 2 kv_width] */
+    float *queries;               /* [tokens, q], scaled */
+    unsigned char *h;             /* [tokens, depth(e)] of the weights' type */
+    unsigned char *attended;      /* [tokens, depth(q)] */
+    unsigned char *gated;         /* [tokens, depth(f)] */
     struct host_scratch *scratch; /* [threads] */
     float *scratch_memory;
     unsigned char *hidden; /* [wanted, depth(e)] of the weights' type */
@@ -131,7 +131,8 @@ static sr1_status make_scratch(struct sr1__host_pass *p)
     size_t n = (size_t)sr1__team_threads(p->team);
     size_t d = round_width((size_t)p->m->config.head_dim);
     size_t widest = round_width(p->e > p->kv_width ? p->e : p->kv_width);
-    size_t each = ROWS * (SR1__GROUP_OUT + SR1__HOST_GATES) + widest + QUERIES * d + 2 * d;
+    size_t each =
+        ROWS * (SR1__GROUP_OUT + SR1__HOST_GATES) + widest + QUERIES * d + 2 * d;
     float *at;
 
     SR1__CALLOC(p->scratch, n, "decode pass");
@@ -346,8 +347,8 @@ static void finish_store(const struct product_task *t, size_t group, size_t firs
 
     for (size_t r = 0; r < n; r++) {
         const float *tile = s->tile + r * SR1__GROUP_OUT;
-        float *out = t->out_rows ? t->out_rows[first + r]
-                                 : t->out + (first + r) * t->out_width;
+        float *out =
+            t->out_rows ? t->out_rows[first + r] : t->out + (first + r) * t->out_width;
 
         memcpy(out + at, tile, width * sizeof *out);
         for (size_t o = 0; t->bias && o < width; o++)
@@ -431,9 +432,8 @@ static void store_key_value(const struct sr1__host_pass *p, size_t i, const floa
 static void turn_token(struct sr1__host_pass *p, size_t i, struct host_scratch *s)
 {
     const struct sr1__hf_config *c = &p->m->config;
-    const struct sr1__heads heads = {c->n_heads,         c->n_kv_heads,
-                                     c->head_dim,        p->layer->q_norm,
-                                     p->layer->k_norm,   c->rms_norm_eps};
+    const struct sr1__heads heads = {c->n_heads,       c->n_kv_heads,    c->head_dim,
+                                     p->layer->q_norm, p->layer->k_norm, c->rms_norm_eps};
     const float *qkv = p->qkv + i * round_width(p->q + 2 * p->kv_width);
     float *q = p->queries + i * round_width(p->q);
     float scale = 1.0F / sqrtf((float)c->head_dim);
@@ -488,9 +488,9 @@ static void attend_block(const struct sr1__host_pass *p, const struct host_block
             size_t token = (size_t)(b->first + t);
 
             l.to[l.n] = p->attended + (token * round_width(p->q) + at) * p->size;
-            l.list[l.n] = (struct sr1__page_query){
-                p->queries + token * round_width(p->q) + at, s->heads + l.n * d,
-                b->past + t + 1};
+            l.list[l.n] =
+                (struct sr1__page_query){p->queries + token * round_width(p->q) + at,
+                                         s->heads + l.n * d, b->past + t + 1};
             if (++l.n == QUERIES)
                 attend_queries(p, &h, &l);
         }
@@ -514,16 +514,16 @@ static void attend_layer(struct sr1__host_pass *p)
     const struct sr1__host_layer *l = p->layer;
 
     norm_piece(p, l->input_norm);
-    multiply_rows(&(struct product_task){.p = p,
-                                         .w = &l->qkv,
-                                         .in = p->h,
-                                         .width = round_width(p->e),
-                                         .n = p->n,
-                                         .bias = l->qkv_bias,
-                                         .finish = finish_store,
-                                         .out = p->qkv,
-                                         .out_width =
-                                             round_width(p->q + 2 * p->kv_width)});
+    multiply_rows(
+        &(struct product_task){.p = p,
+                               .w = &l->qkv,
+                               .in = p->h,
+                               .width = round_width(p->e),
+                               .n = p->n,
+                               .bias = l->qkv_bias,
+                               .finish = finish_store,
+                               .out = p->qkv,
+                               .out_width = round_width(p->q + 2 * p->kv_width)});
     sr1__team_run(p->team, (p->n + ROPE_ROWS - 1) / ROPE_ROWS, turn_rows, p);
     sr1__team_run(p->team, p->n_blocks * (size_t)p->m->config.n_kv_heads, attend_head, p);
     multiply_rows(&(struct product_task){.p = p,

@@ -9,8 +9,8 @@
 #include <pthread.h>
 #include <string.h>
 
-#define MATRICES 4        /* of a layer */
-#define VECTORS_AT 16     /* floats that a vector's memory is rounded up to */
+#define MATRICES 4    /* of a layer */
+#define VECTORS_AT 16 /* floats that a vector's memory is rounded up to */
 
 struct sr1__host_share {
     pthread_mutex_t lock; /* guards the rest */
@@ -90,14 +90,14 @@ double sr1__host_panels_bytes(int64_t hidden, int64_t q, int64_t kv, int64_t ffn
 }
 
 /* A matrix to pack: `half` rows of gate and as many of up by turns; 0: as they are. */
-struct packing {
+struct matrix_packing {
     struct sr1__panels *panels;
     const void *w;
     size_t half;
 };
 
 static void list_layer_packings(const sr1_model *m, int64_t i, struct sr1__host_layer *l,
-                                struct packing *list)
+                                struct matrix_packing *list)
 {
     const struct sr1__hf_config *c = &m->config;
     const struct sr1__layer *w = &m->layers[i];
@@ -111,14 +111,14 @@ static void list_layer_packings(const sr1_model *m, int64_t i, struct sr1__host_
     l->o = (struct sr1__panels){NULL, e, q, bf16};
     l->gate_up = (struct sr1__panels){NULL, gate_up_rows(f), e, bf16};
     l->down = (struct sr1__panels){NULL, e, f, bf16};
-    list[0] = (struct packing){&l->qkv, sr1__shim_data(w->qkv), 0};
-    list[1] = (struct packing){&l->o, sr1__shim_data(w->o), 0};
-    list[2] = (struct packing){&l->gate_up, sr1__shim_data(w->gate_up), f};
-    list[3] = (struct packing){&l->down, sr1__shim_data(w->down), 0};
+    list[0] = (struct matrix_packing){&l->qkv, sr1__shim_data(w->qkv), 0};
+    list[1] = (struct matrix_packing){&l->o, sr1__shim_data(w->o), 0};
+    list[2] = (struct matrix_packing){&l->gate_up, sr1__shim_data(w->gate_up), f};
+    list[3] = (struct matrix_packing){&l->down, sr1__shim_data(w->down), 0};
 }
 
 static size_t list_packings(const sr1_model *m, struct sr1__host_weights *w,
-                            struct packing *list)
+                            struct matrix_packing *list)
 {
     size_t n = 0;
 
@@ -126,14 +126,14 @@ static size_t list_packings(const sr1_model *m, struct sr1__host_weights *w,
         list_layer_packings(m, i, &w->layers[i], list + n);
     w->head = (struct sr1__panels){NULL, (size_t)m->config.vocab_size,
                                    (size_t)m->config.hidden_size, w->bf16};
-    list[n++] = (struct packing){&w->head, sr1__shim_data(m->head), 0};
+    list[n++] = (struct matrix_packing){&w->head, sr1__shim_data(m->head), 0};
     return n;
 }
 
 /* ---- packing ---- */
 
 /* The rows of a panel: from the first of them on, and how many. */
-static size_t find_panel_rows(const struct packing *p, size_t panel, size_t *n)
+static size_t find_panel_rows(const struct matrix_packing *p, size_t panel, size_t *n)
 {
     size_t at = panel * SR1__PANEL;
     size_t end = p->half ? p->half : p->panels->n_out;
@@ -151,7 +151,7 @@ static size_t find_panel_rows(const struct packing *p, size_t panel, size_t *n)
 
 static void pack_group(void *arg, size_t group, int32_t thread)
 {
-    const struct packing *p = arg;
+    const struct matrix_packing *p = arg;
     size_t row_bytes =
         p->panels->k * (p->panels->bf16 ? sizeof(uint16_t) : sizeof(float));
 
@@ -164,8 +164,9 @@ static void pack_group(void *arg, size_t group, int32_t thread)
     }
 }
 
-static sr1_status pack_matrices(struct sr1__host_weights *w, const struct packing *list,
-                                size_t n, struct sr1__team *team)
+static sr1_status pack_matrices(struct sr1__host_weights *w,
+                                const struct matrix_packing *list, size_t n,
+                                struct sr1__team *team)
 {
     size_t bytes = 0;
 
@@ -181,7 +182,7 @@ static sr1_status pack_matrices(struct sr1__host_weights *w, const struct packin
     bytes = 0;
     for (size_t i = 0; i < n; i++) {
         struct sr1__panels *p = list[i].panels;
-        struct packing one = list[i];
+        struct matrix_packing one = list[i];
 
         p->data = (unsigned char *)w->panels + bytes;
         bytes += sr1__panels_bytes(p->n_out, p->k, p->bf16);
@@ -257,7 +258,7 @@ static sr1_status fill_host_weights(struct sr1__host_weights *w, const sr1_model
                                     struct sr1__team *team)
 {
     size_t n = (size_t)m->config.n_layers * MATRICES + 1;
-    struct packing *list;
+    struct matrix_packing *list;
     sr1_status st;
 
     SR1__CALLOC(w->layers, (size_t)m->config.n_layers, "decode weights");

@@ -1,5 +1,5 @@
-/* tensor/model/host_weights.h - the weights of a model on the CPU as its decode path reads
- * them: matrices in panels (kernels/product.h) in huge pages, vectors in fp32.
+/* tensor/model/host_weights.h - the weights of a model on the CPU as its decode path
+ * reads them: matrices in panels (kernels/product.h) in huge pages, vectors in fp32.
  *
  * They are made from a model's leaves when a decoder first asks for them, again after the
  * leaves have changed, and are shared by all replicas of the model. */
@@ -14,7 +14,7 @@
 struct sr1__host_layer {
     struct sr1__panels qkv;
     struct sr1__panels o;
-    struct sr1__panels gate_up; /* groups of SR1__HOST_GATES rows of gate, as many of up */
+    struct sr1__panels gate_up; /* groups of SR1__HOST_GATES rows of gate and of up */
     struct sr1__panels down;
     float *input_norm; /* NULL where the architecture has none, as all vectors */
     float *post_norm;

@@ -256,7 +256,7 @@ static sr1_status reserve_logits(const struct sr1__decoder *d, struct decoder_se
     return r->logits ? SR1_OK : sr1__fail_nomem("logits");
 }
 
-/* Everything that can fail for lack of memory, before the pass, but what is of its own. */
+/* Everything that can fail for lack of memory, before the pass, but the pass's own. */
 static sr1_status reserve_decode(struct sr1__decoder *d, size_t n, int64_t top)
 {
     for (size_t i = 0; i < n && !d->head; i++)
@@ -410,8 +410,8 @@ static sr1_status run_host(struct sr1__decoder *d, size_t n, int64_t total,
 
     SR1__TRY(check_ids(d, total));
     for (size_t i = 0; i < n; i++)
-        SR1__TRY(sr1__qwen_check_position(d->model,
-                                          d->spans[i].past + d->spans[i].n - 1));
+        SR1__TRY(
+            sr1__qwen_check_position(d->model, d->spans[i].past + d->spans[i].n - 1));
     SR1__TRY(sr1__host_pass_reserve(d->host, &in));
     return sr1__host_pass_run(d->host, &in);
 }

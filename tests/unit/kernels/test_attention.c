@@ -165,8 +165,7 @@ static void check_queries(int32_t dim, int bf16)
     for (size_t i = 0; i < TOKENS_MAX * d; i++)
         q[i] = (float)sr1__rng_normal(&rng);
     for (size_t t = 0; t < TOKENS_MAX; t++) {
-        queries[t] =
-            (struct sr1__page_query){q + t * d, one + t * d, (int64_t)t + 1};
+        queries[t] = (struct sr1__page_query){q + t * d, one + t * d, (int64_t)t + 1};
         sr1__page_attend(&h, &queries[t], 1);
         queries[t].out = all + t * d;
     }
@@ -266,9 +265,8 @@ static void test_bf16_rounding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_attend), cmocka_unit_test(test_queries),
-        cmocka_unit_test(test_nan_shows),
-        cmocka_unit_test(test_get),
+        cmocka_unit_test(test_attend),        cmocka_unit_test(test_queries),
+        cmocka_unit_test(test_nan_shows),     cmocka_unit_test(test_get),
         cmocka_unit_test(test_bf16_rounding),
     };
 

@@ -91,9 +91,13 @@ static void run(const struct numbers *m, sr1__product_fn fn, size_t group, size_
                 size_t n, float *tile)
 {
     size_t size = m->panels.bf16 ? 2 : 4;
-    struct sr1__product_work w = {
-        (const char *)m->panels.data + group * SR1__GROUP_OUT * m->depth * size,
-        (const char *)m->rows + row * m->depth * size, m->depth, n, m->depth, tile};
+    struct sr1__product_work w = {(const char *)m->panels.data +
+                                      group * SR1__GROUP_OUT * m->depth * size,
+                                  (const char *)m->rows + row * m->depth * size,
+                                  m->depth,
+                                  n,
+                                  m->depth,
+                                  tile};
 
     fn(&w);
 }
@@ -108,8 +112,8 @@ static void check_sums(const struct numbers *m, size_t group)
             double all = 0;
 
             for (size_t i = 0; i < m->panels.k && out < m->panels.n_out; i++) {
-                double p = (double)m->x[r * m->depth + i] *
-                           (double)m->w[out * m->panels.k + i];
+                double p =
+                    (double)m->x[r * m->depth + i] * (double)m->w[out * m->panels.k + i];
 
                 want += p;
                 all += fabs(p);

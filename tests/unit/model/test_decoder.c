@@ -546,8 +546,8 @@ static void check_draws_alone(struct sr1__decoder *d, const int32_t *rows, size_
         struct sr1__rng rng;
 
         sr1__rng_seed(&rng, seed, (uint64_t)rows[i]);
-        assert_int_equal(
-            sr1__sample_row(full[rows[i]][at], VOCAB, &sampling, &rng, &one), SR1_OK);
+        assert_int_equal(sr1__sample_row(full[rows[i]][at], VOCAB, &sampling, &rng, &one),
+                         SR1_OK);
         assert_int_equal(drawn[i], one.id);
         assert_memory_equal(&log_probs[i], &one.log_prob, sizeof one.log_prob);
         assert_memory_equal(&entropies[i], &one.entropy, sizeof one.entropy);
@@ -571,8 +571,8 @@ static size_t choose_feeds(struct sr1__decoder *d, struct sr1__rng *rng,
         if (at == TOKENS)
             sr1__decoder_clear(d, r);
         at = at == TOKENS ? 0 : at;
-        feeds[n++] = (struct sr1__decode_input){
-            r, ids[r] + at, step < TOKENS - at ? step : TOKENS - at};
+        feeds[n++] = (struct sr1__decode_input){r, ids[r] + at,
+                                                step < TOKENS - at ? step : TOKENS - at};
     }
     return n;
 }
