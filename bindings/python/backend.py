@@ -2,11 +2,17 @@
 
 Written out because setuptools needs the package wheel beside it on Debian 12, which an
 offline virtual environment does not have.
+
+`python3 backend.py PREFIX FOLDER` packs what `meson install` put into PREFIX too: a wheel
+with the library and its tools (tools/package makes it fit for other distributions).
 """
 
 import base64
 import hashlib
+import os
 import re
+import sys
+import sysconfig
 import tarfile
 import zipfile
 from pathlib import Path
@@ -26,10 +32,12 @@ Requires-Python: >=3.9
 Provides-Extra: numpy
 Requires-Dist: numpy; extra == "numpy"
 """
+# The library is linked to this torch's C++ interface, which changes with each release.
+NEEDS_TORCH = "Requires-Dist: torch==2.11.0\n"
 WHEEL = """Wheel-Version: 1.0
 Generator: searchr1
-Root-Is-Purelib: true
-Tag: py3-none-any
+Root-Is-Purelib: {pure}
+Tag: {tag}
 """
 
 
@@ -40,10 +48,19 @@ def _sources():
     return {f"searchr1/{name}": (HERE / "searchr1" / name).read_bytes() for name in names}
 
 
-def _wheel(folder, files):
+def _write(out, name, data, mode=0o644):
+    entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+    entry.external_attr = (0o100000 | mode) << 16
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    out.writestr(entry, data)
+
+
+def _wheel(folder, files, metadata=METADATA, tag="py3-none-any", modes=None):
+    """Write the wheel of these files, {name: bytes}; modes has those that are not 0644."""
+    pure = str(tag == "py3-none-any").lower()
     files = dict(files)
-    files[f"{STEM}.dist-info/METADATA"] = METADATA.encode()
-    files[f"{STEM}.dist-info/WHEEL"] = WHEEL.encode()
+    files[f"{STEM}.dist-info/METADATA"] = metadata.encode()
+    files[f"{STEM}.dist-info/WHEEL"] = WHEEL.format(pure=pure, tag=tag).encode()
     record = f"{STEM}.dist-info/RECORD"
     lines = []
     for name, data in files.items():
@@ -52,11 +69,38 @@ def _wheel(folder, files):
         )
         lines.append(f"{name},sha256={digest},{len(data)}\n")
     files[record] = "".join([*lines, f"{record},,\n"]).encode()
-    path = Path(folder) / f"{STEM}-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+    path = Path(folder) / f"{STEM}-{tag}.whl"
+    with zipfile.ZipFile(path, "w") as out:
         for name, data in files.items():
-            out.writestr(name, data)
+            _write(out, name, data, (modes or {}).get(name, 0o644))
     return path.name
+
+
+# Parts of an installed prefix that serve a user of the wheel. Links are not followed:
+# libsearchr1.so is the compiler's name of libsearchr1.so.0.
+INSTALLED = ("bin", "lib", "libexec", "share/searchr1")
+
+
+def _installed(prefix):
+    for part in INSTALLED:
+        for path in sorted((prefix / part).rglob("*")):
+            if path.is_file() and not path.is_symlink() and path.suffix != ".pc":
+                yield f"searchr1/prefix/{path.relative_to(prefix)}", path
+
+
+def build_platform_wheel(prefix, folder):
+    """The package with the library and the tools of an installed prefix. The tools become
+    commands of the environment that the wheel is installed into."""
+    files, modes = _sources(), {}
+    for name, path in _installed(Path(prefix)):
+        files[name] = path.read_bytes()
+        modes[name] = path.stat().st_mode & 0o777
+    tools = sorted(os.path.basename(n) for n in files if n.startswith("searchr1/prefix/bin/"))
+    files[f"{STEM}.dist-info/entry_points.txt"] = (
+        "[console_scripts]\n" + "".join(f"{t} = searchr1._tools:run\n" for t in tools)
+    ).encode()
+    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    return _wheel(folder, files, METADATA + NEEDS_TORCH, f"py3-none-{platform}", modes)
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
@@ -74,3 +118,9 @@ def build_sdist(sdist_directory, config_settings=None):
         for name in ("pyproject.toml", "backend.py", *_sources()):
             out.add(HERE / name, f"{STEM}/{name}")
     return path.name
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: backend.py PREFIX FOLDER")
+    print(build_platform_wheel(*sys.argv[1:]))

@@ -472,29 +472,78 @@ static sr1_status run(struct quickstart *q)
     return st;
 }
 
-/* The page about the GRPO run, by the tool of the same build; it says where the page
- * lies. Where that tool is not there, nothing happens. */
+/* Where a path begins that is relative to the folder of this program. */
+static void path_from_program(char path[PATH_SIZE], const char *relative)
+{
+    char program[PATH_SIZE];
+    ssize_t n = readlink("/proc/self/exe", program, PATH_SIZE - 1);
+    char *name;
+
+    program[n > 0 ? n : 0] = '\0';
+    name = strrchr(program, '/');
+    if (name)
+        *name = '\0';
+    if (snprintf(path, PATH_SIZE, "%s/%s", program, relative) >= PATH_SIZE)
+        path[0] = '\0';
+}
+
+/* The folder of the tools: that of the same build, or the one this program is installed
+ * in. */
+static int find_tool(char path[PATH_SIZE], const char *name)
+{
+    static const char *const folders[] = {"../../tools", "."};
+    char relative[128];
+
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+        snprintf(relative, sizeof(relative), "%s/%s", folders[i], name);
+        path_from_program(path, relative);
+        if (access(path, X_OK) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* The settings: those of the checkout that this is started in, or those installed. */
+static void find_recipe(struct quickstart *q, char path[PATH_SIZE])
+{
+    if (q->recipe)
+        return;
+    q->recipe = "examples/quickstart";
+    path_from_program(path, "../share/searchr1/quickstart");
+    if (access("examples/quickstart/grpo.yaml", R_OK) != 0 && access(path, R_OK) == 0)
+        q->recipe = path;
+}
+
+/* The page about the GRPO run, by sr1-report; it says where the page lies. Where that
+ * tool is not there, nothing happens. */
 static void write_report(const struct quickstart *q)
 {
-    char tool[PATH_SIZE + 32], folder[PATH_SIZE], page[PATH_SIZE], samples[PATH_SIZE];
+    char tool[PATH_SIZE], folder[PATH_SIZE], page[PATH_SIZE], samples[PATH_SIZE];
     char option[] = "-o", with[] = "--samples";
     char *const words[] = {tool, folder, option, page, with, samples, NULL};
-    ssize_t n = readlink("/proc/self/exe", tool, PATH_SIZE - 1);
     pid_t child;
 
-    tool[n > 0 ? n : 0] = '\0';
-    if (strrchr(tool, '/') == NULL)
+    if (!find_tool(tool, "sr1-report"))
         return;
-    strcpy(strrchr(tool, '/'), "/../../tools/sr1-report");
     path_of(q, folder, "grpo");
     path_of(q, page, "report.html");
     path_of(q, samples, "samples.json");
-    if (access(tool, X_OK) != 0)
-        return;
     printf("report, for a browser: ");
     fflush(stdout);
     if (posix_spawn(&child, tool, NULL, NULL, words, environ) == 0)
         waitpid(child, NULL, 0);
+}
+
+/* What the user types next: the tool of the build as README writes it, or the installed
+ * one. */
+static void print_next_command(const struct quickstart *q)
+{
+    char tool[PATH_SIZE];
+
+    path_from_program(tool, "sr1-infer");
+    printf(
+        "ask it: %s %s/grpo --question 'QUESTION', like those of %s/world/test.jsonl\n",
+        access(tool, X_OK) == 0 ? "sr1-infer" : "build/tools/sr1-infer", q->out, q->out);
 }
 
 static int holds_run(const struct quickstart *q)
@@ -524,15 +573,15 @@ static const char help_text[] =
 
 int main(int argc, char **argv)
 {
-    struct quickstart q = {
-        .out = "runs/quickstart", .recipe = "examples/quickstart", .seed = 11};
+    struct quickstart q = {.out = "runs/quickstart", .seed = 11};
     const struct args_option options[] = {
         {"--seed", ARGS_INT, &q.seed, "N", "of names, world, weights and sampling (11)",
          0, 1e15},
         {"--out", ARGS_STRING, &q.out, "FOLDER", "where to write (runs/quickstart)", 0,
          0},
         {"--recipe", ARGS_STRING, &q.recipe, "FOLDER",
-         "model.json, sft.yaml and grpo.yaml (examples/quickstart)", 0, 0},
+         "model.json, sft.yaml and grpo.yaml (examples/quickstart, or those installed)",
+         0, 0},
         {"--brief", ARGS_FLAG, &q.brief, NULL,
          "a cut of two minutes: shows the mechanism, learns less", 0, 0},
     };
@@ -544,12 +593,13 @@ int main(int argc, char **argv)
                            .given = given};
     const char *rest[1];
     size_t n = 0;
-    char folder[PATH_SIZE];
+    char folder[PATH_SIZE], recipe[PATH_SIZE];
     int code = args_read(&a, argc, argv, rest, 1, &n);
 
     if (code >= 0)
         return code;
     policy_passive_waiting(argv);
+    find_recipe(&q, recipe);
     if (holds_run(&q) && args_is_given(&a, "--out")) {
         fprintf(stderr,
                 "sr1-quickstart: %s already holds a run; remove it or choose another "
@@ -566,8 +616,6 @@ int main(int argc, char **argv)
         return TOOL_FAILED;
     }
     write_report(&q);
-    printf("ask it: build/tools/sr1-infer %s/grpo --question 'QUESTION', like those of "
-           "%s/world/test.jsonl\n",
-           q.out, q.out);
+    print_next_command(&q);
     return TOOL_OK;
 }

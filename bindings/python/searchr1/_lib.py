@@ -1,7 +1,7 @@
 """Find libsearchr1.so, load it, and tell ctypes the type of every function.
 
 Looked for, in this order: the file that the environment variable SR1_LIBRARY names,
-beside this package, in the build folders of the checkout this package lies in, and
+beside this package and in its folder prefix/lib (a wheel), in the build folders of the checkout this package lies in, and
 where the system's loader looks.
 """
 
@@ -26,7 +26,8 @@ def _candidates() -> Iterator[str]:
         yield named
         return
     here = Path(__file__).resolve().parent
-    yield from (str(here / name) for name in (NAME, SONAME) if (here / name).exists())
+    for folder in (here, here / "prefix/lib"):
+        yield from (str(folder / name) for name in (NAME, SONAME) if (folder / name).exists())
     if len(here.parents) > 2 and (here.parents[2] / "meson.build").exists():
         root = here.parents[2]
         built = sorted(
