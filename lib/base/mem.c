@@ -6,7 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 #define LEAST_ROOM 8 /* elements of an array that grows */
+#define LINE ((size_t)64)
+#define HUGE_PAGE ((size_t)2 << 20)
+#define LEAST_HUGE (16 * HUGE_PAGE) /* below, rounding up would waste too much */
 
 static atomic_int_fast64_t made;    /* since the last sr1__mem_fail_at */
 static atomic_int_fast64_t fail_at; /* 0: never */
@@ -36,6 +43,31 @@ void *sr1__calloc(size_t count, size_t size)
     if (count == 0 || size == 0)
         count = size = 1;
     return must_fail() ? NULL : count_block(calloc(count, size));
+}
+
+/* The system may refuse: small pages are slower, no failure. */
+static void ask_for_huge_pages(void *p, size_t size)
+{
+#if defined(MADV_HUGEPAGE)
+    if (p && size >= LEAST_HUGE)
+        (void)madvise(p, size, MADV_HUGEPAGE);
+#else
+    (void)p;
+    (void)size;
+#endif
+}
+
+void *sr1__malloc_aligned(size_t size)
+{
+    size_t step = size >= LEAST_HUGE ? HUGE_PAGE : LINE;
+    void *p;
+
+    if (must_fail() || size > SIZE_MAX - step)
+        return NULL;
+    size = size ? (size + step - 1) / step * step : step;
+    p = aligned_alloc(step, size);
+    ask_for_huge_pages(p, size);
+    return count_block(p);
 }
 
 void *sr1__realloc(void *p, size_t count, size_t size)

@@ -12,6 +12,9 @@ void *sr1__malloc(size_t size);
 void *sr1__calloc(size_t count, size_t size); /* overflow-checked, zeroed */
 /* overflow-checked; keeps p on failure */
 void *sr1__realloc(void *p, size_t count, size_t size);
+/* At a cache line. A block of 32 MiB or more begins at a huge page and asks the system
+ * for such. Freed with sr1__free. */
+void *sr1__malloc_aligned(size_t size);
 char *sr1__strdup(const char *s);
 char *sr1__strndup(const char *s, size_t n); /* always NUL-terminated copy of n bytes */
 void *sr1__memdup(const void *p, size_t n);

@@ -1,27 +1,22 @@
-/* kernels/attention.c - attention of one token over a paged cache, page by page.
+/* kernels/attention.c - attention over a paged cache, page by page.
  *
  * The softmax is computed online: with m the largest score so far, l and o the sums of
  * exp(s - m) and exp(s - m) v, a page with a larger score first scales l and o by
- * exp(m_old - m_new). The result is o / l. Vectors of 8 are written with the compilers'
- * vector extension, which every compiler target lowers to its own instructions. */
+ * exp(m_old - m_new). The result is o / l. Vectors are written with the compilers' vector
+ * extension, which every compiler target lowers to its own instructions
+ * (attention_tile.inc). */
 #include "kernels/attention.h"
+
+#include "kernels/exp.h"
 
 #include <math.h>
 #include <string.h>
 
-#define INLINE static inline __attribute__((always_inline))
-#define LANES 8
-#define GROUPS (SR1__PAGE / LANES)
-#define LOWEST -87.0F /* exp of less counts as 0 */
-
-typedef float v8f __attribute__((vector_size(32)));
-typedef int32_t v8i __attribute__((vector_size(32)));
-typedef uint32_t v8u __attribute__((vector_size(32)));
-typedef uint16_t v8h __attribute__((vector_size(16)));
+#define VALUE_STEP 16 /* elements that a stored value is rounded up to */
 
 static int32_t round_up_dim(int32_t dim)
 {
-    return (dim + LANES - 1) / LANES * LANES;
+    return (dim + VALUE_STEP - 1) / VALUE_STEP * VALUE_STEP;
 }
 
 static size_t cache_element_size(int bf16)
@@ -81,176 +76,66 @@ void sr1__page_get(const struct sr1__page_head *h, void *keys, void *values)
     }
 }
 
-/* ---- vectors ---- */
+/* ---- attention ---- */
 
-INLINE void load_cache_lanes(v8f *out, const unsigned char *base, size_t i, int bf16)
+#define TILE_MOST 4
+
+/* Of the queries of a tile. */
+struct attend_state {
+    float s[TILE_MOST][SR1__PAGE]; /* scores, then weights, of the tokens of a page */
+    float top[TILE_MOST];          /* the largest score so far */
+    float total[TILE_MOST];        /* of the weights */
+    float scale[TILE_MOST];        /* of the sums so far, as the page moved the top */
+};
+
+/* As much as a vector of PAGE elements. */
+SR1__INLINE const unsigned char *prefetch_cache(const unsigned char *ahead, int bf16)
 {
-    if (bf16) {
-        v8h half;
-        v8u wide;
-
-        memcpy(&half, base + i * sizeof(uint16_t), sizeof half);
-        wide = __builtin_convertvector(half, v8u) << 16;
-        memcpy(out, &wide, sizeof *out);
-    } else {
-        memcpy(out, base + i * sizeof(float), sizeof *out);
-    }
+    __builtin_prefetch(ahead);
+    if (!bf16)
+        __builtin_prefetch(ahead + 64);
+    return ahead + SR1__PAGE * (bf16 ? sizeof(uint16_t) : sizeof(float));
 }
 
-/* *z = exp(*z) for z <= 0; NaN stays NaN. See kernels/exp.h. */
-INLINE void exp_negative(v8f *z)
-{
-    v8f nan = (v8f)((v8i)(*z) & (*z != *z)); /* 0 where it is a number */
-    v8i above = *z > LOWEST;
-    v8f x = (v8f)((v8i)(*z) & above); /* 0 where the result will be 0 */
-    v8i k = __builtin_convertvector(x * 1.44269504F - 0.5F, v8i);
-    v8f n = __builtin_convertvector(k, v8f);
-    v8f r = x - n * 0.693359375F - n * -2.12194440e-4F;
-    v8f p = r * 1.3888889e-3F + 8.3333333e-3F;
-    v8i scale = ((k + 127) << 23) & above;
+#define NAME(x) x##_8
+#define LANES 8
+#define TILE 2
+#include "kernels/attention_tile.inc"
 
-    p = p * r + 4.1666667e-2F;
-    p = p * r + 1.6666667e-1F;
-    p = p * r + 0.5F;
-    p = p * r * r + r + 1.0F;
-    *z = p * (v8f)scale + nan;
-}
+#define NAME(x) x##_16
+#define LANES 16
+#define TILE 4
+#include "kernels/attention_tile.inc"
 
-/* ---- one page ---- */
-
-/* s[t] = q . key_t; tokens from n on get -infinity. Returns the largest. */
-INLINE float page_scores(const float *q, const unsigned char *keys, int32_t dim, int bf16,
-                         int64_t n, float *s)
-{
-    v8f sum[GROUPS] = {{0}};
-    float top = -INFINITY;
-
-    for (int32_t d = 0; d < dim; d++) {
-        for (int j = 0; j < GROUPS; j++) {
-            v8f k;
-
-            load_cache_lanes(&k, keys, (size_t)d * SR1__PAGE + (size_t)(j * LANES), bf16);
-            sum[j] += k * q[d];
-        }
-    }
-    memcpy(s, sum, sizeof sum);
-    for (int64_t t = n; t < SR1__PAGE; t++)
-        s[t] = -INFINITY;
-    for (int64_t t = 0; t < n; t++)
-        top = s[t] > top ? s[t] : top;
-    return top;
-}
-
-/* s = exp(s - top); returns their sum. */
-INLINE float page_weights(float *s, float top)
-{
-    v8f total = {0};
-    float sum = 0;
-
-    for (int j = 0; j < GROUPS; j++) {
-        v8f z;
-
-        memcpy(&z, s + j * LANES, sizeof z);
-        z -= top;
-        exp_negative(&z);
-        memcpy(s + j * LANES, &z, sizeof z);
-        total += z;
-    }
-    for (int l = 0; l < LANES; l++)
-        sum += total[l];
-    return sum;
-}
-
-/* o = o * scale + sum_t w[t] value_t over width lanes from d on. */
-#define VALUES_BLOCK(groups)                                                             \
-    do {                                                                                 \
-        v8f a[groups];                                                                   \
-                                                                                         \
-        memcpy(a, o + d, sizeof a);                                                      \
-        for (int j = 0; j < (groups); j++)                                               \
-            a[j] *= scale;                                                               \
-        for (int64_t t = 0; t < n; t++) {                                                \
-            for (int j = 0; j < (groups); j++) {                                         \
-                v8f v;                                                                   \
-                                                                                         \
-                load_cache_lanes(&v, values, (size_t)(t * width + d + j * LANES), bf16); \
-                a[j] += v * w[t];                                                        \
-            }                                                                            \
-        }                                                                                \
-        memcpy(o + d, a, sizeof a);                                                      \
-        d += (groups)*LANES;                                                             \
-    } while (0)
-
-INLINE void page_values(const float *w, float scale, const unsigned char *values,
-                        int32_t width, int bf16, int64_t n, float *o)
-{
-    int32_t d = 0;
-
-    while (d + 4 * LANES <= width)
-        VALUES_BLOCK(4);
-    while (d < width)
-        VALUES_BLOCK(1);
-}
-
-INLINE void attend_one(const struct sr1__page_head *h, int bf16, const float *q,
-                       float *out)
-{
-    float o[SR1__HEAD_DIM_MAX];
-    float s[SR1__PAGE];
-    float top = -INFINITY;
-    float total = 0;
-    int32_t width = (h->dim + LANES - 1) / LANES * LANES;
-
-    memset(o, 0, (size_t)width * sizeof *o);
-    for (int64_t t = 0; t < h->n; t += SR1__PAGE) {
-        const unsigned char *page = h->pages[t / SR1__PAGE];
-        int64_t n = h->n - t < SR1__PAGE ? h->n - t : SR1__PAGE;
-        float m = page_scores(q, page + h->keys, h->dim, bf16, n, s);
-        float scale;
-
-        m = m > top ? m : top;
-        scale = expf(top - m); /* 0 at first */
-        total = total * scale + page_weights(s, m);
-        page_values(s, scale, page + h->values, width, bf16, n, o);
-        top = m;
-    }
-    for (int32_t d = 0; d < h->dim; d++)
-        out[d] = o[d] / total;
-}
-
-INLINE void attend_body(const struct sr1__page_head *h, const float *q, int32_t n_heads,
-                        float *out)
-{
-    for (int32_t g = 0; g < n_heads; g++) {
-        if (h->bf16)
-            attend_one(h, 1, q + g * h->dim, out + g * h->dim);
-        else
-            attend_one(h, 0, q + g * h->dim, out + g * h->dim);
-    }
-}
-
-#define VARIANT(name, attribute)                                                         \
-    attribute static void attend_##name(const struct sr1__page_head *h, const float *q,  \
-                                        int32_t n_heads, float *out)                     \
+#define VARIANT(name, body, attribute)                                                   \
+    attribute static void attend_##name(const struct sr1__page_head *h,                  \
+                                        const struct sr1__page_query *q, size_t n)       \
     {                                                                                    \
-        attend_body(h, q, n_heads, out);                                                 \
+        body(h, q, n);                                                                   \
     }
 
-VARIANT(portable, )
+VARIANT(portable, attend_body_8, )
 #if defined(__x86_64__)
-VARIANT(avx2, __attribute__((target("avx2,fma"))))
+VARIANT(avx2, attend_body_8, __attribute__((target("avx2,fma"))))
+VARIANT(avx512, attend_body_16,
+        __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma"))))
 #endif
 
-void sr1__page_attend(const struct sr1__page_head *h, const float *q, int32_t n_heads,
-                      float *out)
+void sr1__page_attend(const struct sr1__page_head *h, const struct sr1__page_query *q,
+                      size_t n)
 {
 #if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512dq")) {
+        attend_avx512(h, q, n);
+        return;
+    }
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        attend_avx2(h, q, n_heads, out);
+        attend_avx2(h, q, n);
         return;
     }
 #endif
-    attend_portable(h, q, n_heads, out);
+    attend_portable(h, q, n);
 }
 
 void sr1__bf16_to_f32(const uint16_t *in, float *out, size_t n)

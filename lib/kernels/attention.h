@@ -1,8 +1,8 @@
-/* kernels/attention.h - attention of one new token over a paged cache of keys and values.
+/* kernels/attention.h - attention of new tokens over a paged cache of keys and values.
  *
  * A page holds SR1__PAGE tokens of a row. For one key-value head it has keys turned, [D,
  * PAGE], so that the scores of neighbouring tokens are made side by side, and values
- * [PAGE, Dp], Dp being D rounded up to a multiple of 8. Elements are fp32 or bf16. */
+ * [PAGE, Dp], Dp being D rounded up to a multiple of 16. Elements are fp32 or bf16. */
 #ifndef SR1__KERNELS_ATTENTION_H
 #define SR1__KERNELS_ATTENTION_H
 
@@ -32,10 +32,17 @@ void sr1__page_put(const struct sr1__page_head *h, int64_t t, const void *key,
 /* Copy all keys and values out, each as [n, D] of the cache's type. */
 void sr1__page_get(const struct sr1__page_head *h, void *keys, void *values);
 
-/* out[g] = sum_t softmax_t(q[g] . key_t) value_t for n_heads queries q [n_heads, D],
- * already scaled; n > 0. */
-void sr1__page_attend(const struct sr1__page_head *h, const float *q, int32_t n_heads,
-                      float *out);
+/* A head of a token that attends to the first n > 0 tokens of a row. */
+struct sr1__page_query {
+    const float *q; /* [D], already scaled */
+    float *out;     /* [D] */
+    int64_t n;      /* at most the page head's */
+};
+
+/* out = sum_t softmax_t(q . key_t) value_t over t < n, for each query: the same bits
+ * whichever others there are. Queries of neighbouring n share the reads. */
+void sr1__page_attend(const struct sr1__page_head *h, const struct sr1__page_query *q,
+                      size_t n);
 
 /* n values between fp32 and bf16 (to nearest, ties to even; NaN stays NaN). */
 void sr1__bf16_to_f32(const uint16_t *in, float *out, size_t n);

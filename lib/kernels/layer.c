@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #define LANES 16
+#define BLOCK 64 /* gates at a time */
 #define INLINE SR1__INLINE
 
 INLINE float compute_row_dot(const float *a, const float *b, int64_t n)
@@ -89,24 +90,53 @@ INLINE void norm_back_body(const float *x, const float *w, const float *gy, floa
         norm_row_back(x + t * d, w, gy + t * d, gx + t * d, gw, d, eps);
 }
 
-INLINE float compute_sigmoid(float x)
+/* s[i] = sigmoid(x[i]) for n <= BLOCK; 0 for NaN, which every use multiplies by x. The
+ * steps are loops of their own, as compilers find branches in their sum. */
+INLINE void compute_sigmoids(const float *restrict x, int64_t n, float *restrict s)
 {
-    float depth = x > 0 ? -x : x;
-    float e = sr1__exp_negative(depth > SR1__EXP_LOWEST ? depth : SR1__EXP_LOWEST);
+    float z[BLOCK];
 
-    return (x > 0 ? 1.0F : e) /
-           (1.0F + e); /* 0 for NaN, which every use multiplies by x */
+    for (int64_t i = 0; i < n; i++) {
+        float depth = -fabsf(x[i]);
+
+        z[i] = depth > SR1__EXP_LOWEST ? depth : SR1__EXP_LOWEST;
+        s[i] = sr1__exp_negative(z[i]);
+    }
+    for (int64_t i = 0; i < n; i++)
+        s[i] = (x[i] > 0 ? 1.0F : s[i]) / (1.0F + s[i]);
+}
+
+INLINE void gate_block(const float *restrict gate, const float *restrict up,
+                       float *restrict out, int64_t n)
+{
+    float s[BLOCK];
+
+    compute_sigmoids(gate, n, s);
+    for (int64_t i = 0; i < n; i++)
+        out[i] = gate[i] * s[i] * up[i];
 }
 
 INLINE void swiglu_body(const float *gate_up, float *y, int64_t n, int64_t f)
 {
     for (int64_t t = 0; t < n; t++) {
-        const float *restrict gate = gate_up + t * 2 * f;
-        const float *restrict up = gate + f;
-        float *restrict out = y + t * f;
+        const float *gate = gate_up + t * 2 * f;
 
-        for (int64_t i = 0; i < f; i++)
-            out[i] = gate[i] * compute_sigmoid(gate[i]) * up[i];
+        for (int64_t i = 0; i < f; i += BLOCK)
+            gate_block(gate + i, gate + f + i, y + t * f + i,
+                       f - i < BLOCK ? f - i : BLOCK);
+    }
+}
+
+INLINE void gate_block_back(const float *restrict gate, const float *restrict up,
+                            const float *restrict g, float *restrict g_gate,
+                            float *restrict g_up, int64_t n)
+{
+    float s[BLOCK];
+
+    compute_sigmoids(gate, n, s);
+    for (int64_t i = 0; i < n; i++) {
+        g_up[i] = g[i] * gate[i] * s[i];
+        g_gate[i] = g[i] * up[i] * s[i] * (1.0F + gate[i] * (1.0F - s[i]));
     }
 }
 
@@ -114,18 +144,12 @@ INLINE void swiglu_back_body(const float *gate_up, const float *gy, float *g_gat
                              int64_t n, int64_t f)
 {
     for (int64_t t = 0; t < n; t++) {
-        const float *restrict gate = gate_up + t * 2 * f;
-        const float *restrict up = gate + f;
-        const float *restrict g = gy + t * f;
-        float *restrict g_gate = g_gate_up + t * 2 * f;
-        float *restrict g_up = g_gate + f;
+        const float *gate = gate_up + t * 2 * f;
+        float *g_gate = g_gate_up + t * 2 * f;
 
-        for (int64_t i = 0; i < f; i++) {
-            float s = compute_sigmoid(gate[i]);
-
-            g_up[i] = g[i] * gate[i] * s;
-            g_gate[i] = g[i] * up[i] * s * (1.0F + gate[i] * (1.0F - s));
-        }
+        for (int64_t i = 0; i < f; i += BLOCK)
+            gate_block_back(gate + i, gate + f + i, gy + t * f + i, g_gate + i,
+                            g_gate + f + i, f - i < BLOCK ? f - i : BLOCK);
     }
 }
 

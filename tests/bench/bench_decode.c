@@ -3,6 +3,7 @@
  * generate(). */
 #include "base/clock.h"
 #include "base/mem.h"
+#include "tensor/model/host_weights.h"
 #include "tensor/model/model_decoder.h"
 
 #include <stdio.h>
@@ -61,6 +62,43 @@ static double generate(const struct run *r, size_t n_new)
     return sr1__now() - start;
 }
 
+/* Bytes of weights that a step reads, and products of two numbers that a token takes in
+ * them. */
+static double count_step_bytes(const sr1_model *m)
+{
+    const struct sr1__hf_config *c = &m->config;
+
+    return sr1__host_panels_bytes(c->hidden_size, c->n_heads * c->head_dim,
+                                  c->n_kv_heads * c->head_dim, c->intermediate_size,
+                                  c->n_layers, c->vocab_size, m->dtype == SR1__BF16);
+}
+
+/* What the first decoding after an update costs more: weights packed, by two threads. */
+static int measure_packing(sr1_model *m)
+{
+    double seconds[3];
+    struct sr1__team *team = NULL;
+    struct sr1__host_weights *w = NULL;
+    sr1_status st = SR1_OK;
+
+    if (!sr1__host_supports(m))
+        return 0;
+    st = sr1__team_new(&team, 2);
+    for (size_t i = 0; i < 3 && st == SR1_OK; i++) {
+        seconds[i] = sr1__now();
+        st = sr1__host_weights_renew(&w, m, team);
+        seconds[i] = sr1__now() - seconds[i];
+        sr1__host_weights_release(&w, m);
+    }
+    sr1__team_free(team);
+    if (st != SR1_OK)
+        return 1;
+    printf("{\"what\": \"packing\", \"dtype\": \"%s\", \"bytes\": %.0f, "
+           "\"pack_s\": %.4f}\n",
+           sr1_model_dtype(m), count_step_bytes(m), median(seconds, 3));
+    return 0;
+}
+
 static int measure(sr1_model *m, int32_t batch, size_t prompt, size_t n_new, size_t reps)
 {
     struct run r = {.batch = batch, .prompt = prompt};
@@ -86,16 +124,19 @@ static int measure(sr1_model *m, int32_t batch, size_t prompt, size_t n_new, siz
     }
     first = median(one, reps);
     all = median(full, reps);
-    printf(
-        "{\"what\": \"decode\", \"dtype\": \"%s\", \"batch\": %d, \"prompt\": %zu, "
-        "\"new\": %zu, "
-        "\"tok_s\": %.2f, \"total_s\": %.4f, \"prefill_plus_1_s\": %.4f, "
-        "\"decode_tok_s\": %.2f, \"ms_per_decode_step\": %.3f, \"peak_rss_mib\": %lld}\n",
-        sr1_model_dtype(m), (int)batch, prompt, n_new,
-        (double)batch * (double)n_new / all, all, first,
-        (double)batch * (double)(n_new - 1) / (all - first),
-        (all - first) / (double)(n_new - 1) * 1e3,
-        (long long)(sr1__peak_rss_bytes() >> 20));
+    printf("{\"what\": \"decode\", \"dtype\": \"%s\", \"batch\": %d, \"prompt\": %zu, "
+           "\"new\": %zu, "
+           "\"tok_s\": %.2f, \"total_s\": %.4f, \"prefill_plus_1_s\": %.4f, "
+           "\"decode_tok_s\": %.2f, \"ms_per_decode_step\": %.3f, "
+           "\"prefill_tok_s\": %.1f, \"step_bytes\": %.0f, \"head_params\": %lld, "
+           "\"peak_rss_mib\": %lld}\n",
+           sr1_model_dtype(m), (int)batch, prompt, n_new,
+           (double)batch * (double)n_new / all, all, first,
+           (double)batch * (double)(n_new - 1) / (all - first),
+           (all - first) / (double)(n_new - 1) * 1e3,
+           (double)batch * (double)prompt / first, count_step_bytes(m),
+           (long long)(m->config.vocab_size * m->config.hidden_size),
+           (long long)(sr1__peak_rss_bytes() >> 20));
     fflush(stdout);
     sr1__decoder_free(r.d);
     free(r.prompts);
@@ -120,6 +161,7 @@ int main(int argc, char **argv)
     options.dtype = getenv("DTYPE");       /* fp32 or bf16; the default is fp32 */
     options.threads = 2;
     failed = sr1_model_open(&m, argv[1], &options) != SR1_OK;
+    failed = failed || measure_packing(m);
     for (char *b = failed ? NULL : strtok(argv[2], ","); b && !failed;
          b = strtok(NULL, ","))
         failed = atoi(b) < 1 || atoi(b) > 256 ||

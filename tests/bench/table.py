@@ -19,6 +19,12 @@ def decode(shape, dtype, batch, least):
             {**which, "who": "transformers"}, "decode_tok_s", FASTER, least)
 
 
+def prefill(shape, dtype, batch, least):
+    which = {"what": "decode", "shape": shape, "dtype": dtype, "batch": batch}
+    return (f"prefill {shape} {dtype}, batch {batch}: tokens/s", {**which, "who": "ours"},
+            {**which, "who": "transformers"}, "prefill_tok_s", FASTER, least)
+
+
 def step(title, event, field, kind, limit, peer="trl"):
     which = {"what": "step", "event": event}
     theirs = ({**which, "who": "trl"} if peer == "trl"
@@ -64,8 +70,11 @@ def product(peer, threads):
 SAMPLINGS = ((0.7, 1), (1, 1), (1, 0.9))
 CORES = sorted({1, os.cpu_count()})
 ROWS = [
-    *[decode("tiny", "fp32", batch, least) for batch, least in ((1, 3), (8, 2), (32, 1.3))],
-    *[decode("0.6b", dtype, batch, 1) for dtype in ("fp32", "bf16") for batch in (1, 8)],
+    *[decode("tiny", "fp32", batch, 3) for batch in (1, 8, 32, 128)],
+    *[decode("0.6b", "bf16", batch, least) for batch, least in ((1, 3), (8, 3), (32, 5))],
+    *[decode("0.6b", "fp32", batch, 1) for batch in (1, 8)],
+    prefill("tiny", "fp32", 32, 1),
+    prefill("0.6b", "bf16", 8, 1),
     step("GRPO step, tiny fp32, 64 x (64+64) tokens: s", "median", "step_s", FASTER, 1.2),
     step("its peak resident memory: MiB", "median", "peak_rss_mib", SMALLER, 0.6),
     step("its update alone: s", "median", "update_s", FASTER, 1, "torch"),
@@ -97,6 +106,27 @@ ROWS = [
     *[product(peer, n) for peer in ("numpy", "torch") for n in CORES],
     *[encoder(texts, batch) for texts in ("documents", "questions") for batch in (32, 1)],
 ]
+
+
+def share_of_limit(lines, which, field):
+    """The time that the machine's limits allow, as a share of ours, at the median: of a
+    decode step the longer of reading its weights once from huge pages and of its
+    arithmetic without attention; of a prefill the arithmetic. Above 1 where weights stay
+    in a cache. None of other figures, or without limits of the same run."""
+    limits = [line for line in lines if line.get("what") == "limits"]
+    found = [line for line in lines if line.get("step_bytes") and
+             all(line.get(key) == value for key, value in which.items())]
+    if not limits or not found or field not in ("decode_tok_s", "prefill_tok_s"):
+        return None
+    line, dtype = found[0], found[0]["dtype"]
+    numbers = line["step_bytes"] / (2 if dtype == "bf16" else 4)
+    rate = max(limit[f"{dtype}_gflop_s"] for limit in limits) * 1e9
+    if field == "prefill_tok_s":
+        body = 2 * (numbers - line["head_params"]) + 2 * line["head_params"] / line["prompt"]
+        return pick(lines, which, field)[0] * body / rate
+    read = line["step_bytes"] / max(limit["read_huge_gb_s"] for limit in limits) / 1e9
+    least = max(read, line["batch"] * 2 * numbers / rate)
+    return least * pick(lines, which, field)[0] / line["batch"]
 
 
 def is_rate(field):
@@ -139,7 +169,7 @@ def main(path):
         lines = [json.loads(line) for line in results]
     count = {"passed": 0, "failed": 0, "skipped": 0}
     print(f"{'figure':66} {'ours':>10} {'peer':>10} {'its OMP':>8} {'ratio':>7} {'limit':>7}"
-          "  others")
+          "  others   share")
     for title, which, theirs, field, kind, limit in ROWS:
         ours, busy = pick(lines, which, field)
         peer, their_busy, omp = pick_peer(lines, theirs, field) if theirs else (None, 0.0, "")
@@ -149,12 +179,15 @@ def main(path):
                 print(f"{title:66} {ours:10.4g} {'-':>10}")
             continue
         ratio, good = judge(kind, field, ours, peer, limit)
+        share = share_of_limit(lines, which, field)
         count["passed" if good else "failed"] += 1
         print(f"{title:66} {ours:10.4g} {'' if peer is None else f'{peer:10.4g}':>10} "
               f"{omp:>8} {'' if ratio is None else f'{ratio:.2f}':>7} {limit:>7g}  "
-              f"{max(busy, their_busy):4.1f}{'' if good else '  MISSED'}")
+              f"{max(busy, their_busy):4.1f} {'' if share is None else f'{share:.0%}':>7}"
+              f"{'' if good else '  MISSED'}")
     print("its OMP: OMP_WAIT_POLICY that served the peer better, its own default or passive")
     print("others: cores that other processes took meanwhile, at the worst")
+    print("share: of what the machine's limits allow, from the lines \"limits\" of the run")
     print(", ".join(f"{n} {name}" for name, n in count.items()))
     return count["failed"]
 

@@ -7,6 +7,7 @@
 #define SR1__MODEL_KV_H
 
 #include "base/pool.h"
+#include "kernels/attention.h"
 #include "tensor/model/model.h"
 
 /* Tokens [first, first + n) of a pass are tokens [past, past + n) of a row. The cache
@@ -55,6 +56,10 @@ struct sr1__kv {
     int64_t n_lanes;
     int64_t longest;
 };
+
+/* Where one head of a layer of a row's first n tokens is, in a paged cache. */
+struct sr1__page_head sr1__kv_paged_head(const struct sr1__kv *kv, int32_t layer,
+                                         int32_t row, int64_t head, int64_t n);
 
 /* pool is borrowed. */
 sr1_status sr1__kv_paged_new(struct sr1__kv **out, const sr1_model *m, int32_t max_rows,

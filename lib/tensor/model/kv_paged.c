@@ -8,7 +8,6 @@
 #include "tensor/model/kv.h"
 
 #include "base/mem.h"
-#include "kernels/attention.h"
 
 #include <math.h>
 #include <string.h>
@@ -20,7 +19,7 @@
 struct page {
     struct page *next; /* in the free list */
     int64_t refs;
-    unsigned char data[] __attribute__((aligned(16)));
+    unsigned char data[] __attribute__((aligned(64)));
 };
 
 struct page_table {
@@ -60,7 +59,7 @@ static unsigned char *take_page(struct paged *c)
     if (p) {
         c->free = p->next;
     } else {
-        p = sr1__malloc(sizeof *p + c->page_bytes);
+        p = sr1__malloc_aligned(sizeof *p + c->page_bytes);
         if (!p)
             return NULL;
         c->n_pages++;
@@ -216,7 +215,7 @@ static sr1_status store_and_attend_head(void *arg, size_t i)
             memcpy(q, w->q + at + g * size, size);
         for (size_t j = 0; j < d; j++)
             q[j] *= scale;
-        sr1__page_attend(&h, q, 1, out);
+        sr1__page_attend(&h, &(struct sr1__page_query){q, out, h.n}, 1);
         if (c->bf16)
             sr1__f32_to_bf16(out, (uint16_t *)(void *)(w->out + at + g * size), d);
         else
@@ -302,6 +301,12 @@ static sr1_tensor *paged_attend(sr1_scope *s, struct sr1__kv *kv, int32_t layer,
     for (size_t i = 0; i < n;)
         i += spans[i].n > 1 ? attend_spans(s, &w, i, n, q, k, v, out) : 1;
     return out;
+}
+
+struct sr1__page_head sr1__kv_paged_head(const struct sr1__kv *kv, int32_t layer,
+                                         int32_t row, int64_t head, int64_t n)
+{
+    return locate_page_head((const struct paged *)(const void *)kv, layer, row, head, n);
 }
 
 /* ---- the whole ---- */

@@ -2,6 +2,7 @@
  * random weights, copies. */
 #include "tensor/model/adapter.h"
 #include "tensor/model/decode_tables.h"
+#include "tensor/model/host_weights.h"
 
 #include "base/buf.h"
 #include "base/mem.h"
@@ -221,9 +222,11 @@ static sr1_status create_model(sr1_model **out, const struct sr1__hf_config *con
     m->leaves = sr1__calloc(n * LEAVES_PER_LAYER + 4, sizeof *m->leaves);
     m->views = sr1__calloc(n * VIEWS_PER_LAYER + 4, sizeof *m->views);
     if (m->layers && m->leaves && m->views)
-        status = build_model_tensors(m);
+        status = sr1__host_share_new(&m->host);
     else
         (void)sr1__fail_nomem("model");
+    if (status == SR1_OK)
+        status = build_model_tensors(m);
     if (status != SR1_OK) {
         sr1_model_free(m);
         return status;
@@ -250,8 +253,11 @@ sr1_status sr1__model_empty(sr1_model **out, const struct sr1__hf_config *config
     return create_model(out, config, dtype, 0, device, NULL);
 }
 
+/* Its leaves are those of `of`. */
 static sr1_status share_adapter(sr1_model *m, const sr1_model *of)
 {
+    sr1__host_share_free(m->host);
+    m->host = sr1__host_share_retain(of->host);
     SR1__TRY(copy_folder(m, of));
     return of->adapter ? sr1__adapter_attach(m, &of->adapter->config, of) : SR1_OK;
 }
@@ -298,6 +304,7 @@ void sr1_model_free(sr1_model *m)
     free_named(m->leaves, m->n_leaves);
     sr1__rope_free(&m->rope);
     sr1__decode_tables_free(m->tables);
+    sr1__host_share_free(m->host);
     sr1__free(m->folder);
     sr1__free(m->layers);
     sr1__free(m);
@@ -315,6 +322,7 @@ sr1_status sr1__model_train(sr1_model *m, int on)
 void sr1__model_touch(sr1_model *m)
 {
     m->version++;
+    sr1__host_share_touch(m->host);
 }
 
 /* ---- gradients ---- */

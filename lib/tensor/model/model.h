@@ -78,6 +78,7 @@ struct sr1_model {
     size_t n_views;
     struct sr1__rope rope;
     struct sr1__decode_tables *tables; /* decode_tables.h; NULL: not made yet */
+    struct sr1__host_share *host;      /* host_weights.h, with the replicas */
     char *folder;       /* that the weights were read from, absolute; NULL: none */
     uint64_t hash;      /* of the files read, an adapter's among them; 0: none */
     uint64_t base_hash; /* the same without an adapter's */
@@ -145,6 +146,12 @@ struct sr1__placed_tokens {
 sr1_tensor *sr1__qwen_body(sr1_scope *s, sr1_model *m,
                            const struct sr1__placed_tokens *in,
                            const struct sr1__attention *attention);
+
+/* Around a pass: SR1_E_STATE when another thread is in one. */
+sr1_status sr1__qwen_begin(sr1_model *m);
+void sr1__qwen_end(sr1_model *m);
+/* SR1_E_LIMIT where the model cannot attend that far back. */
+sr1_status sr1__qwen_check_position(const sr1_model *m, int64_t position);
 
 /* Logits [n,V] of hidden states [n,E], in the model's dtype. */
 sr1_tensor *sr1__qwen_logits(sr1_scope *s, sr1_model *m, sr1_tensor *hidden);

@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "tensor/model/device_head.h"
+#include "tensor/model/host_pass.h"
 #include "tensor/model/kv.h"
 #include "tensor/model/lane_pass.h"
 #include "tensor/model/multiply.h"
@@ -33,6 +34,8 @@ struct decoder_sequence {
 struct sr1__decoder {
     sr1_model *model;
     struct sr1__kv *kv;
+    struct sr1__team *team;      /* on the CPU, as host; else NULL */
+    struct sr1__host_pass *host; /* passes of models that it supports */
     /* on a device; NULL on the CPU */
     struct sr1__device_head *head; /* in place of the logits */
     struct sr1__step_graphs *graphs;
@@ -53,6 +56,7 @@ struct sr1__decoder {
     size_t cap;                  /* of ids and numbers */
     struct sr1__sample *samples; /* [n_rows] */
     const float **logits;        /* [n_rows] */
+    float **next_logits;         /* [n_rows] where a pass puts them */
 };
 
 /* What a pass says of its tokens, and of the n spans: one array, one copy to a device. */
@@ -79,9 +83,11 @@ static sr1_status new_cache(struct sr1__decoder *d)
 {
     const sr1_model *m = d->model;
 
-    if (m->device == SR1__CPU && m->dtype != SR1__F16)
-        return sr1__kv_paged_new(&d->kv, m, d->n_rows, d->pool);
-    return sr1__kv_slots_new(&d->kv, m, d->n_rows, d->max_tokens);
+    if (m->device != SR1__CPU || m->dtype == SR1__F16)
+        return sr1__kv_slots_new(&d->kv, m, d->n_rows, d->max_tokens);
+    SR1__TRY(sr1__kv_paged_new(&d->kv, m, d->n_rows, d->pool));
+    SR1__TRY(sr1__team_new(&d->team, sr1__torch_threads_get()));
+    return sr1__host_pass_new(&d->host, d->model, d->kv, d->team);
 }
 
 static sr1_status new_device_parts(struct sr1__decoder *d)
@@ -114,8 +120,9 @@ sr1_status sr1__decoder_new(struct sr1__decoder **out, sr1_model *m, int32_t max
     d->draw_lanes = sr1__calloc(n, sizeof *d->draw_lanes);
     d->samples = sr1__calloc(n, sizeof *d->samples);
     d->logits = sr1__calloc(n, sizeof *d->logits);
+    d->next_logits = sr1__calloc(n, sizeof *d->next_logits);
     if (!d->rows || !d->spans || !d->last || !d->feeds || !d->draw_lanes || !d->samples ||
-        !d->logits)
+        !d->logits || !d->next_logits)
         status = sr1__fail_nomem("decoder");
     else
         status = sr1__pool_new(&d->pool, sr1__torch_threads_get());
@@ -138,8 +145,10 @@ void sr1__decoder_free(struct sr1__decoder *d)
         return;
     if (d->kv) {
         sr1__decoder_reset(d);
+        sr1__host_pass_free(d->host);
         d->kv->ops->free(d->kv);
     }
+    sr1__team_free(d->team);
     sr1__device_head_free(d->head);
     sr1__lane_pass_free(&d->lanes);
     sr1__step_graphs_free(d->graphs);
@@ -153,6 +162,7 @@ void sr1__decoder_free(struct sr1__decoder *d)
     sr1__free(d->numbers);
     sr1__free(d->samples);
     sr1__free(d->logits);
+    sr1__free(d->next_logits);
     sr1_model_free(d->model);
     sr1__free(d);
 }
@@ -246,7 +256,7 @@ static sr1_status reserve_logits(const struct sr1__decoder *d, struct decoder_se
     return r->logits ? SR1_OK : sr1__fail_nomem("logits");
 }
 
-/* Everything that can fail for lack of memory, before the pass. */
+/* Everything that can fail for lack of memory, before the pass, but the pass's own. */
 static sr1_status reserve_decode(struct sr1__decoder *d, size_t n, int64_t top)
 {
     for (size_t i = 0; i < n && !d->head; i++)
@@ -375,6 +385,49 @@ static void begin_pass(sr1_scope *s, struct decode_pass *p)
         upload_numbers(s, p);
 }
 
+/* Neither a graph nor the pass in C looks at an id. */
+static sr1_status check_ids(const struct sr1__decoder *d, int64_t total)
+{
+    for (int64_t i = 0; i < total; i++)
+        if (d->ids[i] < 0 || d->ids[i] >= d->model->config.vocab_size)
+            return sr1__fail(
+                SR1_E_INVALID, "decode: token %lld: id %d is not in [0, %lld)",
+                (long long)i, (int)d->ids[i], (long long)d->model->config.vocab_size);
+    return SR1_OK;
+}
+
+static int runs_on_host(const struct sr1__decoder *d)
+{
+    return d->host && sr1__host_supports(d->model);
+}
+
+/* The same in C on the CPU; wanted are the tokens whose hidden states it keeps. */
+static sr1_status run_host(struct sr1__decoder *d, size_t n, int64_t total,
+                           const int64_t *wanted, size_t n_wanted)
+{
+    const struct sr1__host_input in = {.spans = d->spans,
+                                       .n_spans = n,
+                                       .ids = d->ids,
+                                       .wanted = wanted,
+                                       .n_wanted = n_wanted};
+
+    SR1__TRY(check_ids(d, total));
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(
+            sr1__qwen_check_position(d->model, d->spans[i].past + d->spans[i].n - 1));
+    SR1__TRY(sr1__host_pass_reserve(d->host, &in));
+    return sr1__host_pass_run(d->host, &in);
+}
+
+static sr1_status decode_on_host(struct sr1__decoder *d, size_t n, int64_t total)
+{
+    SR1__TRY(run_host(d, n, total, d->last, n));
+    for (size_t i = 0; i < n; i++)
+        d->next_logits[i] = d->rows[d->spans[i].row].logits;
+    sr1__host_pass_logits(d->host, n, d->next_logits);
+    return SR1_OK;
+}
+
 static sr1_status run_packed(struct sr1__decoder *d, size_t n, int64_t total)
 {
     sr1_scope *s = sr1__scope_open(d->model->device, "decode");
@@ -449,19 +502,10 @@ static void keep_graphs(struct sr1__decoder *d)
     sr1__step_graphs_keep(d->graphs, &state);
 }
 
-/* A graph looks at no id. */
-static sr1_status check_ids(const struct sr1__decoder *d, int64_t total)
-{
-    for (int64_t i = 0; i < total; i++)
-        if (d->ids[i] < 0 || d->ids[i] >= d->model->config.vocab_size)
-            return sr1__fail(
-                SR1_E_INVALID, "decode: token %lld: id %d is not in [0, %lld)",
-                (long long)i, (int)d->ids[i], (long long)d->model->config.vocab_size);
-    return SR1_OK;
-}
-
 static sr1_status run_decode(struct sr1__decoder *d, size_t n, int64_t total)
 {
+    if (runs_on_host(d))
+        return decode_on_host(d, n, total);
     if (!d->head || total != d->kv->n_lanes)
         return run_packed(d, n, total);
     SR1__TRY(check_ids(d, total));
@@ -575,6 +619,27 @@ static void list_scored_tokens(const struct sr1__decoder *d,
     }
 }
 
+/* Hidden states [m,E] of the tokens at places. */
+static sr1_tensor *run_body_at(sr1_scope *s, struct decode_pass *p, const int64_t *places,
+                               size_t m)
+{
+    const struct sr1__decoder *d = p->d;
+    sr1_tensor *hidden;
+    float *v;
+
+    if (!runs_on_host(d)) {
+        begin_pass(s, p);
+        return t_index_select(s, run_decoder_body(s, p), 0,
+                              t_from_i64(s, places, T_SHAPE((int64_t)m)));
+    }
+    sr1__scope_check(s, run_host(p->d, p->n, p->total, places, m));
+    hidden = t_empty(s, SR1__F32, T_SHAPE((int64_t)m, d->model->config.hidden_size));
+    v = sr1__shim_data(hidden);
+    for (size_t i = 0; v && i < m; i++)
+        sr1__host_pass_hidden(d->host, i, v + i * (size_t)d->model->config.hidden_size);
+    return t_to(s, hidden, d->model->dtype);
+}
+
 /* both [2,m]: log-probs, entropies */
 static sr1_status run_decoder_score(struct sr1__decoder *d, size_t n, int64_t total,
                                     const int64_t *places, const int64_t *targets,
@@ -585,9 +650,7 @@ static sr1_status run_decoder_score(struct sr1__decoder *d, size_t n, int64_t to
     sr1_tensor *hidden, *log_prob, *entropy = NULL, *parts[2];
 
     sr1__scope_no_grad(s);
-    begin_pass(s, &p);
-    hidden = t_index_select(s, run_decoder_body(s, &p), 0,
-                            t_from_i64(s, places, T_SHAPE((int64_t)m)));
+    hidden = run_body_at(s, &p, places, m);
     log_prob = sr1__nn_token_log_probs(s, hidden, d->model->head,
                                        t_from_i64(s, targets, T_SHAPE((int64_t)m)),
                                        temperature, 0, &entropy);
@@ -731,6 +794,8 @@ void sr1__decoder_reset(struct sr1__decoder *d)
         sr1__device_head_reset(d->head);
         sr1__lane_pass_reset(&d->lanes);
     }
+    if (d->host)
+        sr1__host_pass_reset(d->host);
     d->kv->ops->trim(d->kv);
 }
 

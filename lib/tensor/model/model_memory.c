@@ -2,7 +2,7 @@
  * one layer makes in turn. */
 #include "tensor/model/model_memory.h"
 
-#include "kernels/attention.h"
+#include "tensor/model/host_pass.h"
 #include "tensor/ops/int8_linear.h"
 #include "tensor/ops/optimizer.h"
 #include "tensor/torch/shim.h"
@@ -518,11 +518,33 @@ static double graphs_kept(const struct sr1__memory_model *m, double rows, double
                 rows * (double)m->config.vocab_size * (4 + size_of(m)));
 }
 
+/* The C pass of a CPU (host_pass.h), which has the weights once more, in panels. */
+static int is_host_pass(const struct sr1__memory_model *m)
+{
+    return is_paged(m) && !m->quantized && m->lora.rank == 0 && !m->config.value_head;
+}
+
+static double host_decode(const struct sr1__memory_model *m, double rows, double tokens)
+{
+    const struct sr1__hf_config *c = &m->config;
+    int64_t q = c->n_heads * c->head_dim;
+    int64_t kv = c->n_kv_heads * c->head_dim;
+    int bf16 = is_narrow(m);
+
+    return sr1__host_panels_bytes(c->hidden_size, q, kv, c->intermediate_size,
+                                  c->n_layers, c->vocab_size, bf16) +
+           sr1__host_pass_bytes(c->hidden_size, q, kv, c->intermediate_size, tokens, rows,
+                                bf16) +
+           rows * (double)c->vocab_size * 4;
+}
+
 double sr1__memory_decode(const struct sr1__memory_model *m, double rows, double tokens,
                           double longest)
 {
     struct sr1__memory_pass p = {.tokens = tokens, .targets = rows, .longest = longest};
 
+    if (is_host_pass(m))
+        return host_decode(m, rows, tokens);
     return pass_inputs(m, &p) + graphs_kept(m, rows, longest) +
            fmax(measure_layer(m, &p, 0).peak * tokens,
                 pass_outputs(m, &p, 0) +

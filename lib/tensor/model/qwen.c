@@ -182,23 +182,29 @@ static sr1_tensor *run_checkpointed(sr1_scope *s, struct qwen_pass *p, int32_t l
     return t_checkpoint(s, run_layer_segment, g, layer_segment_free, x);
 }
 
+sr1_status sr1__qwen_check_position(const sr1_model *m, int64_t position)
+{
+    int64_t window = m->config.sliding_window;
+
+    if (!window || position < window)
+        return SR1_OK;
+    return sr1__fail(SR1_E_LIMIT,
+                     "position %lld is beyond the sliding window of %lld tokens, up to "
+                     "which this model's attention is that of its whole context",
+                     (long long)position, (long long)window);
+}
+
 /* Rows of the rotary tables for these positions; the tables grow to the largest. */
 static void pick_positions(sr1_scope *s, struct qwen_pass *p,
                            const struct sr1__placed_tokens *in)
 {
     struct sr1__rope *rope = &p->m->rope;
     sr1_tensor *index = in->positions_there;
-    int64_t window = p->m->config.sliding_window;
     int64_t top = 0;
 
     for (size_t i = 0; i < in->n; i++)
         top = in->positions[i] > top ? in->positions[i] : top;
-    if (window && top >= window)
-        sr1__scope_fail(
-            s, SR1_E_LIMIT,
-            "position %lld is beyond the sliding window of %lld tokens, up to "
-            "which this model's attention is that of its whole context",
-            (long long)top, (long long)window);
+    sr1__scope_check(s, sr1__qwen_check_position(p->m, top));
     sr1__scope_check(s, sr1__rope_reserve(rope, top + 1));
     if (!index)
         index = t_from_i64(s, in->positions, T_SHAPE((int64_t)in->n));
@@ -301,20 +307,33 @@ static sr1_tensor *run_qwen_layers(sr1_scope *s, struct qwen_pass *p,
 }
 
 /* A pass may replace the rotary tables, so a second thread in one model is refused. */
+sr1_status sr1__qwen_begin(sr1_model *m)
+{
+    if (atomic_exchange(&m->busy, 1))
+        return sr1__fail(SR1_E_STATE, "another thread is using this model; one thread at "
+                                      "a time may");
+    return SR1_OK;
+}
+
+void sr1__qwen_end(sr1_model *m)
+{
+    atomic_store(&m->busy, 0);
+}
+
 static sr1_tensor *run_qwen_forward(sr1_scope *s, struct qwen_pass *p,
                                     const struct sr1__placed_tokens *in, int checkpoint)
 {
     sr1_tensor *hidden;
+    sr1_status st;
 
     if (!ids_fit(s, p->m, in))
         return NULL;
-    if (atomic_exchange(&p->m->busy, 1)) {
-        sr1__scope_fail(s, SR1_E_STATE,
-                        "another thread is using this model; one thread at a time may");
+    st = sr1__qwen_begin(p->m);
+    sr1__scope_check(s, st);
+    if (st != SR1_OK)
         return NULL;
-    }
     hidden = run_qwen_layers(s, p, in, checkpoint);
-    atomic_store(&p->m->busy, 0);
+    sr1__qwen_end(p->m);
     return hidden;
 }
 

@@ -41,6 +41,7 @@ def main(path, dtype, batches, prompt=128, new=128, reps=3):
             "what": "decode", "dtype": dtype, "batch": batch, "prompt": int(prompt),
             "new": int(new), "tok_s": round(batch * int(new) / whole, 2),
             "decode_tok_s": round(batch * (int(new) - 1) / (whole - first), 2),
+            "prefill_tok_s": round(batch * int(prompt) / first, 1),
             "versions": [torch.__version__, transformers.__version__]}), flush=True)
 
 

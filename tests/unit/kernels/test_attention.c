@@ -84,6 +84,18 @@ static void expected(const float *q, const float *k, const float *v, int64_t n, 
             out[i] += exp(s[t] - top) / total * (double)v[(size_t)t * d + i];
 }
 
+/* Heads of the last of h's tokens. */
+static void attend(const struct sr1__page_head *h, const float *q, size_t n_heads,
+                   float *out)
+{
+    struct sr1__page_query queries[8];
+
+    for (size_t g = 0; g < n_heads; g++)
+        queries[g] = (struct sr1__page_query){q + g * (size_t)h->dim,
+                                              out + g * (size_t)h->dim, h->n};
+    sr1__page_attend(h, queries, n_heads);
+}
+
 static void check(int32_t dim, int bf16, double sd)
 {
     enum { HEADS = 3 };
@@ -104,7 +116,7 @@ static void check(int32_t dim, int bf16, double sd)
         q[i] = (float)(sr1__rng_normal(&rng) / sqrt((double)dim));
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         h.n = lengths[i];
-        sr1__page_attend(&h, q, HEADS, out);
+        attend(&h, q, HEADS, out);
         for (size_t g = 0; g < HEADS; g++) {
             expected(q + g * d, k, v, h.n, d, want);
             for (size_t j = 0; j < d; j++)
@@ -132,6 +144,57 @@ static void test_attend(void **state)
     }
 }
 
+/* A prompt's tokens at once, each of which sees those before it, have the bits of each
+ * alone, in tiles of any size. */
+static void check_queries(int32_t dim, int bf16)
+{
+    unsigned char *pages[PAGES_MAX];
+    struct sr1__page_head h = make_head(pages, dim, bf16);
+    size_t d = (size_t)dim;
+    float *k = malloc(TOKENS_MAX * d * sizeof *k);
+    float *v = malloc(TOKENS_MAX * d * sizeof *v);
+    float *q = malloc(TOKENS_MAX * d * sizeof *q);
+    float *one = malloc(TOKENS_MAX * d * sizeof *one);
+    float *all = malloc(TOKENS_MAX * d * sizeof *all);
+    struct sr1__page_query queries[TOKENS_MAX];
+    struct sr1__rng rng;
+
+    sr1__rng_seed(&rng, 8, (uint64_t)dim);
+    fill(&rng, &h, k, v, 1);
+    h.n = TOKENS_MAX;
+    for (size_t i = 0; i < TOKENS_MAX * d; i++)
+        q[i] = (float)sr1__rng_normal(&rng);
+    for (size_t t = 0; t < TOKENS_MAX; t++) {
+        queries[t] = (struct sr1__page_query){q + t * d, one + t * d, (int64_t)t + 1};
+        sr1__page_attend(&h, &queries[t], 1);
+        queries[t].out = all + t * d;
+    }
+    for (size_t first = 0; first < 4; first++) {
+        memset(all, 0xff, TOKENS_MAX * d * sizeof *all);
+        sr1__page_attend(&h, queries, first);
+        sr1__page_attend(&h, queries + first, TOKENS_MAX - first);
+        assert_memory_equal(one, all, TOKENS_MAX * d * sizeof *all);
+    }
+    for (size_t i = 0; i < PAGES_MAX; i++)
+        free(pages[i]);
+    free(k);
+    free(v);
+    free(q);
+    free(one);
+    free(all);
+}
+
+static void test_queries(void **state)
+{
+    static const int32_t dims[] = {8, 12, 64, 80, 128};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
+        check_queries(dims[i], 0);
+        check_queries(dims[i], 1);
+    }
+}
+
 /* A number that is none is not taken for a token of no weight: in the key of any one
  * token, or in the query. */
 static void test_nan_shows(void **state)
@@ -152,15 +215,15 @@ static void test_nan_shows(void **state)
         for (int64_t t = 0; t < TOKENS_MAX; t += 7) {
             fill(&rng, &h, k, v, 1);
             h.n = TOKENS_MAX;
-            sr1__page_attend(&h, q, 1, out);
+            attend(&h, q, 1, out);
             assert_true(isfinite(out[0]));
             sr1__page_put(&h, t, bf16 ? (void *)bad16 : bad, v);
-            sr1__page_attend(&h, q, 1, out);
+            attend(&h, q, 1, out);
             for (size_t i = 0; i < 8; i++)
                 assert_true(isnan(out[i]));
         }
         fill(&rng, &h, k, v, 1);
-        sr1__page_attend(&h, bad, 1, out);
+        attend(&h, bad, 1, out);
         assert_true(isnan(out[0]) && isnan(out[7]));
         for (size_t i = 0; i < PAGES_MAX; i++)
             free(pages[i]);
@@ -202,9 +265,8 @@ static void test_bf16_rounding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_attend),
-        cmocka_unit_test(test_nan_shows),
-        cmocka_unit_test(test_get),
+        cmocka_unit_test(test_attend),        cmocka_unit_test(test_queries),
+        cmocka_unit_test(test_nan_shows),     cmocka_unit_test(test_get),
         cmocka_unit_test(test_bf16_rounding),
     };
 

@@ -506,6 +506,179 @@ static void test_slot_again(void **state)
     sr1_model_free(m);
 }
 
+/* Logits of each row alone: one row, one thread, a token a feed. */
+static void make_rows_alone(sr1_model *m)
+{
+    struct sr1__decoder *d;
+
+    assert_int_equal(sr1__torch_threads(1), SR1_OK);
+    d = new_decoder(m, 1, TOKENS);
+    for (size_t r = 0; r < ROWS; r++) {
+        sr1__decoder_clear(d, 0);
+        for (size_t t = 0; t < TOKENS; t++) {
+            feed(d, 0, ids[r] + t, 1);
+            memcpy(full[r][t], sr1__decoder_logits(d, 0), sizeof full[r][t]);
+        }
+    }
+    sr1__decoder_free(d);
+}
+
+/* What a feed's rows draw is what each draws alone from the logits that it has alone. */
+static void check_draws_alone(struct sr1__decoder *d, const int32_t *rows, size_t n,
+                              uint64_t seed)
+{
+    static const struct sr1__sampling sampling = {0.8, 0, 0.95};
+    struct sr1__rng streams[ROWS];
+    struct sr1__rng *rngs[ROWS];
+    int32_t drawn[ROWS];
+    float log_probs[ROWS], entropies[ROWS];
+
+    for (size_t i = 0; i < n; i++) {
+        sr1__rng_seed(&streams[i], seed, (uint64_t)rows[i]);
+        rngs[i] = &streams[i];
+    }
+    assert_int_equal(
+        sr1__decoder_sample(d, rows, n, &sampling, rngs, drawn, log_probs, entropies),
+        SR1_OK);
+    for (size_t i = 0; i < n; i++) {
+        int64_t at = sr1__decoder_length(d, rows[i]) - 1;
+        struct sr1__sample one;
+        struct sr1__rng rng;
+
+        sr1__rng_seed(&rng, seed, (uint64_t)rows[i]);
+        assert_int_equal(sr1__sample_row(full[rows[i]][at], VOCAB, &sampling, &rng, &one),
+                         SR1_OK);
+        assert_int_equal(drawn[i], one.id);
+        assert_memory_equal(&log_probs[i], &one.log_prob, sizeof one.log_prob);
+        assert_memory_equal(&entropies[i], &one.entropy, sizeof one.entropy);
+    }
+}
+
+/* Some rows, in any order, by any cut of their tokens. */
+static size_t choose_feeds(struct sr1__decoder *d, struct sr1__rng *rng,
+                           struct sr1__decode_input *feeds)
+{
+    size_t first = sr1__rng_below(rng, ROWS);
+    size_t n = 0;
+
+    for (size_t i = 0; i < ROWS; i++) {
+        int32_t r = (int32_t)((first + i * 5) % ROWS);
+        size_t at = (size_t)sr1__decoder_length(d, r);
+        size_t step = sr1__rng_below(rng, 3) ? 1 : 1 + sr1__rng_below(rng, 90);
+
+        if (sr1__rng_below(rng, 3) == 0)
+            continue;
+        if (at == TOKENS)
+            sr1__decoder_clear(d, r);
+        at = at == TOKENS ? 0 : at;
+        feeds[n++] = (struct sr1__decode_input){r, ids[r] + at,
+                                                step < TOKENS - at ? step : TOKENS - at};
+    }
+    return n;
+}
+
+static void feed_beside_others(sr1_model *m, const char *name, int32_t threads)
+{
+    struct sr1__decoder *d;
+    struct sr1__rng rng;
+
+    assert_int_equal(sr1__torch_threads(threads), SR1_OK);
+    d = new_decoder(m, ROWS + 7 * threads, TOKENS);
+    sr1__rng_seed(&rng, 2, (uint64_t)threads);
+    for (uint64_t step = 0; step < 25; step++) {
+        struct sr1__decode_input feeds[ROWS];
+        int32_t rows[ROWS];
+        size_t n = choose_feeds(d, &rng, feeds);
+
+        assert_int_equal(sr1__decoder_decode(d, feeds, n), SR1_OK);
+        for (size_t i = 0; i < n; i++) {
+            int32_t r = rows[i] = feeds[i].row;
+            int64_t at = sr1__decoder_length(d, r) - 1;
+
+            if (memcmp(sr1__decoder_logits(d, r), full[r][at], sizeof full[r][at]) != 0)
+                fail_msg("%s, %d threads: row %d after %d tokens has other bits", name,
+                         (int)threads, (int)r, (int)at + 1);
+        }
+        check_draws_alone(d, rows, n, step);
+    }
+    sr1__decoder_free(d);
+}
+
+/* On the CPU a row's logits, ids and log-probs are those of the row alone, to the bit:
+ * beside any others, in any order, by any cut of its tokens, by any number of threads. */
+static void test_bits_of_a_row(void **state)
+{
+    int32_t before = sr1__torch_threads_get();
+
+    (void)state;
+    if (!test_on_cpu())
+        skip();
+    for (size_t i = 0; i < N_KINDS; i++) {
+        sr1_model *m;
+
+        if (strcmp(kinds[i].dtype, "fp16") == 0)
+            continue; /* libtorch's */
+        m = open_model(kinds[i].name, kinds[i].dtype);
+        make_rows(m, 12);
+        make_rows_alone(m);
+        for (int32_t threads = 1; threads <= 3; threads++)
+            feed_beside_others(m, kinds[i].name, threads);
+        sr1_model_free(m);
+    }
+    assert_int_equal(sr1__torch_threads(before), SR1_OK);
+}
+
+/* Weights of now are decoded with, by replicas too, and a reset gives their memory back.
+ */
+static void test_weights_are_packed_again(void **state)
+{
+    static float old[VOCAB];
+    sr1_model *m = open_model("qwen3-tied", "fp32");
+    sr1_model *other = open_model("qwen3-tied", "fp32");
+    sr1_model *replica = NULL;
+    struct sr1__decoder *d = new_decoder(m, 1, TOKENS);
+    struct sr1__decoder *e;
+    int64_t live;
+    sr1_scope *s;
+
+    (void)state;
+    assert_int_equal(sr1__model_replica(&replica, m), SR1_OK);
+    e = new_decoder(replica, 1, TOKENS);
+    make_rows(m, 3);
+    feed(d, 0, ids[0], 5);
+    sr1__decoder_reset(d);
+    live = sr1__mem_live();
+    feed(d, 0, ids[0], 5);
+    if (test_on_cpu()) /* with others the weights, their vectors, panels and layers */
+        assert_true(sr1__mem_live() >= live + 4);
+    sr1__decoder_reset(d);
+    assert_int_equal(sr1__mem_live(), live);
+    feed(d, 0, ids[0], 5);
+    feed(e, 0, ids[0], 5);
+    check_logits(d, 0, 0, 1e-5);
+    memcpy(old, sr1__decoder_logits(e, 0), sizeof old);
+    assert_memory_equal(sr1__decoder_logits(d, 0), old, sizeof old);
+    s = sr1__scope_open(m->device, "test");
+    sr1__scope_no_grad(s);
+    t_add_(s, m->final_norm, other->final_norm, 0.5);
+    assert_int_equal(sr1__scope_close(s), SR1_OK);
+    sr1__model_touch(m);
+    sr1__model_touch(replica);
+    make_rows(m, 3);
+    sr1__decoder_clear(d, 0);
+    sr1__decoder_clear(e, 0);
+    feed(e, 0, ids[0], 5);
+    feed(d, 0, ids[0], 5);
+    check_logits(e, 0, 0, 1e-5);
+    assert_memory_equal(sr1__decoder_logits(d, 0), sr1__decoder_logits(e, 0), sizeof old);
+    assert_memory_not_equal(sr1__decoder_logits(d, 0), old, sizeof old);
+    sr1__decoder_free(e);
+    sr1__decoder_free(d);
+    sr1_model_free(replica);
+    sr1_model_free(other);
+    sr1_model_free(m);
+}
+
 /* A failed allocation anywhere leaves rows that go on as if nothing had happened. */
 static void test_allocation_failures(void **state)
 {
@@ -546,6 +719,8 @@ int main(void)
         cmocka_unit_test(test_score),
         cmocka_unit_test(test_slot_again),
         cmocka_unit_test(test_log_probs),
+        cmocka_unit_test(test_bits_of_a_row),
+        cmocka_unit_test(test_weights_are_packed_again),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_allocation_failures),
     };

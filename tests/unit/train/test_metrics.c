@@ -122,7 +122,7 @@ static void differences_are_of_probabilities(void **state)
         }
         tokens += (double)n;
     }
-    assert_true(logs > 2 * probs && probs > 0);
+    assert_true(logs > 1.5 * probs && probs > 0); /* neither is taken for the other */
     tiny_near(of(row, "training/rollout_probs_diff_mean") / (probs / tokens), 1, 0.1);
     tiny_near(of(row, "training/rollout_probs_diff_max") / probs_max, 1, 0.3);
     tiny_near(of(row, "sampling/sampling_logp_difference/mean") / (logs / tokens), 1,

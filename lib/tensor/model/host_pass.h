@@ -1,0 +1,46 @@
+/* tensor/model/host_pass.h - the forward pass of a decoder on the CPU, in C over the
+ * kernels, without libtorch.
+ *
+ * A token's numbers are computed from its own row alone, in one order: they have the same
+ * bits whatever other tokens the pass has, however a row is cut into passes, and with any
+ * number of threads. */
+#ifndef SR1__MODEL_HOST_PASS_H
+#define SR1__MODEL_HOST_PASS_H
+
+#include "base/team.h"
+#include "tensor/model/host_weights.h"
+#include "tensor/model/kv.h"
+
+struct sr1__host_pass;
+
+/* kv is a paged one, borrowed; m too. */
+sr1_status sr1__host_pass_new(struct sr1__host_pass **out, sr1_model *m,
+                              struct sr1__kv *kv, struct sr1__team *team);
+void sr1__host_pass_free(struct sr1__host_pass *p); /* NULL is fine */
+/* Give the weights and the memory of a pass back. */
+void sr1__host_pass_reset(struct sr1__host_pass *p);
+
+/* Tokens of spans that lie end to end, in memory that the cache has reserved. */
+struct sr1__host_input {
+    const struct sr1__kv_span *spans;
+    size_t n_spans;
+    const int32_t *ids;    /* of all tokens, each in [0, V) */
+    const int64_t *wanted; /* [n_wanted] tokens whose hidden states are, rising */
+    size_t n_wanted;
+};
+
+/* Take the weights of now and all memory that a pass with such an input needs. */
+sr1_status sr1__host_pass_reserve(struct sr1__host_pass *p,
+                                  const struct sr1__host_input *in);
+/* Append the tokens to their rows' cache and keep the wanted hidden states. */
+sr1_status sr1__host_pass_run(struct sr1__host_pass *p, const struct sr1__host_input *in);
+/* The logits [V] of the n hidden states kept last. */
+void sr1__host_pass_logits(struct sr1__host_pass *p, size_t n, float *const *logits);
+/* The i-th of them [E]. */
+void sr1__host_pass_hidden(const struct sr1__host_pass *p, size_t i, float *out);
+
+/* Bytes of a pass over so many tokens, so many of them wanted. */
+double sr1__host_pass_bytes(int64_t hidden, int64_t q, int64_t kv, int64_t ffn,
+                            double tokens, double wanted, int bf16);
+
+#endif

@@ -1,0 +1,62 @@
+/* tensor/model/host_weights.h - the weights of a model on the CPU as its decode path
+ * reads them: matrices in panels (kernels/product.h) in huge pages, vectors in fp32.
+ *
+ * They are made from a model's leaves when a decoder first asks for them, again after the
+ * leaves have changed, and are shared by all replicas of the model. */
+#ifndef SR1__MODEL_HOST_WEIGHTS_H
+#define SR1__MODEL_HOST_WEIGHTS_H
+
+#include "base/team.h"
+#include "kernels/product.h"
+
+#include <searchr1/model.h>
+
+struct sr1__host_layer {
+    struct sr1__panels qkv;
+    struct sr1__panels o;
+    struct sr1__panels gate_up; /* groups of SR1__HOST_GATES rows of gate and of up */
+    struct sr1__panels down;
+    float *input_norm; /* NULL where the architecture has none, as all vectors */
+    float *post_norm;
+    float *q_norm;
+    float *k_norm;
+    float *qkv_bias;
+    float *o_bias;
+};
+#define SR1__HOST_GATES (SR1__GROUP_OUT / 2)
+
+struct sr1__host_weights {
+    struct sr1__host_layer *layers;
+    float *final_norm;
+    struct sr1__panels head;
+    const void *embed; /* [V, E], the leaf itself */
+    int bf16;          /* else fp32 */
+    uint64_t version;  /* of the leaves */
+    int32_t refs;
+    float *vectors; /* their memory */
+    void *panels;   /* and that of the matrices */
+};
+
+/* What the replicas of a model share. */
+struct sr1__host_share;
+sr1_status sr1__host_share_new(struct sr1__host_share **out);
+struct sr1__host_share *sr1__host_share_retain(struct sr1__host_share *s);
+void sr1__host_share_free(struct sr1__host_share *s); /* NULL is fine */
+/* The leaves have changed. */
+void sr1__host_share_touch(struct sr1__host_share *s);
+
+/* Does the decode path of host_pass.h run this model? One on the CPU, in fp32 or bf16,
+ * that has a head, and neither int8 matrices nor an adapter. */
+int sr1__host_supports(const sr1_model *m);
+/* Bytes of the panels of a model of this shape. */
+double sr1__host_panels_bytes(int64_t hidden, int64_t q, int64_t kv, int64_t ffn,
+                              int64_t n_layers, int64_t vocab, int bf16);
+
+/* Replace *w, which may be NULL, by the weights of now; team makes them where they are
+ * missing. On failure *w is NULL. */
+sr1_status sr1__host_weights_renew(struct sr1__host_weights **w, const sr1_model *m,
+                                   struct sr1__team *team);
+/* Give *w back; the last one frees it. */
+void sr1__host_weights_release(struct sr1__host_weights **w, const sr1_model *m);
+
+#endif
