@@ -25,6 +25,7 @@ def test_fields(trajectories):
     )
     assert t.group_key == trajectories[3].group_key != trajectories[4].group_key
     assert t.stop_reason == "answer" and t.temperature == 1.0 and t.weights_version == 0
+    assert len(t.token_weights_versions) > 0 and set(t.token_weights_versions) == {0}
     assert len(t) == t.prompt_count + t.policy_count + t.environment_count
     assert t.turn_count == 2 and "Where is it?" in repr(t)
 

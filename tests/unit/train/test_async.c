@@ -243,7 +243,7 @@ static void resuming_equals_never_stopping(void **state)
 {
     (void)state;
     start_server();
-    compare_resumed("plain", (const char *const[]){"rewards=none", NULL}, 3, 4);
+    compare_resumed("plain", (const char *const[]){"rewards=none", NULL}, 3, 3);
     openai_stop(&server);
 }
 

@@ -1,6 +1,6 @@
 /* sr1-train as others see it: exit codes, signals, and kills at random moments, each
  * resumed to the same bits. SR1_KILLS: how many (3 here, 20 in tests/kill/run). */
-#include "support/tiny.h"
+#include "support/openai_server.h"
 
 #include "base/json.h"
 
@@ -260,6 +260,57 @@ static void killed_at_random_moments_it_resumes_to_the_same_bits(void **state)
     }
 }
 
+static struct openai_server server;
+
+/* A run whose server generates the next step's rollouts during the update. */
+static pid_t start_ahead(const char *run)
+{
+    char url[128];
+
+    snprintf(url, sizeof url, "openai_base_url=%s/v1", server.http.url);
+    return START(recipe, out_pair(run), url, "use_openai=true", "openai_concurrency=1",
+                 "openai_engine=vllm", "weight_sync_backend=disk",
+                 "weight_sync_max_log_prob_diff=0", "async_level=1",
+                 "importance_correction=token_truncate", "max_steps=6", "save_interval=1",
+                 "validate_interval=0");
+}
+
+static void so_it_does_with_rollouts_ahead(void **state)
+{
+    const char *wanted = getenv("SR1_KILLS");
+    int kills = wanted ? atoi(wanted) : 1;
+    struct sr1__rng rng;
+
+    (void)state;
+    sr1__rng_seed(&rng, (uint64_t)time(NULL), 1);
+    openai_start(&server, scratch_path("model"));
+    server.engine = VLLM;
+    assert_int_equal(end_of(start_ahead("ahead")), 0);
+    for (int i = 0; i < kills; i++) {
+        char run[32], lines[600];
+        pid_t pid;
+        int code;
+
+        snprintf(run, sizeof run, "ahead-%d", i);
+        snprintf(lines, sizeof lines, "%s/metrics.jsonl", scratch_path(run));
+        pid = start_ahead(run);
+        wait_for_lines(lines, 1 + (int)(sr1__rng_uniform(&rng) * 4), pid);
+        wait_ms((long)(sr1__rng_uniform(&rng) * 200));
+        kill(pid, SIGKILL);
+        code = end_of(pid);
+        assert_true(code == 0 || code == 1000 + SIGKILL);
+        server.paused = 0; /* where the kill came in the midst of a push */
+        code = CALL("--resume", scratch_path(run));
+        if (code != 0)
+            show_log();
+        assert_int_equal(code, 0);
+        same_metrics("ahead", run);
+        same_file("ahead", run, "trajectories.jsonl.zst");
+        same_file("ahead", run, "model/model.safetensors");
+    }
+    openai_stop(&server);
+}
+
 static void an_interrupt_ends_with_a_checkpoint(void **state)
 {
     pid_t pid = START(recipe, out_pair("stopped"));
@@ -439,6 +490,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_whole_run_exits_0),
         cmocka_unit_test(killed_at_random_moments_it_resumes_to_the_same_bits),
+        cmocka_unit_test(so_it_does_with_rollouts_ahead),
         cmocka_unit_test(an_interrupt_ends_with_a_checkpoint),
         cmocka_unit_test(a_hangup_ends_with_a_checkpoint),
         cmocka_unit_test(what_is_ignored_stays_so),
