@@ -94,12 +94,12 @@ static sr1_status fill_checkpoint(void *self, const char *folder)
 {
     sr1_trainer *tr = self;
 
-    SR1__TRY(write_below(folder, "model", write_policy, tr));
-    if (tr->critics)
-        SR1__TRY(write_below(folder, "critic", write_critic, tr));
     SR1__TRY(write_below(folder, "optimizer", write_policy_optimizer, tr));
     if (tr->critics)
         SR1__TRY(write_below(folder, "critic_optimizer", write_critic_optimizer, tr));
+    SR1__TRY(write_below(folder, "model", write_policy, tr));
+    if (tr->critics)
+        SR1__TRY(write_below(folder, "critic", write_critic, tr));
     return sr1__dist_rank(tr->dist) == 0 ? fill_common(tr, folder) : SR1_OK;
 }
 
