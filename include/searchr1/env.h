@@ -156,6 +156,9 @@ typedef struct sr1_env_options {
     const char *protocol;        /* tags; NULL: "search-r1" */
     const char *document_format; /* how hits are written (below); NULL: "titled" */
     int32_t top_k;               /* hits a search; 0: 3 */
+    int32_t max_parallel_calls;  /* calls a message may hold, in a protocol of several
+                                    (hermes); at the last of them it ends; at most 32;
+                                    0: 8 */
 } sr1_env_options;
 
 /* Set struct_size, and every other field to its default. NULL is fine. */

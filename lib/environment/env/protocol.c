@@ -38,6 +38,8 @@ static const struct sr1__protocol protocols[] = {
      .chat = 1,
      .around = "",
      .inside = "\n",
+     .several = 1,
+     .between = "\n",
      .arguments = "arguments",
      .tools_json = 1,
      .notice = "Error: there is neither a tool call nor an answer in this message. Call "
@@ -253,6 +255,7 @@ void sr1__scanner_init(struct sr1__scanner *s, const struct sr1__protocol *p, si
     memset(s, 0, sizeof *s);
     s->protocol = p;
     s->max = max > 0 ? max : SR1__SCANNER_MAX_CONTENT;
+    s->max_calls = 1;
     sr1__buf_init(&s->content[0], 0);
     sr1__buf_init(&s->content[1], 0);
 }
@@ -271,6 +274,8 @@ void sr1__scanner_reset(struct sr1__scanner *s)
     memset(&s->matcher, 0, sizeof s->matcher);
     s->event = SR1__EVENT_NONE;
     s->answers = 0;
+    s->begin = 0;
+    s->n_calls = 0;
     s->found = (struct sr1__text_range){0, 0};
     for (k = 0; k < 2; k++) {
         s->open[k] = 0;
@@ -291,6 +296,32 @@ static void append_tag_content(struct sr1__scanner *s, int kind, char c)
         sr1__buf_char(&s->content[kind], c);
 }
 
+/* An action or an answer begins; of earlier actions the contents are kept. */
+static void open_pair(struct sr1__scanner *s, int kind)
+{
+    struct sr1__buf *content = &s->content[kind];
+    size_t kept = kind == 0 && s->n_calls > 0 ? s->begin : 0;
+
+    s->open[kind] = 1;
+    s->seen[kind] = 0;
+    if (kept > 0)
+        content->len = kept;
+    else
+        sr1__buf_clear(content);
+}
+
+/* One more action is complete: len bytes from s->begin. */
+static void close_action(struct sr1__scanner *s, size_t len)
+{
+    struct sr1__text_range *call = &s->calls[s->n_calls++];
+
+    *call = (struct sr1__text_range){s->begin, len};
+    sr1__strip(sr1__buf_cstr(&s->content[0]), &call->begin, &call->len);
+    s->begin += len;
+    if (s->n_calls >= s->max_calls || !s->protocol->several)
+        s->event = SR1__EVENT_ACTION;
+}
+
 /* A whole tag has just been collected. */
 static void scan_tag(struct sr1__scanner *s, int tag)
 {
@@ -298,19 +329,19 @@ static void scan_tag(struct sr1__scanner *s, int tag)
     int closes = event_kind(tag, 1);
     size_t len;
 
-    if (opens >= 0 && !s->open[opens]) {
-        s->open[opens] = 1;
-        s->seen[opens] = 0;
-        sr1__buf_clear(&s->content[opens]);
-    }
+    if (opens >= 0 && !s->open[opens])
+        open_pair(s, opens);
     if (closes < 0 || !s->open[closes])
         return;
     s->open[closes] = 0;
     len = s->seen[closes] - strlen(s->protocol->tags[tag]);
-    if (len > s->max)
+    if (len > s->max || (closes == 1 && s->n_calls > 0))
         return;
-    s->content[closes].len = len;
-    s->event = event_code[closes];
+    s->content[closes].len = (closes == 0 ? s->begin : 0) + len;
+    if (closes == 0)
+        close_action(s, len);
+    else
+        s->event = SR1__EVENT_ANSWER;
 }
 
 /* Examine the whole turn at each position where the published code may cut it. */
@@ -340,7 +371,7 @@ static sr1_status append_message_bytes(struct sr1__scanner *s, const char *bytes
 
 int32_t sr1__scanner_end(struct sr1__scanner *s)
 {
-    if (s->protocol->message)
+    if (s->protocol->message || (s->n_calls > 0 && s->event == SR1__EVENT_NONE))
         s->event = SR1__EVENT_ACTION;
     return s->event;
 }
@@ -385,9 +416,19 @@ const char *sr1__scanner_text(const struct sr1__scanner *s, size_t *len)
         *len = s->found.len;
         return sr1__buf_cstr(&s->content[0]) + s->found.begin;
     }
+    if (s->event == SR1__EVENT_ACTION && s->n_calls > 0)
+        return sr1__scanner_call(s, 0, len);
     *len = s->event == SR1__EVENT_NONE ? 0 : content->len;
     sr1__strip(sr1__buf_cstr(content), &begin, len);
     return sr1__buf_cstr(content) + begin;
+}
+
+const char *sr1__scanner_call(const struct sr1__scanner *s, int32_t i, size_t *len)
+{
+    if (s->n_calls == 0)
+        return sr1__scanner_text(s, len);
+    *len = s->calls[i].len;
+    return sr1__buf_cstr(&s->content[0]) + s->calls[i].begin;
 }
 
 const char *sr1__scanner_partial_answer(const struct sr1__scanner *s, size_t *len)

@@ -118,7 +118,9 @@ sr1_status sr1__env_parts_open(struct sr1__env_parts *parts, sr1_rollout *r,
     sr1_env_options o = {.struct_size = sizeof(o),
                          .protocol = sr1__config_str(c, "protocol"),
                          .document_format = sr1__config_str(c, "document_format"),
-                         .top_k = (int32_t)sr1__config_int(c, "search_top_k")};
+                         .top_k = (int32_t)sr1__config_int(c, "search_top_k"),
+                         .max_parallel_calls =
+                             (int32_t)sr1__config_int(c, "max_parallel_calls")};
     struct env_request q = {.rollout = r, .config = c, .options = &o};
 
     if (!kind)
