@@ -11,11 +11,19 @@
  *            hermes     <think>, <tool_call>, <tool_response>, <answer>, with messages
  *                       as in mt-grpo; calls and signatures of tools as Hermes and Qwen
  *                       models know them: {"name": ..., "arguments": {...}}
+ *            qwen3-coder  as hermes, with calls as Qwen3's coder models write them:
+ *                       <function=NAME> <parameter=KEY> VALUE </parameter> </function>
+ *            llama3     as hermes, with calls as Llama 3's write them: a message that
+ *                       begins with a JSON object, {"name": ..., "parameters": {...}}, is
+ *                       a call as a whole (several: one after the other)
  *            rlvcr      <think>, <action>, <observation>, <answer>, with messages as in
  *                       mt-grpo; a message begins with its thinking level,
  *                       <level>1</level> to <level>4</level> (searchr1/ext/thinking.h)
  *            ctrl       no tags: a whole message of the policy is its action, and the
  *                       observation is a message of the user (searchr1/ext/critique.h)
+ *
+ * Where a protocol is named, the path of a file that describes one (with a '/', or ending
+ * in .yaml or .json) stands for a protocol of your own (docs/formats.md).
  *
  * Ownership: free an environment with sr1_env_free.
  * Errors:    outputs are untouched on failure; a failing callback becomes an error that

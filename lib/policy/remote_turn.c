@@ -138,7 +138,8 @@ sr1_status sr1__remote_sequence_next_turn(struct sr1__remote_sequence *s,
 /* Does the closing tag of an action end the turn? */
 static int ends_at_action(const struct sr1__remote_sequence *s)
 {
-    return has_actions(s) && sr1__env_max_calls(s->engine->task->env) == 1;
+    return has_actions(s) && sr1__env_max_calls(s->engine->task->env) == 1 &&
+           protocol_of(s)->tags[SR1__TAG_CLOSE(SR1__ROLE_ACTION)][0];
 }
 
 /* Tags that may end a turn; those of actions only where something answers them, and a

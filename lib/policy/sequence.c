@@ -484,7 +484,8 @@ static int32_t end_message(struct sr1__sequence *row, int32_t id)
 static int holds_actions(const struct sr1__sequence *row)
 {
     return sr1__env_acts(row->g->env) &&
-           (sr1__env_protocol(row->g->env)->message || row->scanner.n_calls > 0);
+           (sr1__env_protocol(row->g->env)->message || row->scanner.n_calls > 0 ||
+            sr1__scanner_reaches_end(&row->scanner));
 }
 
 sr1_status sr1__sequence_append(struct sr1__sequence *row, int32_t id, float log_prob,

@@ -155,6 +155,7 @@ class EnvOptions(Sized):
         ("protocol", c_char_p),
         ("document_format", c_char_p),
         ("top_k", c_int32),
+        ("max_parallel_calls", c_int32),
     ]
 
 

@@ -116,7 +116,7 @@ sr1_status sr1__env_parts_open(struct sr1__env_parts *parts, sr1_rollout *r,
 {
     const struct env_kind *kind = find_env_kind(c);
     sr1_env_options o = {.struct_size = sizeof(o),
-                         .protocol = sr1__config_str(c, "protocol"),
+                         .protocol = sr1__config_protocol(c),
                          .document_format = sr1__config_str(c, "document_format"),
                          .top_k = (int32_t)sr1__config_int(c, "search_top_k"),
                          .max_parallel_calls =
@@ -186,6 +186,9 @@ static const struct {
     {"search-r1-compat", "to search by a query between <search> and </search>", "search"},
     {"mt-grpo", "to call tools by JSON between <tool> and </tool>", "tools"},
     {"hermes", "to call functions by JSON between <tool_call> and </tool_call>", "tools"},
+    {"qwen3-coder", "to call functions by tags between <tool_call> and </tool_call>",
+     "tools"},
+    {"llama3", "to call functions by a JSON object", "tools"},
     {"rlvcr", "to act in a world between <action> and </action>", "rooms"},
 };
 
@@ -193,7 +196,8 @@ int sr1__env_pair_warning(const sr1_config *c, char *text, size_t size)
 {
     const char *environment = sr1__config_str(c, "environment");
 
-    if (*sr1__config_str(c, "prompt_template") || strcmp(environment, "none") == 0)
+    if (*sr1__config_str(c, "prompt_template") || *sr1__config_str(c, "protocol_file") ||
+        strcmp(environment, "none") == 0)
         return 0;
     for (size_t i = 0; i < sizeof(spoken) / sizeof(spoken[0]); i++) {
         if (!sr1__config_is(c, "protocol", spoken[i].protocol) ||

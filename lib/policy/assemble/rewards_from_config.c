@@ -71,7 +71,7 @@ sr1_status sr1_reward_set_open(sr1_reward_set **out, const sr1_config *c)
     scales.no_content_text = sr1__config_str(c, "no_content_text");
     o.rewards = sr1__config_is(c, "rewards", "none") ? "" : sr1__config_str(c, "rewards");
     o.weights = sr1__config_str(c, "reward_weights");
-    o.protocol = sr1__config_str(c, "protocol");
+    o.protocol = sr1__config_protocol(c);
     o.judgement_required = sr1__config_bool(c, "judgement_required");
     st = open_configured_reward_embedder(&o.embedder, c);
     if (st == SR1_OK)
