@@ -902,6 +902,12 @@ class AdvantageInfo(Sized):
     ]
 
 
+class ExternalOptions(Sized):
+    _fields_ = [
+        ("timeout_s", c_double),
+    ]
+
+
 class FaissOptions(Sized):
     _fields_ = [
         ("nprobe", c_int32),
@@ -1003,6 +1009,13 @@ class ValueReport(Sized):
         ("error_square", c_double),
         ("weight", c_double),
         ("tokens", c_int64),
+    ]
+
+
+class McpOptions(Sized):
+    _fields_ = [
+        ("timeout_s", c_double),
+        ("start_timeout_s", c_double),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from ctypes import byref, c_double, c_int32, c_int64, c_size_t, c_void_p, pointer
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 from . import _arrays, _callbacks, _structs
 from ._handle import Handle, make
 from ._lib import lib
-from ._structs import RewardOps, RewardOpsScore, RewardOpsScoreTurns, RewardOptions
+from ._structs import ExternalOptions, RewardOps, RewardOpsScore, RewardOpsScoreTurns, RewardOptions
 from ._text import PathLike, Text, decode, encode, optional, strings, take, terminated
 from .config import Config, as_config
 from .errors import Error, NotFoundError
@@ -213,6 +214,17 @@ class RewardSet(Handle):
             weight,
             LEVELS.index(level),
             turns,
+        )
+
+    def add_program(
+        self, name: str, path: PathLike, weight: float = 1.0, timeout: float = 600.0
+    ) -> None:
+        """Add a program of yours, in any language, that scores trajectories by lines of
+        JSON (docs/formats.md). timeout: seconds of one request. What it does not score is
+        left out of training."""
+        options = ExternalOptions(timeout_s=timeout)
+        lib.sr1_reward_set_add_external(
+            self, terminated(os.fspath(path)), terminated(name), weight, byref(options)
         )
 
     @property
