@@ -233,11 +233,11 @@ typedef struct sr1_tool_ops {
     const char *name;        /* of letters, digits, '_', '-', '.', at most 64; copied */
     const char *description; /* shown to the policy; NULL: none; copied */
     /* JSON schema of the arguments, an object; NULL: there are none; copied. Known are
-     * type (one name), properties, required, enum, minimum, maximum, items and
-     * additionalProperties (true or false), and for the reader description, title and
-     * default. Any other keyword is refused by name. An integer is written without a
-     * point; an argument that is not in properties is refused unless
-     * additionalProperties is true. */
+     * the keywords that MCP servers and pydantic write
+     * (docs/formats.md#schemas-of-tools). Any other keyword is refused by name. An
+     * integer is written without a point; an argument that is not in properties is
+     * refused unless additionalProperties allows it, or the schema is put together of
+     * others. */
     const char *schema;
     /* Do it and put the result into the sink. args: the arguments as JSON, they fit the
      * schema; NUL-terminated, borrowed for the call. A status other than SR1_OK is

@@ -90,7 +90,8 @@ static int set_attributes(posix_spawnattr_t *a)
     sigfillset(&all);
     sigdelset(&all, SIGKILL);
     sigdelset(&all, SIGSTOP);
-    return posix_spawnattr_setsigmask(a, &none) || posix_spawnattr_setsigdefault(a, &all) ||
+    return posix_spawnattr_setsigmask(a, &none) ||
+           posix_spawnattr_setsigdefault(a, &all) ||
            posix_spawnattr_setflags(a, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
                                            POSIX_SPAWN_SETSIGDEF);
 }
@@ -140,8 +141,8 @@ static sr1_status start_program(struct sr1__line_process *p,
     if (error != 0) {
         p->pid = 0;
         close_pipes(pipes);
-        return sr1__fail(SR1_E_IO, "%s: %.200s: %s; is it there, and may it be executed?",
-                         o->name, o->argv[0], strerror(error));
+        errno = error;
+        return sr1__context(sr1__fail_errno("start", o->argv[0]), "%s", o->name);
     }
     p->in = pipes[0][1];
     p->out = pipes[1][0];
@@ -264,16 +265,15 @@ static sr1_status write_bytes(struct sr1__line_process *p, const char *text, siz
             continue;
         }
         if (done < 0 && errno != EAGAIN && errno != EINTR)
-            return sr1__fail(SR1_E_NETWORK, "%s: it reads no more: %s", p->name,
-                             strerror(errno));
+            return sr1__fail(SR1_E_NETWORK, "%s: it reads no more", p->name);
         if (poll(&can, 1, poll_time(until)) == 0 && sr1__now() >= until)
             return sr1__fail(SR1_E_TIMEOUT, "%s: it did not read in time", p->name);
     }
     return SR1_OK;
 }
 
-sr1_status sr1__line_process_write(struct sr1__line_process *p, const char *text, size_t n,
-                                   double until)
+sr1_status sr1__line_process_write(struct sr1__line_process *p, const char *text,
+                                   size_t n, double until)
 {
     SR1__TRY(write_bytes(p, text, n, until));
     return write_bytes(p, "\n", 1, until);

@@ -57,7 +57,8 @@ static sr1_status read_error(const json_t *error, struct sr1__rpc_reply *reply)
     if (!json_is_integer(code))
         return sr1__fail(SR1_E_PARSE, "an error without a code");
     reply->code = (int32_t)json_integer_value(code);
-    snprintf(reply->message, sizeof reply->message, "%s", message ? message : "no reason");
+    snprintf(reply->message, sizeof reply->message, "%s",
+             message ? message : "no reason");
     return SR1_OK;
 }
 
@@ -69,8 +70,9 @@ static sr1_status read_answer(json_t *o, int64_t *id, struct sr1__rpc_reply *rep
     json_t *error = json_object_get(o, "error");
 
     if (!json_is_integer(number) || (!result && !json_is_object(error)))
-        return sr1__fail(SR1_E_PARSE, "an answer needs the id of its request, and result or "
-                                      "error");
+        return sr1__fail(SR1_E_PARSE,
+                         "an answer needs the id of its request, and result or "
+                         "error");
     *reply = (struct sr1__rpc_reply){0};
     if (!result)
         SR1__TRY(read_error(error, reply));
@@ -93,8 +95,9 @@ static sr1_status read_message(json_t *o, enum sr1__rpc_kind *kind, int64_t *id,
     return *kind == SR1__RPC_REQUEST ? write_answer(asked, method, answer) : SR1_OK;
 }
 
-sr1_status sr1__rpc_read(const char *text, size_t n, enum sr1__rpc_kind *kind, int64_t *id,
-                         struct sr1__rpc_reply *reply, struct sr1__buf *answer)
+sr1_status sr1__rpc_read(const char *text, size_t n, enum sr1__rpc_kind *kind,
+                         int64_t *id, struct sr1__rpc_reply *reply,
+                         struct sr1__buf *answer)
 {
     json_t *o = NULL;
     sr1_status st;

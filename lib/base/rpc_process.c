@@ -1,5 +1,5 @@
-/* base/rpc_process.c - see rpc_process.h. There is no thread: of the callers that wait one
- * reads, and hands each answer to the caller whose it is. */
+/* base/rpc_process.c - see rpc_process.h. There is no thread: of the callers that wait
+ * one reads, and hands each answer to the caller whose it is. */
 #include "base/rpc_process.h"
 
 #include "base/clock.h"
@@ -9,8 +9,8 @@
 #include <pthread.h>
 #include <string.h>
 
-#define TICK_S 0.25      /* after which a reader looks whether its time is up */
-#define MAX_FAILURES 3   /* in a row, after which it rests */
+#define TICK_S 0.25    /* after which a reader looks whether its time is up */
+#define MAX_FAILURES 3 /* in a row, after which it rests */
 #define REST_S 10.0
 #define WRITE_S 10.0     /* for one message */
 #define LAST_WORDS_S 1.0 /* for what a program wrote before it went */

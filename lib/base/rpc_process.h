@@ -1,5 +1,5 @@
-/* base/rpc_process.h - requests to a program by JSON-RPC 2.0, a line each, over its standard
- * streams (line_process.h).
+/* base/rpc_process.h - requests to a program by JSON-RPC 2.0, a line each, over its
+ * standard streams (line_process.h).
  *
  * Any number of threads may have a request under way; answers may come in any order. A
  * program that ends, writes what is no JSON-RPC, or a line that is too long, fails the
@@ -15,7 +15,7 @@ struct sr1__rpc_process;
 
 struct sr1__rpc_options {
     struct sr1__line_process_options program; /* copied */
-    double start_s; /* for `begin` once it was started */
+    double start_s;                           /* for `begin` once it was started */
     /* Shake hands with a program that has just been started, by sr1__rpc_exchange; NULL:
      * nothing is said. */
     sr1_status (*begin)(void *self, struct sr1__rpc_process *r, double until);
@@ -70,7 +70,8 @@ enum sr1__rpc_kind {
 /* Read one message: of an answer *id and *reply, which the caller frees; of a request its
  * text is answered into *answer (ping by an empty result, all else is not known).
  * SR1_E_PARSE: it is no message. */
-sr1_status sr1__rpc_read(const char *text, size_t n, enum sr1__rpc_kind *kind, int64_t *id,
-                         struct sr1__rpc_reply *reply, struct sr1__buf *answer);
+sr1_status sr1__rpc_read(const char *text, size_t n, enum sr1__rpc_kind *kind,
+                         int64_t *id, struct sr1__rpc_reply *reply,
+                         struct sr1__buf *answer);
 
 #endif

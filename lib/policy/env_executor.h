@@ -19,7 +19,7 @@ struct sr1__env_completions;
 
 /* What came of one action. */
 struct sr1__env_completion {
-    int32_t row; /* as submitted */
+    int32_t row;                         /* as submitted */
     struct sr1__observation observation; /* the receiver frees it */
 };
 

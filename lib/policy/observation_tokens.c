@@ -191,7 +191,8 @@ static sr1_status message_parts_init(struct message_parts *m, const sr1_tokenize
 }
 
 /* The blocks one after the other. A tail reaches to the head of the next block. */
-static void append_blocks(struct sr1__observation_tokens *b, const struct message_parts *m)
+static void append_blocks(struct sr1__observation_tokens *b,
+                          const struct message_parts *m)
 {
     size_t begin = b->text.len, first = 0;
 

@@ -373,8 +373,7 @@ static sr1_status truncate_observation(struct sr1__observation *o, size_t n,
     size_t whole = o->head.len + o->body.len + o->tail.len;
     struct sr1__buf tail = o->tail;
 
-    if (n == 1 &&
-        (search_r1_compat ? b->text.len == whole : b->body_len == o->body.len))
+    if (n == 1 && (search_r1_compat ? b->text.len == whole : b->body_len == o->body.len))
         return SR1_OK;
     sr1__buf_clear(&o->body);
     sr1__buf_add(&o->body, sr1__buf_cstr(&b->text) + b->body_begin, b->body_len);

@@ -73,7 +73,7 @@ static void check_protocol(const struct sr1__protocol *p, const uint8_t *data,
     max = 1 + data[1];
     sr1__scanner_init(&s, p, max);
     event = feed(&s, text, len, data[0], &taken);
-    if (event == SR1__EVENT_NONE)
+    if (event == SR1__EVENT_NONE && !p->message)
         event = sr1__scanner_end(&s);
     check(event == sr1__protocol_first_event(p, text, len, max, &content, &end));
     found = sr1__scanner_text(&s, &n);

@@ -1,5 +1,5 @@
-/* searchr1/ext/external.h - a program of yours, in any language, as reward, environment or
- * search engine: it reads requests and writes answers, a line of JSON each, over its
+/* searchr1/ext/external.h - a program of yours, in any language, as reward, environment
+ * or search engine: it reads requests and writes answers, a line of JSON each, over its
  * standard streams (docs/formats.md#programs-of-your-own has the messages).
  *
  * The program is started with the first request, with the rights of this process
@@ -39,16 +39,16 @@ SR1_API void sr1_external_options_init(sr1_external_options *options);
 SR1_API sr1_status sr1_search_open_external(sr1_search **out, const char *path,
                                             const sr1_external_options *options);
 
-/* Open an environment whose actions a program answers, all that wait in one request; it is
- * told of trajectories that begin and finish. options and env_options may be NULL.
+/* Open an environment whose actions a program answers, all that wait in one request; it
+ * is told of trajectories that begin and finish. options and env_options may be NULL.
  * SR1_E_IO: there is no such file. Caller frees with sr1_env_free. */
 SR1_API sr1_status sr1_env_open_external(sr1_env **out, const char *path,
                                          const sr1_env_options *env_options,
                                          const sr1_external_options *options);
 
 /* Add a reward that a program computes, all trajectories of a call in one request, times
- * weight. name: what the set and the program call it. A trajectory that it does not score is
- * left out. options may be NULL. SR1_E_IO: there is no such file; else as
+ * weight. name: what the set and the program call it. A trajectory that it does not score
+ * is left out. options may be NULL. SR1_E_IO: there is no such file; else as
  * sr1_reward_set_add. */
 SR1_API sr1_status sr1_reward_set_add_external(sr1_reward_set *set, const char *path,
                                                const char *name, double weight,

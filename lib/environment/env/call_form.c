@@ -81,7 +81,8 @@ static sr1_status set_parameter(json_t *args, const char *key, size_t key_len,
     int failed = !name || !text || json_object_set_new(args, name, text) != 0;
 
     sr1__free(name);
-    return failed ? sr1__fail(SR1_E_PARSE, "tool call: a parameter is not UTF-8") : SR1_OK;
+    return failed ? sr1__fail(SR1_E_PARSE, "tool call: a parameter is not UTF-8")
+                  : SR1_OK;
 }
 
 /* 0: no parameter stands there, or not a whole one. */

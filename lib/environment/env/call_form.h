@@ -24,8 +24,8 @@ const struct sr1__call_form *sr1__call_form_find(const char *name);
  * 0 is all of it. *n 0: there is no value i. */
 size_t sr1__json_values_split(const char *text, size_t len, size_t i, size_t *n);
 
-/* An object's members that are texts become the JSON that they are, where the schema of an
- * object says that a member is no string. */
+/* An object's members that are texts become the JSON that they are, where the schema of
+ * an object says that a member is no string. */
 sr1_status sr1__call_form_type_arguments(json_t *args, const json_t *schema);
 
 #endif

@@ -1,8 +1,9 @@
 /* environment/env/protocol.c - the tags of each protocol, and the automaton that finds
  * them.
  *
- * Tags begin with characters that they do not contain otherwise, such as '<', so a matcher
- * only has to remember which tags agree with the bytes since the last such character. */
+ * Tags begin with characters that they do not contain otherwise, such as '<', so a
+ * matcher only has to remember which tags agree with the bytes since the last such
+ * character. */
 #include "environment/env/protocol.h"
 
 #include "base/text.h"
@@ -60,8 +61,7 @@ static const struct sr1__protocol protocols[] = {
                "Call a function between <tool_call> and </tool_call>, or answer between "
                "<answer> and </answer>."},
     {.name = "llama3",
-     .tags = {PAIR("think"), "<|python_tag|>", "", PAIR("tool_response"),
-              PAIR("answer")},
+     .tags = {PAIR("think"), "<|python_tag|>", "", PAIR("tool_response"), PAIR("answer")},
      .chat = 1,
      .around = "",
      .inside = "\n",

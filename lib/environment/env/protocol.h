@@ -49,9 +49,9 @@ struct sr1__protocol {
      * it ends; their results stand in one message, `between` between two blocks */
     int32_t several;
     const char *between;
-    int32_t bare;      /* a message that begins with a JSON object, or with a list, is an
-                          action as a whole; thoughts may stand before it */
-    const char *form;  /* how a call is written: a row of call_form.h; NULL: "json" */
+    int32_t bare;     /* a message that begins with a JSON object, or with a list, is an
+                         action as a whole; thoughts may stand before it */
+    const char *form; /* how a call is written: a row of call_form.h; NULL: "json" */
     const char *arguments; /* member of a tool call that has them; NULL: "args" */
     int32_t tools_json; /* 1: tools are told as JSON, a line each, as chat templates get
                            them; 0: as a list in words */
@@ -152,7 +152,7 @@ struct sr1__scanner {
     /* The contents of actions that are closed, and of what is open at most max bytes and
      * the closing tag. */
     struct sr1__buf content[2];
-    size_t begin; /* of the open action, in content[0] */
+    size_t begin;                                 /* of the open action, in content[0] */
     struct sr1__text_range calls[SR1__MAX_CALLS]; /* stripped, in content[0] */
     int32_t n_calls;
     struct sr1__text_range

@@ -112,20 +112,13 @@ static sr1_status take_tools(struct sr1__protocol *p, const struct member *m,
 #define AT(field) offsetof(struct sr1__protocol, field)
 
 static const struct member members[] = {
-    {"think", SR1__ROLE_THINK, take_tags},
-    {"action", SR1__ROLE_ACTION, take_tags},
-    {"result", SR1__ROLE_RESULT, take_tags},
-    {"answer", SR1__ROLE_ANSWER, take_tags},
-    {"messages", AT(chat), take_switch},
-    {"several", AT(several), take_switch},
-    {"bare", AT(bare), take_switch},
-    {"around", AT(around), take_text},
-    {"inside", AT(inside), take_text},
-    {"between", AT(between), take_text},
-    {"notice", AT(notice), take_text},
-    {"calls", AT(form), take_form},
-    {"arguments", AT(arguments), take_text},
-    {"tools", 0, take_tools},
+    {"think", SR1__ROLE_THINK, take_tags},   {"action", SR1__ROLE_ACTION, take_tags},
+    {"result", SR1__ROLE_RESULT, take_tags}, {"answer", SR1__ROLE_ANSWER, take_tags},
+    {"messages", AT(chat), take_switch},     {"several", AT(several), take_switch},
+    {"bare", AT(bare), take_switch},         {"around", AT(around), take_text},
+    {"inside", AT(inside), take_text},       {"between", AT(between), take_text},
+    {"notice", AT(notice), take_text},       {"calls", AT(form), take_form},
+    {"arguments", AT(arguments), take_text}, {"tools", 0, take_tools},
     {"system", AT(system), take_text},
 };
 
@@ -159,8 +152,8 @@ static int begins_tag(const struct sr1__protocol *p, char c)
     return 0;
 }
 
-/* The matcher finds tags that begin with a character of no tag's middle, and of which none
- * begins another. */
+/* The matcher finds tags that begin with a character of no tag's middle, and of which
+ * none begins another. */
 static sr1_status check_tags(const struct sr1__protocol *p)
 {
     int t, u;
@@ -187,8 +180,9 @@ static sr1_status check_messages(const struct sr1__protocol *p)
 
     if (p->chat || !(p->several || p->bare || p->notice || open_ended))
         return SR1_OK;
-    return sr1__fail(SR1_E_INVALID, "several, bare, notice and an action without a closing "
-                                    "tag need messages: true");
+    return sr1__fail(SR1_E_INVALID,
+                     "several, bare, notice and an action without a closing "
+                     "tag need messages: true");
 }
 
 static void set_defaults(struct sr1__protocol *p, const char *name)
@@ -216,8 +210,9 @@ static sr1_status read_protocol(struct sr1__protocol_file *f, const char *name)
     if (!json_is_object(f->text))
         return sr1__fail(SR1_E_INVALID, "it must be a mapping of keys");
     if (!json_object_get(f->text, "action"))
-        return sr1__fail(SR1_E_INVALID, "the key action is missing: the tags of an action, "
-                                        "[<tool_call>, </tool_call>]");
+        return sr1__fail(SR1_E_INVALID,
+                         "the key action is missing: the tags of an action, "
+                         "[<tool_call>, </tool_call>]");
     set_defaults(&f->row, name);
     json_object_foreach(f->text, key, v) SR1__TRY(take_member(&f->row, key, v));
     SR1__TRY(check_tags(&f->row));
@@ -278,7 +273,8 @@ static int is_same_file(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-static const struct sr1__protocol_file *find_read(const char *path, const struct stat *now)
+static const struct sr1__protocol_file *find_read(const char *path,
+                                                  const struct stat *now)
 {
     const struct sr1__protocol_file *f = files;
 

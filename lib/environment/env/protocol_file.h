@@ -8,8 +8,9 @@
 /* Is this the path of a file, not the name of a row? */
 int sr1__protocol_is_file(const char *name);
 
-/* The protocol that the file describes; NULL, with the error set. Read once while the file
- * stays the same; kept for the life of the process, at most 64 of them. From any thread.
+/* The protocol that the file describes; NULL, with the error set. Read once while the
+ * file stays the same; kept for the life of the process, at most 64 of them. From any
+ * thread.
  */
 const struct sr1__protocol *sr1__protocol_from_file(const char *path);
 

@@ -5,8 +5,8 @@
  * vocabularies) that MCP servers and pydantic write, and references within the schema.
  * Two things differ from the standard, both so that a misspelt argument is noticed:
  * members that are not in properties are wrong unless additionalProperties allows them or
- * the schema is put together (allOf, anyOf, oneOf, $ref), and an integer is one by its form
- * (3, not 3.0). */
+ * the schema is put together (allOf, anyOf, oneOf, $ref), and an integer is one by its
+ * form (3, not 3.0). */
 #include "environment/env/schema_internal.h"
 
 #include "base/mem.h"
@@ -135,8 +135,8 @@ static sr1_status check_type(struct checked *c, const json_t *v, const char *nam
                              const char *where, int depth)
 {
     size_t n = json_array_size(v), i;
-    int known = json_is_array(v) ? n > 0
-                                 : sr1__schema_type_find(json_string_value(v)) != NULL;
+    int known =
+        json_is_array(v) ? n > 0 : sr1__schema_type_find(json_string_value(v)) != NULL;
 
     (void)c;
     (void)name;
@@ -161,9 +161,8 @@ static sr1_status check_schemas(struct checked *c, const json_t *v, const char *
 
     if (!json_is_object(v))
         return sr1__fail(SR1_E_INVALID, "%s: %s must be an object", where, name);
-    json_object_foreach((json_t *)(uintptr_t)v, key, member)
-        SR1__TRY(sr1__context(check_schema(c, member, "schema", depth + 1), "%s '%.64s'",
-                              what, key));
+    json_object_foreach((json_t *)(uintptr_t)v, key, member) SR1__TRY(sr1__context(
+        check_schema(c, member, "schema", depth + 1), "%s '%.64s'", what, key));
     return SR1_OK;
 }
 
@@ -404,7 +403,8 @@ static sr1_status check_together(const json_t *schema, const char *where, int de
 static sr1_status note_checked(struct checked *c, const json_t *schema)
 {
     if (c->n >= MAX_NODES)
-        return sr1__fail(SR1_E_LIMIT, "schema: more than %d schemas within it", MAX_NODES);
+        return sr1__fail(SR1_E_LIMIT, "schema: more than %d schemas within it",
+                         MAX_NODES);
     SR1__RESERVE(c->nodes, c->cap, c->n + 1, "schema");
     c->nodes[c->n++] = schema;
     return SR1_OK;

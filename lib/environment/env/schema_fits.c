@@ -33,14 +33,14 @@ struct fitting {
 };
 
 /* One schema within it, and the value that is to fit. */
-struct place {
+struct schema_place {
     const json_t *schema;
     const json_t *value;
     const struct path *path;
     int joined; /* a member of allOf and the like: others know further members */
 };
 
-static int fits_schema(struct fitting *f, const struct place *p);
+static int fits_schema(struct fitting *f, const struct schema_place *p);
 
 /* ---- reasons ---- */
 
@@ -151,18 +151,19 @@ static void append_nouns(const json_t *type, struct sr1__buf *why)
     if (json_is_string(type))
         sr1__buf_str(why, sr1__schema_type_find(json_string_value(type))->noun);
     for (i = 0; i < n; i++)
-        sr1__buf_fmt(why, "%s%s", i > 0 ? " or " : "",
-                     sr1__schema_type_find(json_string_value(json_array_get(type, i)))
-                         ->noun);
+        sr1__buf_fmt(
+            why, "%s%s", i > 0 ? " or " : "",
+            sr1__schema_type_find(json_string_value(json_array_get(type, i)))->noun);
 }
 
-static int fits_type(struct fitting *f, const struct place *p)
+static int fits_type(struct fitting *f, const struct schema_place *p)
 {
     const json_t *type = json_object_get(p->schema, "type");
     struct sr1__buf *why;
     size_t i;
 
-    if (type == NULL || (json_is_string(type) && is_of_type(json_string_value(type), p->value)))
+    if (type == NULL ||
+        (json_is_string(type) && is_of_type(json_string_value(type), p->value)))
         return 1;
     for (i = 0; i < json_array_size(type); i++)
         if (is_of_type(json_string_value(json_array_get(type, i)), p->value))
@@ -176,7 +177,7 @@ static int fits_type(struct fitting *f, const struct place *p)
     return 0;
 }
 
-static int fits_enum(struct fitting *f, const struct place *p)
+static int fits_enum(struct fitting *f, const struct schema_place *p)
 {
     const json_t *list = json_object_get(p->schema, "enum");
     const json_t *only = json_object_get(p->schema, "const");
@@ -222,23 +223,23 @@ static int is_within_bound(size_t i, double v, double bound)
     }
 }
 
-static int fits_bounds(struct fitting *f, const struct place *p)
+static int fits_bounds(struct fitting *f, const struct schema_place *p)
 {
     size_t i;
 
     for (i = 0; json_is_number(p->value) && i < sizeof bounds / sizeof bounds[0]; i++) {
         const json_t *bound = json_object_get(p->schema, bounds[i].keyword);
 
-        if (bound != NULL && !is_within_bound(i, json_number_value(p->value),
-                                              json_number_value(bound)))
+        if (bound != NULL &&
+            !is_within_bound(i, json_number_value(p->value), json_number_value(bound)))
             return reject_for_value(f, p->path, bounds[i].reason, bound, "");
     }
     return 1;
 }
 
 /* A count between the two keywords; either may be missing. */
-static int fits_count(struct fitting *f, const struct place *p, size_t n, const char *least,
-                      const char *most, const char *unit)
+static int fits_count(struct fitting *f, const struct schema_place *p, size_t n,
+                      const char *least, const char *most, const char *unit)
 {
     const json_t *low = json_object_get(p->schema, least);
     const json_t *high = json_object_get(p->schema, most);
@@ -274,7 +275,7 @@ static int match_pattern(const char *pattern, size_t len, const char *text, size
     return found >= 0 ? 1 : found == PCRE2_ERROR_NOMATCH ? 0 : -1;
 }
 
-static int fits_text(struct fitting *f, const struct place *p)
+static int fits_text(struct fitting *f, const struct schema_place *p)
 {
     const json_t *pattern = json_object_get(p->schema, "pattern");
     const char *text = json_string_value(p->value);
@@ -288,17 +289,18 @@ static int fits_text(struct fitting *f, const struct place *p)
         return 0;
     if (pattern == NULL)
         return 1;
-    found = match_pattern(json_string_value(pattern), json_string_length(pattern), text, n);
+    found =
+        match_pattern(json_string_value(pattern), json_string_length(pattern), text, n);
     if (found < 0)
-        return reject_value(f, p->path, "cannot be checked against its pattern: that takes "
-                                        "too long");
-    return found ||
-           reject_for_value(f, p->path, "must match the pattern", pattern, "");
+        return reject_value(f, p->path,
+                            "cannot be checked against its pattern: that takes "
+                            "too long");
+    return found || reject_for_value(f, p->path, "must match the pattern", pattern, "");
 }
 
 /* ---- objects ---- */
 
-static int fits_required(struct fitting *f, const struct place *p)
+static int fits_required(struct fitting *f, const struct schema_place *p)
 {
     const json_t *required = json_object_get(p->schema, "required");
     size_t i;
@@ -335,8 +337,8 @@ static int reject_member(struct fitting *f, const json_t *properties,
 
 int sr1__schema_is_put_together(const json_t *schema)
 {
-    static const char *const keys[] = {"allOf", "anyOf", "oneOf", "$ref", "not",
-                                       "patternProperties"};
+    static const char *const keys[] = {"allOf", "anyOf", "oneOf",
+                                       "$ref",  "not",   "patternProperties"};
     size_t i;
 
     for (i = 0; i < sizeof keys / sizeof keys[0]; i++)
@@ -351,19 +353,20 @@ int sr1__schema_is_closed(const json_t *schema)
 
     if (more != NULL)
         return json_is_false(more);
-    return json_object_get(schema, "properties") != NULL && !sr1__schema_is_put_together(schema);
+    return json_object_get(schema, "properties") != NULL &&
+           !sr1__schema_is_put_together(schema);
 }
 
 /* The schemas of the patterns that the member's name matches; *known: there is one. */
-static int fits_name_patterns(struct fitting *f, const struct place *p,
-                              const struct place *member, int *known)
+static int fits_name_patterns(struct fitting *f, const struct schema_place *p,
+                              const struct schema_place *member, int *known)
 {
     const char *pattern;
     json_t *schema;
 
     json_object_foreach(json_object_get(p->schema, "patternProperties"), pattern, schema)
     {
-        struct place inner = *member;
+        struct schema_place inner = *member;
         int found = match_pattern(pattern, strlen(pattern), member->path->name,
                                   strlen(member->path->name));
 
@@ -375,11 +378,12 @@ static int fits_name_patterns(struct fitting *f, const struct place *p,
     return 1;
 }
 
-static int fits_name(struct fitting *f, const struct place *p, const struct path *member)
+static int fits_name(struct fitting *f, const struct schema_place *p,
+                     const struct path *member)
 {
     const json_t *schema = json_object_get(p->schema, "propertyNames");
     json_t *name;
-    struct place inner = {.schema = schema, .path = member};
+    struct schema_place inner = {.schema = schema, .path = member};
     int fits;
 
     if (schema == NULL)
@@ -391,13 +395,13 @@ static int fits_name(struct fitting *f, const struct place *p, const struct path
     return fits;
 }
 
-static int fits_member(struct fitting *f, const struct place *p, const char *name,
+static int fits_member(struct fitting *f, const struct schema_place *p, const char *name,
                        const json_t *value)
 {
     const json_t *properties = json_object_get(p->schema, "properties");
     const json_t *more = json_object_get(p->schema, "additionalProperties");
     struct path member = {p->path, name, 0};
-    struct place inner = {json_object_get(properties, name), value, &member, 0};
+    struct schema_place inner = {json_object_get(properties, name), value, &member, 0};
     int known = inner.schema != NULL;
 
     if (!fits_name(f, p, &member) || (known && !fits_schema(f, &inner)) ||
@@ -408,20 +412,22 @@ static int fits_member(struct fitting *f, const struct place *p, const char *nam
     inner.schema = more;
     if (json_is_object(more))
         return fits_schema(f, &inner);
-    if (more != NULL ? json_is_true(more) : p->joined || !sr1__schema_is_closed(p->schema))
+    if (more != NULL ? json_is_true(more)
+                     : p->joined || !sr1__schema_is_closed(p->schema))
         return 1;
     return reject_member(f, properties, &member);
 }
 
 /* Has the tool no arguments at all? */
-static int takes_nothing(const struct fitting *f, const struct place *p)
+static int takes_nothing(const struct fitting *f, const struct schema_place *p)
 {
-    return p->schema == f->root && p->path->up == NULL && !sr1__schema_is_put_together(f->root) &&
+    return p->schema == f->root && p->path->up == NULL &&
+           !sr1__schema_is_put_together(f->root) &&
            json_object_get(f->root, "properties") == NULL &&
            json_object_get(f->root, "additionalProperties") == NULL;
 }
 
-static int fits_members(struct fitting *f, const struct place *p)
+static int fits_members(struct fitting *f, const struct schema_place *p)
 {
     const char *name;
     json_t *value;
@@ -437,13 +443,14 @@ static int fits_members(struct fitting *f, const struct place *p)
         if (!fits_member(f, p, name, value))
             return 0;
     }
-    return fits_required(f, p) && fits_count(f, p, json_object_size(p->value),
-                                             "minProperties", "maxProperties", " members");
+    return fits_required(f, p) &&
+           fits_count(f, p, json_object_size(p->value), "minProperties", "maxProperties",
+                      " members");
 }
 
 /* ---- lists ---- */
 
-static int fits_unique(struct fitting *f, const struct place *p)
+static int fits_unique(struct fitting *f, const struct schema_place *p)
 {
     size_t n = json_array_size(p->value), i, k;
 
@@ -453,13 +460,14 @@ static int fits_unique(struct fitting *f, const struct place *p)
         for (k = 0; k < i; k++) {
             if (!spend_step(f, p->path))
                 return 0;
-            if (json_values_equal(json_array_get(p->value, i), json_array_get(p->value, k)))
+            if (json_values_equal(json_array_get(p->value, i),
+                                  json_array_get(p->value, k)))
                 return reject_value(f, p->path, "must not hold a value twice");
         }
     return 1;
 }
 
-static int fits_items(struct fitting *f, const struct place *p)
+static int fits_items(struct fitting *f, const struct schema_place *p)
 {
     const json_t *prefix = json_object_get(p->schema, "prefixItems");
     const json_t *items = json_object_get(p->schema, "items");
@@ -469,9 +477,9 @@ static int fits_items(struct fitting *f, const struct place *p)
         return 1;
     for (i = 0; i < n; i++) {
         struct path element = {p->path, NULL, i};
-        struct place inner = {i < json_array_size(prefix) ? json_array_get(prefix, i)
-                                                          : items,
-                              json_array_get(p->value, i), &element, 0};
+        struct schema_place inner = {
+            i < json_array_size(prefix) ? json_array_get(prefix, i) : items,
+            json_array_get(p->value, i), &element, 0};
 
         if (inner.schema != NULL && !fits_schema(f, &inner))
             return 0;
@@ -482,7 +490,8 @@ static int fits_items(struct fitting *f, const struct place *p)
 /* ---- schemas put together ---- */
 
 /* Does the value fit, whoever asks? */
-static int fits_quietly(struct fitting *f, const struct place *p, struct sr1__buf *why)
+static int fits_quietly(struct fitting *f, const struct schema_place *p,
+                        struct sr1__buf *why)
 {
     struct sr1__buf *before = f->why;
     int fits;
@@ -493,14 +502,15 @@ static int fits_quietly(struct fitting *f, const struct place *p, struct sr1__bu
     return fits;
 }
 
-/* How many alternatives the value fits, at most `most`; the reasons of those it does not. */
-static size_t count_fitting(struct fitting *f, const struct place *p, const json_t *list,
-                            size_t most, struct sr1__buf *why)
+/* How many alternatives the value fits, at most `most`; the reasons of those it does not.
+ */
+static size_t count_fitting(struct fitting *f, const struct schema_place *p,
+                            const json_t *list, size_t most, struct sr1__buf *why)
 {
     size_t n = 0, i, reasons = 0;
 
     for (i = 0; i < json_array_size(list) && n < most; i++) {
-        struct place inner = *p;
+        struct schema_place inner = *p;
         size_t begin = why->len;
 
         inner.schema = json_array_get(list, i);
@@ -518,8 +528,8 @@ static size_t count_fitting(struct fitting *f, const struct place *p, const json
 }
 
 /* anyOf, oneOf: `most` alternatives may fit. */
-static int fits_alternatives(struct fitting *f, const struct place *p, const char *key,
-                             size_t most)
+static int fits_alternatives(struct fitting *f, const struct schema_place *p,
+                             const char *key, size_t most)
 {
     const json_t *list = json_object_get(p->schema, key);
     struct sr1__buf why;
@@ -541,13 +551,13 @@ static int fits_alternatives(struct fitting *f, const struct place *p, const cha
     return n > 0;
 }
 
-static int fits_all(struct fitting *f, const struct place *p)
+static int fits_all(struct fitting *f, const struct schema_place *p)
 {
     const json_t *list = json_object_get(p->schema, "allOf");
     size_t i;
 
     for (i = 0; i < json_array_size(list); i++) {
-        struct place inner = *p;
+        struct schema_place inner = *p;
 
         inner.schema = json_array_get(list, i);
         inner.joined = 1;
@@ -557,9 +567,9 @@ static int fits_all(struct fitting *f, const struct place *p)
     return 1;
 }
 
-static int fits_not(struct fitting *f, const struct place *p)
+static int fits_not(struct fitting *f, const struct schema_place *p)
 {
-    struct place inner = *p;
+    struct schema_place inner = *p;
 
     inner.schema = json_object_get(p->schema, "not");
     inner.joined = 1;
@@ -568,10 +578,10 @@ static int fits_not(struct fitting *f, const struct place *p)
     return reject_for_value(f, p->path, "must not fit", inner.schema, "");
 }
 
-static int fits_reference(struct fitting *f, const struct place *p)
+static int fits_reference(struct fitting *f, const struct schema_place *p)
 {
     const char *ref = json_string_value(json_object_get(p->schema, "$ref"));
-    struct place inner = *p;
+    struct schema_place inner = *p;
 
     if (ref == NULL)
         return 1;
@@ -580,7 +590,7 @@ static int fits_reference(struct fitting *f, const struct place *p)
     return inner.schema == NULL || fits_schema(f, &inner);
 }
 
-static int fits_keywords(struct fitting *f, const struct place *p)
+static int fits_keywords(struct fitting *f, const struct schema_place *p)
 {
     return fits_type(f, p) && fits_enum(f, p) && fits_bounds(f, p) && fits_text(f, p) &&
            fits_members(f, p) && fits_items(f, p) && fits_reference(f, p) &&
@@ -588,7 +598,7 @@ static int fits_keywords(struct fitting *f, const struct place *p)
            fits_alternatives(f, p, "oneOf", 1) && fits_not(f, p);
 }
 
-static int fits_schema(struct fitting *f, const struct place *p)
+static int fits_schema(struct fitting *f, const struct schema_place *p)
 {
     int fits;
 
@@ -608,7 +618,7 @@ int sr1__schema_fits(const json_t *schema, const json_t *value, struct sr1__buf 
 {
     struct path root = {NULL, NULL, 0};
     struct fitting f = {schema, why, MAX_STEPS, 0};
-    struct place p = {schema, value, &root, 0};
+    struct schema_place p = {schema, value, &root, 0};
 
     return fits_schema(&f, &p);
 }

@@ -23,10 +23,10 @@ struct sr1__tool_env {
     struct sr1__tool **tools; /* [n] */
     size_t n;
     const struct sr1__call_form *form; /* how a call is written */
-    const char *arguments;      /* the member of a call that has them */
-    int32_t as_json;            /* descriptions */
-    struct sr1__buf text;       /* as a prompt shows them */
-    atomic_ullong last_failure; /* that was logged */
+    const char *arguments;             /* the member of a call that has them */
+    int32_t as_json;                   /* descriptions */
+    struct sr1__buf text;              /* as a prompt shows them */
+    atomic_ullong last_failure;        /* that was logged */
 };
 
 /* ---- error texts for the policy ---- */
@@ -271,8 +271,7 @@ static sr1_status answer_action(const struct answer *a, const sr1_env_action *ac
 {
     json_t *call = NULL;
     const struct sr1__call_form *form = a->env->form;
-    sr1_status status =
-        form->parse(action->text, action->len, a->env->arguments, &call);
+    sr1_status status = form->parse(action->text, action->len, a->env->arguments, &call);
 
     if (status == SR1_E_NOMEM)
         return status;

@@ -29,7 +29,8 @@ static sr1_status read_options(double *timeout_s, const sr1_external_options *gi
                               SR1__STRUCT_END(sr1_external_options, struct_size),
                               "options of a program"));
     if (!(o.timeout_s >= 0 && o.timeout_s <= 86400))
-        return sr1__fail(SR1_E_INVALID, "options of a program: timeout_s is %g; 0 to 86400",
+        return sr1__fail(SR1_E_INVALID,
+                         "options of a program: timeout_s is %g; 0 to 86400",
                          o.timeout_s);
     *timeout_s = o.timeout_s > 0 ? o.timeout_s : DEFAULT_TIMEOUT_S;
     return SR1_OK;
@@ -43,7 +44,8 @@ static int ends_with(const char *text, const char *end)
 }
 
 /* A name without a folder is a file of this one, not a program of PATH. */
-static sr1_status open_program(struct sr1__external *x, const char *what, const char *path)
+static sr1_status open_program(struct sr1__external *x, const char *what,
+                               const char *path)
 {
     struct sr1__buf file, name;
     const char *argv[3] = {NULL, NULL, NULL};
@@ -77,9 +79,11 @@ sr1_status sr1__external_open(struct sr1__external **out, const char *what,
     sr1_status st;
 
     SR1__TRY(read_options(&timeout_s, options));
-    if (access(path, ends_with(path, ".py") ? R_OK : X_OK) != 0)
-        return sr1__fail(SR1_E_IO, "%s %s: %s%s", what, path, strerror(errno),
-                         errno == EACCES ? "; make it executable: chmod +x" : "");
+    if (access(path, ends_with(path, ".py") ? R_OK : X_OK) != 0) {
+        const char *remedy = errno == EACCES ? " (make it executable: chmod +x)" : "";
+
+        return sr1__context(sr1__fail_errno("run", path), "%s%s", what, remedy);
+    }
     SR1__CALLOC(x, 1, what);
     x->timeout_s = timeout_s;
     st = open_program(x, what, path);

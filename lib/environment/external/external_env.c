@@ -1,5 +1,5 @@
-/* environment/external/external_env.c - a program as environment: it is told of trajectories
- * that begin and finish, and answers the actions between. */
+/* environment/external/external_env.c - a program as environment: it is told of
+ * trajectories that begin and finish, and answers the actions between. */
 #include "environment/external/external.h"
 
 #include "base/error.h"
@@ -84,12 +84,11 @@ static sr1_status take_answer(sr1_env_sink *sink, size_t i, const json_t *answer
     return take_text(sink, i, answer);
 }
 
-static sr1_status act_by_program(void *self, const sr1_env_action *const *actions, size_t n,
-                                 sr1_env_sink *sink)
+static sr1_status act_by_program(void *self, const sr1_env_action *const *actions,
+                                 size_t n, sr1_env_sink *sink)
 {
     json_t *answers = NULL;
-    sr1_status st =
-        sr1__external_ask(self, "act", pack_actions(actions, n), n, &answers);
+    sr1_status st = sr1__external_ask(self, "act", pack_actions(actions, n), n, &answers);
 
     for (size_t i = 0; st == SR1_OK && i < n; i++)
         st = take_answer(sink, i, json_array_get(answers, i));
@@ -103,10 +102,10 @@ static sr1_status begin_episode(void *self, const sr1_env_episode *e)
 
     if (e->row_len > 0)
         (void)sr1__json_parse_loose(&row, e->row, e->row_len, "row");
-    params = json_pack("{s:I, s:s, s:s%, s:i, s:I, s:o?}", "episode",
-                       (json_int_t)e->episode, "query_id", e->query_id, "query", e->query,
-                       e->query_len, "sample", (int)e->sample, "seed",
-                       (json_int_t)(e->seed >> 1), "row", row);
+    params =
+        json_pack("{s:I, s:s, s:s%, s:i, s:I, s:o?}", "episode", (json_int_t)e->episode,
+                  "query_id", e->query_id, "query", e->query, e->query_len, "sample",
+                  (int)e->sample, "seed", (json_int_t)(e->seed >> 1), "row", row);
     return sr1__external_tell(self, "begin", params);
 }
 

@@ -1,4 +1,5 @@
-/* environment/external/external_search.c - a program as search engine: queries -> hits. */
+/* environment/external/external_search.c - a program as search engine: queries -> hits.
+ */
 #include "environment/external/external.h"
 
 #include "base/error.h"
@@ -19,7 +20,8 @@ static json_t *pack_queries(const char *const *queries, size_t n, int32_t top_k)
 }
 
 /* A hit: a text, or {"id", "title", "contents" or "text", "score"}. k: its place. */
-static sr1_status take_hit(sr1_search_sink *sink, size_t query, size_t k, const json_t *hit)
+static sr1_status take_hit(sr1_search_sink *sink, size_t query, size_t k,
+                           const json_t *hit)
 {
     const char *contents = json_string_value(json_object_get(hit, "contents"));
     const char *title = json_string_value(json_object_get(hit, "title"));
@@ -63,8 +65,8 @@ static sr1_status search_by_program(void *self, const char *const *queries, size
                                     int32_t top_k, sr1_search_sink *sink)
 {
     json_t *answers = NULL;
-    sr1_status st = sr1__external_ask(self, "search", pack_queries(queries, n, top_k), n,
-                                      &answers);
+    sr1_status st =
+        sr1__external_ask(self, "search", pack_queries(queries, n, top_k), n, &answers);
 
     for (size_t i = 0; st == SR1_OK && i < n; i++)
         st = take_hits(sink, i, json_array_get(answers, i));

@@ -34,8 +34,8 @@ struct sr1__mcp_servers {
 };
 
 /* name begins the texts of errors. */
-sr1_status sr1__mcp_servers_parse(struct sr1__mcp_servers *out, const char *text, size_t n,
-                                  const char *name);
+sr1_status sr1__mcp_servers_parse(struct sr1__mcp_servers *out, const char *text,
+                                  size_t n, const char *name);
 void sr1__mcp_servers_free(struct sr1__mcp_servers *s);
 /* Is the tool one of those that the file lets in? */
 int sr1__mcp_server_takes(const struct sr1__mcp_server *s, const char *tool);
@@ -70,8 +70,8 @@ void sr1__mcp_http_free(struct sr1__mcp_http *h);
 /* As sr1__rpc_call; greets the server first, and again after it has forgotten us. */
 sr1_status sr1__mcp_http_call(struct sr1__mcp_http *h, const char *method, json_t *params,
                               double until, struct sr1__rpc_reply *reply);
-/* The answer to request `id` in the body of a response: one message, or a stream of events
- * that has it. */
+/* The answer to request `id` in the body of a response: one message, or a stream of
+ * events that has it. */
 sr1_status sr1__mcp_http_read(const char *body, size_t n, int64_t id,
                               struct sr1__rpc_reply *reply);
 

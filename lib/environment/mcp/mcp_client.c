@@ -30,8 +30,8 @@ sr1_status sr1__mcp_check_greeting(const char *name, const struct sr1__rpc_reply
         return sr1__fail(SR1_E_NETWORK, "%s refuses to be greeted: %.300s", name,
                          reply->message);
     if (!json_is_string(json_object_get(reply->result, "protocolVersion")))
-        return sr1__fail(SR1_E_PARSE, "%s: its answer to initialize has no protocolVersion",
-                         name);
+        return sr1__fail(SR1_E_PARSE,
+                         "%s: its answer to initialize has no protocolVersion", name);
     return SR1_OK;
 }
 
@@ -49,7 +49,8 @@ static sr1_status greet_program(void *self, struct sr1__rpc_process *r, double u
     if (st == SR1_OK)
         st = sr1__mcp_check_greeting(c->name, &reply);
     sr1__rpc_reply_free(&reply);
-    return st == SR1_OK ? sr1__rpc_notify(r, "notifications/initialized", NULL, until) : st;
+    return st == SR1_OK ? sr1__rpc_notify(r, "notifications/initialized", NULL, until)
+                        : st;
 }
 
 static sr1_status open_transport(struct sr1__mcp_client *c,
@@ -59,12 +60,11 @@ static sr1_status open_transport(struct sr1__mcp_client *c,
 
     if (s->url)
         return sr1__mcp_http_new(&c->http, s, start_s);
-    o.program = (struct sr1__line_process_options){
-        .name = c->name,
-        .argv = (const char *const *)s->argv,
-        .extra = (const char *const *)s->extra,
-        .folder = s->folder,
-        .max_line = SR1__MCP_MAX_MESSAGE};
+    o.program = (struct sr1__line_process_options){.name = c->name,
+                                                   .argv = (const char *const *)s->argv,
+                                                   .extra = (const char *const *)s->extra,
+                                                   .folder = s->folder,
+                                                   .max_line = SR1__MCP_MAX_MESSAGE};
     return sr1__rpc_new(&c->program, &o);
 }
 
@@ -98,8 +98,8 @@ void sr1__mcp_client_free(struct sr1__mcp_client *c)
     sr1__free(c);
 }
 
-static sr1_status ask_server(struct sr1__mcp_client *c, const char *method, json_t *params,
-                             double until, struct sr1__rpc_reply *reply)
+static sr1_status ask_server(struct sr1__mcp_client *c, const char *method,
+                             json_t *params, double until, struct sr1__rpc_reply *reply)
 {
     return c->http ? sr1__mcp_http_call(c->http, method, params, until, reply)
                    : sr1__rpc_call(c->program, method, params, until, reply);

@@ -1,13 +1,14 @@
 /* environment/mcp/mcp_file.c - the file mcp.json, as other clients of MCP read it.
  *
- * ${NAME} and ${env:NAME} in commands, arguments, environments, addresses and headers stand
- * for variables of the environment: keys do not belong into files. */
+ * ${NAME} and ${env:NAME} in commands, arguments, environments, addresses and headers
+ * stand for variables of the environment: keys do not belong into files. */
 #include "environment/mcp/mcp.h"
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -133,11 +134,11 @@ static sr1_status read_pairs(const json_t *v, const char *separator, const char 
 
         if (n == 0 || n > 200 || strpbrk(name, "=:\r\n"))
             return sr1__fail(SR1_E_INVALID, "%s: '%.64s' is no name", key, name);
-        memcpy(prefix, name, n);
-        strcpy(prefix + n, separator);
+        snprintf(prefix, sizeof prefix, "%s%s", name, separator);
         SR1__TRY(read_text(value, prefix, key, &(*list)[i]));
         if (strpbrk((*list)[i++], "\r\n"))
-            return sr1__fail(SR1_E_INVALID, "%s: '%.64s' has a line end in it", key, name);
+            return sr1__fail(SR1_E_INVALID, "%s: '%.64s' has a line end in it", key,
+                             name);
     }
     return SR1_OK;
 }
@@ -146,7 +147,8 @@ static sr1_status read_pairs(const json_t *v, const char *separator, const char 
 
 /* Members that do nothing here. */
 static const char *const ignored[] = {"description", "alwaysAllow", "autoApprove",
-                                      "trust", "timeout", "gallery", "version"};
+                                      "trust",       "timeout",     "gallery",
+                                      "version"};
 
 static sr1_status read_command(struct sr1__mcp_server *s, const json_t *o)
 {
@@ -188,9 +190,9 @@ static sr1_status read_filter(const json_t *o, const char *key, char ***list)
 
 static void warn_of_unknown(const struct sr1__mcp_server *s, const json_t *o)
 {
-    static const char *const known[] = {"command", "args", "env", "cwd", "url", "httpUrl",
-                                        "headers", "type", "disabled", "includeTools",
-                                        "excludeTools"};
+    static const char *const known[] = {"command",  "args",         "env",         "cwd",
+                                        "url",      "httpUrl",      "headers",     "type",
+                                        "disabled", "includeTools", "excludeTools"};
     const char *key;
     json_t *v;
 
@@ -203,13 +205,15 @@ static void warn_of_unknown(const struct sr1__mcp_server *s, const json_t *o)
         for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
             is |= strcmp(ignored[i], key) == 0;
         if (!is)
-            sr1__log(SR1_LOG_WARN, "MCP server '%s': the key '%.64s' is not known, and "
-                                   "does nothing",
+            sr1__log(SR1_LOG_WARN,
+                     "MCP server '%s': the key '%.64s' is not known, and "
+                     "does nothing",
                      s->name, key);
     }
 }
 
-static sr1_status read_server(struct sr1__mcp_server *s, const char *name, const json_t *o)
+static sr1_status read_server(struct sr1__mcp_server *s, const char *name,
+                              const json_t *o)
 {
     int command = json_object_get(o, "command") != NULL;
     int url = json_object_get(o, "url") || json_object_get(o, "httpUrl");
@@ -217,7 +221,8 @@ static sr1_status read_server(struct sr1__mcp_server *s, const char *name, const
     s->name = sr1__strdup(name);
     SR1__CHECK_ALLOC(s->name, "MCP server");
     if (!json_is_object(o) || command == url)
-        return sr1__fail(SR1_E_INVALID, "it must be an object with either command or url");
+        return sr1__fail(SR1_E_INVALID,
+                         "it must be an object with either command or url");
     SR1__TRY(check_type(o));
     SR1__TRY(command ? read_command(s, o) : read_address(s, o));
     SR1__TRY(read_filter(o, "includeTools", &s->include));
@@ -251,8 +256,9 @@ static sr1_status read_servers(struct sr1__mcp_servers *out, const json_t *all)
     if (!servers) /* VS Code's name for it */
         servers = json_object_get(all, "servers");
     if (!json_is_object(servers) || json_object_size(servers) == 0)
-        return sr1__fail(SR1_E_INVALID, "it has no servers; write {\"mcpServers\": {NAME: "
-                                        "{\"command\": ..., \"args\": [...]}}}");
+        return sr1__fail(SR1_E_INVALID,
+                         "it has no servers; write {\"mcpServers\": {NAME: "
+                         "{\"command\": ..., \"args\": [...]}}}");
     if (json_object_size(servers) > MAX_SERVERS)
         return sr1__fail(SR1_E_LIMIT, "more than %d servers", MAX_SERVERS);
     out->v = sr1__calloc(json_object_size(servers), sizeof *out->v);
@@ -267,8 +273,8 @@ static sr1_status read_servers(struct sr1__mcp_servers *out, const json_t *all)
     return SR1_OK;
 }
 
-sr1_status sr1__mcp_servers_parse(struct sr1__mcp_servers *out, const char *text, size_t n,
-                                  const char *name)
+sr1_status sr1__mcp_servers_parse(struct sr1__mcp_servers *out, const char *text,
+                                  size_t n, const char *name)
 {
     json_t *all = NULL;
     sr1_status st;

@@ -190,8 +190,9 @@ static sr1_status exchange(struct sr1__mcp_http *h, int64_t id, const char *meth
         st = sr1__fail(r.status == SR1_E_TIMEOUT ? SR1_E_TIMEOUT : SR1_E_NETWORK,
                        "%s: %s", h->name, r.message);
     else if (id != 0)
-        st = sr1__context(sr1__mcp_http_read(sr1__buf_cstr(&r.body), r.body.len, id, reply),
-                          "%s", h->name);
+        st = sr1__context(
+            sr1__mcp_http_read(sr1__buf_cstr(&r.body), r.body.len, id, reply), "%s",
+            h->name);
     if (session)
         snprintf(session, sizeof h->session, "%s", r.header);
     sr1__http_response_free(&r);
@@ -200,7 +201,8 @@ static sr1_status exchange(struct sr1__mcp_http *h, int64_t id, const char *meth
 
 /* ---- the session ---- */
 
-static void keep_session(struct sr1__mcp_http *h, const char *session, const json_t *result)
+static void keep_session(struct sr1__mcp_http *h, const char *session,
+                         const json_t *result)
 {
     const char *version = json_string_value(json_object_get(result, "protocolVersion"));
 
@@ -305,8 +307,8 @@ sr1_status sr1__mcp_http_new(struct sr1__mcp_http **out,
     struct sr1__mcp_http *h;
     sr1_status st;
 
-    SR1__TRY(sr1__context(sr1__url_origin(server->url, "url", origin), "MCP server '%.64s'",
-                          server->name));
+    SR1__TRY(sr1__context(sr1__url_origin(server->url, "url", origin),
+                          "MCP server '%.64s'", server->name));
     SR1__CALLOC(h, 1, "MCP server");
     pthread_mutex_init(&h->lock, NULL);
     h->start_s = start_s;

@@ -1,5 +1,5 @@
-/* environment/mcp/mcp_result.c - the result of tools/call as a text: its texts one after the
- * other, and a note for what is none. */
+/* environment/mcp/mcp_result.c - the result of tools/call as a text: its texts one after
+ * the other, and a note for what is none. */
 #include "environment/mcp/mcp.h"
 
 #include "base/error.h"

@@ -101,7 +101,8 @@ static void destroy_mcp_tool(void *self)
 
 /* The tool's schema as text: one that is not known here is shown, and left to the server
  * to check. */
-static sr1_status write_schema(const char *name, const json_t *given, struct sr1__buf *out)
+static sr1_status write_schema(const char *name, const json_t *given,
+                               struct sr1__buf *out)
 {
     json_t *schema = json_is_object(given) ? json_deep_copy(given) : json_object();
     json_t *parsed = NULL;
@@ -116,9 +117,10 @@ static sr1_status write_schema(const char *name, const json_t *given, struct sr1
     st = sr1__json_dump(schema, 0, out);
     json_decref(schema);
     if (st == SR1_OK && sr1__schema_parse(&parsed, sr1__buf_cstr(out)) != SR1_OK) {
-        sr1__log(SR1_LOG_WARN,
-                 "MCP tool '%.64s': its arguments are left to the server to check: %.300s",
-                 name, sr1_last_error());
+        sr1__log(
+            SR1_LOG_WARN,
+            "MCP tool '%.64s': its arguments are left to the server to check: %.300s",
+            name, sr1_last_error());
         sr1__buf_clear(out);
         sr1__buf_str(out, "{\"type\":\"object\",\"additionalProperties\":true}");
     }
@@ -181,7 +183,8 @@ static sr1_status add_listed_tools(sr1_env *env, struct shared_server *shared,
     size_t i;
     sr1_status st;
 
-    SR1__TRY(sr1__mcp_client_list(shared->client, sr1__now() + o->start_timeout_s, &tools));
+    SR1__TRY(
+        sr1__mcp_client_list(shared->client, sr1__now() + o->start_timeout_s, &tools));
     st = SR1_OK;
     json_array_foreach(tools, i, tool)
     {

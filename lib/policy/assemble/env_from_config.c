@@ -49,10 +49,11 @@ static sr1_status add_configured_tools(sr1_env *env, const struct env_request *q
     if (!*path)
         return SR1_OK;
     if (strcmp(q->name, "tools") != 0)
-        return sr1__fail(SR1_E_CONFIG,
-                         "tools is set, but the environment is %s; set environment: tools "
-                         "and a protocol of tool calls, such as hermes",
-                         q->name);
+        return sr1__fail(
+            SR1_E_CONFIG,
+            "tools is set, but the environment is %s; set environment: tools "
+            "and a protocol of tool calls, such as hermes",
+            q->name);
     return sr1__context(sr1_env_add_mcp(env, path, &o), "tools");
 }
 
@@ -100,7 +101,8 @@ static sr1_status open_env_program(struct sr1__env_parts *parts,
 {
     const char *path = sr1__config_str(q->config, "environment_program");
     sr1_external_options o = {.struct_size = sizeof(o),
-                              .timeout_s = sr1__config_real(q->config, "program_timeout")};
+                              .timeout_s =
+                                  sr1__config_real(q->config, "program_timeout")};
 
     if (!*path)
         return sr1__fail(SR1_E_CONFIG,

@@ -125,8 +125,7 @@ static sr1_status read_system(sr1_rollout *r, const sr1_config *c,
     const char *path = sr1__config_str(c, "prompt_template");
     struct sr1__buf text;
 
-    if (strcmp(path, "none") == 0 ||
-        (!*path && !p->system && p->prompt && !*p->prompt))
+    if (strcmp(path, "none") == 0 || (!*path && !p->system && p->prompt && !*p->prompt))
         return SR1_OK;
     if (*path) {
         SR1__TRY(

@@ -78,7 +78,8 @@ static sr1_status read_program_name(const char *item, struct reward_program_name
     return SR1_OK;
 }
 
-/* Add program i; its weight is that of its name in rewards, which is taken off the lists. */
+/* Add program i; its weight is that of its name in rewards, which is taken off the lists.
+ */
 static sr1_status add_reward_program(sr1_reward_set *set, const char *item, double weight,
                                      const sr1_config *c)
 {
@@ -90,8 +91,8 @@ static sr1_status add_reward_program(sr1_reward_set *set, const char *item, doub
     return sr1_reward_set_add_external(set, p.path, p.name, weight, &o);
 }
 
-/* The names and weights of rewards that are no program's, as text again, and the weight of
- * each program. */
+/* The names and weights of rewards that are no program's, as text again, and the weight
+ * of each program. */
 struct reward_split {
     char **programs; /* [n_programs] */
     size_t n_programs;
@@ -113,8 +114,8 @@ static size_t find_program(const struct reward_split *s, const char *name)
     struct reward_program_name p;
     size_t i = 0;
 
-    while (i < s->n_programs && (read_program_name(s->programs[i], &p) != SR1_OK ||
-                                 strcmp(p.name, name) != 0))
+    while (i < s->n_programs &&
+           (read_program_name(s->programs[i], &p) != SR1_OK || strcmp(p.name, name) != 0))
         i++;
     return i;
 }
@@ -125,7 +126,8 @@ static sr1_status split_name(struct reward_split *s, const char *name, const cha
 
     if (i < s->n_programs) {
         if (weight && !sr1__parse_real(weight, strlen(weight), &s->program_weights[i]))
-            return sr1__fail(SR1_E_CONFIG, "reward_weights: '%.32s' is no number", weight);
+            return sr1__fail(SR1_E_CONFIG, "reward_weights: '%.32s' is no number",
+                             weight);
         return SR1_OK;
     }
     sr1__buf_fmt(&s->names, "%s%s", s->names.len ? "," : "", name);

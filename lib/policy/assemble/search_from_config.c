@@ -248,7 +248,8 @@ static sr1_status open_search_program(sr1_search **out, const sr1_config *c)
                               .timeout_s = sr1__config_real(c, "program_timeout")};
 
     if (!*path)
-        return sr1__fail(SR1_E_CONFIG, "search_program is empty; name the program's file");
+        return sr1__fail(SR1_E_CONFIG,
+                         "search_program is empty; name the program's file");
     return sr1_search_open_external(out, path, &o);
 }
 

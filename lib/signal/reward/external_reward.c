@@ -86,7 +86,8 @@ static json_t *pack_trajectory(const sr1_trajectory *t)
                      pack_row(t));
 }
 
-static json_t *pack_trajectories(const char *name, const sr1_trajectory *const *t, size_t n)
+static json_t *pack_trajectories(const char *name, const sr1_trajectory *const *t,
+                                 size_t n)
 {
     json_t *list = json_array();
 
@@ -106,8 +107,8 @@ static sr1_status take_score(const struct reward_program *p, const json_t *v, do
     *out = json_is_number(v) ? json_number_value(v) : (double)NAN;
     if (json_is_number(v) || json_is_null(v))
         return SR1_OK;
-    return sr1__fail(SR1_E_PARSE, "reward program '%s': a score must be a number, or null",
-                     p->name);
+    return sr1__fail(SR1_E_PARSE,
+                     "reward program '%s': a score must be a number, or null", p->name);
 }
 
 static sr1_status take_scores(const struct reward_program *p, const json_t *scores,

@@ -44,7 +44,8 @@ static const struct {
     const char *protocol, *call, *block;
 } form_cases[] = {
     {"qwen3-coder",
-     "<function=weather>\n<parameter=city>\nNew\nYork\n</parameter>\n<parameter=days>\n3\n"
+     "<function=weather>\n<parameter=city>\nNew\nYork\n</"
+     "parameter>\n<parameter=days>\n3\n"
      "</parameter>\n<parameter=units>\n[\"C\"]\n</parameter>\n</function>",
      BLOCK("{\"city\":\"New\\nYork\",\"days\":3,\"units\":[\"C\"]}")},
     {"qwen3-coder", "<function=weather> <parameter=city>12</parameter></function>",
@@ -95,7 +96,8 @@ static const struct {
     const char *values[4];
 } split_cases[] = {
     {"{\"a\": 1}", {"{\"a\": 1}"}},
-    {"{\"a\": \"}\\\"{\"} ; {\"b\": [{}]}\n{}", {"{\"a\": \"}\\\"{\"}", "{\"b\": [{}]}", "{}"}},
+    {"{\"a\": \"}\\\"{\"} ; {\"b\": [{}]}\n{}",
+     {"{\"a\": \"}\\\"{\"}", "{\"b\": [{}]}", "{}"}},
     {"[{\"a\": 1}, {\"b\": 2}]", {"{\"a\": 1}", "{\"b\": 2}"}},
     {"{\"a\": 1} and so on", {"{\"a\": 1}"}},
     {"{oops", {"{oops"}},
@@ -137,7 +139,9 @@ static const struct {
     {"[{\"name\": \"f\"}, {\"name\": \"g\"}]",
      SR1__EVENT_ACTION,
      {"{\"name\": \"f\"}", "{\"name\": \"g\"}"}},
-    {"{\"name\": \"<answer>x</answer>\"}", SR1__EVENT_ACTION, {"{\"name\": \"<answer>x</answer>\"}"}},
+    {"{\"name\": \"<answer>x</answer>\"}",
+     SR1__EVENT_ACTION,
+     {"{\"name\": \"<answer>x</answer>\"}"}},
     {"{not json", SR1__EVENT_ACTION, {"{not json"}},
     {"It is {\"name\": \"f\"}", SR1__EVENT_NONE, {NULL}},
     {"so <answer> 4 </answer>", SR1__EVENT_ANSWER, {"4"}},
@@ -224,7 +228,8 @@ static const struct {
     {"think: [<a>, </a>]", "the key action is missing"},
     {"action: [<a>, </a>]\nacton: 1", "key 'acton' is not known; known: think"},
     {"action: <a>", "action must be a list of two tags"},
-    {"action: [<a>, </a>]\nanswer: [<b>]", "answer must be a list of two tags, [open, close]"},
+    {"action: [<a>, </a>]\nanswer: [<b>]",
+     "answer must be a list of two tags, [open, close]"},
     {"action: [1, 2]", "action: a tag has 1 to 64 bytes"},
     {"action: ['', </a>]", "action: a tag has 1 to 64 bytes"},
     {"action: ['<a b>', </a>]", "printable ASCII"},
@@ -248,8 +253,8 @@ static void mistakes_in_files_are_named(void **state)
         const char *text = refused_files[i].text;
         struct sr1__protocol_file *f = NULL;
 
-        assert_int_not_equal(
-            sr1__protocol_file_parse(&f, text, strlen(text), "my.yaml"), SR1_OK);
+        assert_int_not_equal(sr1__protocol_file_parse(&f, text, strlen(text), "my.yaml"),
+                             SR1_OK);
         assert_null(f);
         if (!strstr(sr1_last_error(), refused_files[i].said))
             fail_msg("'%s' is not in: %s", refused_files[i].said, sr1_last_error());

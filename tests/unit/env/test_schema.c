@@ -78,9 +78,11 @@ static void arguments_are_checked(void **state)
 
 /* As pydantic and MCP servers write it. */
 static const char published[] =
-    "{\"$defs\": {\"Place\": {\"type\": \"object\", \"title\": \"Place\", \"properties\": "
+    "{\"$defs\": {\"Place\": {\"type\": \"object\", \"title\": \"Place\", "
+    "\"properties\": "
     "{\"name\": {\"type\": \"string\", \"minLength\": 1, \"maxLength\": 4}, \"near\": "
-    "{\"anyOf\": [{\"$ref\": \"#/$defs/Place\"}, {\"type\": \"null\"}], \"default\": null}}, "
+    "{\"anyOf\": [{\"$ref\": \"#/$defs/Place\"}, {\"type\": \"null\"}], \"default\": "
+    "null}}, "
     "\"required\": [\"name\"]}}, \"type\": \"object\", \"properties\": {"
     "\"place\": {\"$ref\": \"#/$defs/Place\"}, "
     "\"code\": {\"type\": [\"string\", \"null\"], \"pattern\": \"^[a-z]+$\"}, "
@@ -101,12 +103,14 @@ static const struct {
     const char *value;
     const char *why; /* NULL: it fits */
 } published_cases[] = {
-    {"{\"place\": {\"name\": \"Oslo\", \"near\": {\"name\": \"\u00c5s\", \"near\": null}}}",
+    {"{\"place\": {\"name\": \"Oslo\", \"near\": {\"name\": \"\u00c5s\", \"near\": "
+     "null}}}",
      NULL},
     {"{\"place\": {\"name\": \"Lisboa\"}}",
      "argument 'place.name' must have at most 4 characters"},
     {"{\"place\": {\"name\": \"a\", \"near\": 3}}",
-     "argument 'place.near' fits no alternative: argument 'place.near' must be an object, "
+     "argument 'place.near' fits no alternative: argument 'place.near' must be an "
+     "object, "
      "not an integer; argument 'place.near' must be null, not an integer"},
     {"{\"place\": {\"name\": \"a\", \"far\": 1}}",
      "argument 'place.far' is not known; known: name, near"},
@@ -167,7 +171,8 @@ static void hostile_schemas_end(void **state)
         "{\"type\": \"object\", \"$defs\": {\"a\": {\"$ref\": \"#/$defs/a\"}}, "
         "\"properties\": {\"x\": {\"$ref\": \"#/$defs/a\"}}}";
     static const char *const bomb =
-        "{\"type\": \"object\", \"$defs\": {\"a\": {\"anyOf\": [{\"$ref\": \"#/$defs/a\"}, "
+        "{\"type\": \"object\", \"$defs\": {\"a\": {\"anyOf\": [{\"$ref\": "
+        "\"#/$defs/a\"}, "
         "{\"$ref\": \"#/$defs/a\"}, {\"$ref\": \"#/$defs/a\"}]}}, "
         "\"properties\": {\"x\": {\"$ref\": \"#/$defs/a\"}}}";
     json_t *schema = NULL, *value = NULL;
@@ -338,7 +343,8 @@ static void jsonschema_agrees(void **state)
 
         sr1__buf_init(&text, 0);
         assert_int_equal(sr1__json_parse(&row, line, (size_t)n, "row"), SR1_OK);
-        assert_int_equal(sr1__json_dump(json_object_get(row, "schema"), 0, &text), SR1_OK);
+        assert_int_equal(sr1__json_dump(json_object_get(row, "schema"), 0, &text),
+                         SR1_OK);
         if (sr1__schema_parse(&schema, sr1__buf_cstr(&text)) != SR1_OK)
             fail_msg("%s: %s", sr1__buf_cstr(&text), sr1_last_error());
         json_array_foreach(json_object_get(row, "values"), i, pair)

@@ -119,7 +119,8 @@ static void a_program_searches(void **state)
     sr1_search_results_free(found);
     found = NULL;
     assert_int_not_equal(
-        sr1_search_run(engine, (const char *const[]){"please die"}, 1, 2, &found), SR1_OK);
+        sr1_search_run(engine, (const char *const[]){"please die"}, 1, 2, &found),
+        SR1_OK);
     assert_non_null(strstr(sr1_last_error(), "it said last: as you wish"));
     OK(sr1_search_run(engine, queries, 1, 2, &found)); /* started anew */
     sr1_search_results_free(found);
@@ -167,6 +168,58 @@ static void a_program_is_an_environment(void **state)
     sr1_env_free(env);
 }
 
+/* examples/programs/guess.py: whatever the number is, one of nine guesses is right. */
+static void the_example_is_an_environment(void **state)
+{
+    char path[512];
+    sr1_env *env = NULL;
+    int64_t episode;
+    int right = 0;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/examples/programs/guess.py", getenv("SR1_SRC"));
+    OK(sr1_env_open_external(&env, path, NULL, NULL));
+    OK(sr1_env_begin(env, "q", "Guess.", 6, 7, &episode));
+    (void)step(env, episode, "one", BLOCK("Error: guess a number from 1 to 9."));
+    for (int k = 1; k <= 9; k++) {
+        char guess[2] = {(char)('0' + k), '\0'};
+        sr1_env_reply reply = step(env, episode, guess, NULL);
+
+        right += reply.success && reply.done && reply.reward == 1;
+    }
+    assert_int_equal(right, 1);
+    assert_int_equal(step(env, 0, "1", NULL).status, SR1_ACTION_ERROR);
+    sr1_env_finish(env, episode);
+    sr1_env_free(env);
+}
+
+static void the_examples_score_and_search(void **state)
+{
+    sr1_reward_options o = {.struct_size = sizeof o, .rewards = ""};
+    sr1_reward_set *set = NULL;
+    sr1_search *engine = NULL;
+    sr1_search_results *found = NULL;
+    sr1_search_hit hit = {.struct_size = sizeof hit};
+    char path[512];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/examples/programs/brevity.py", getenv("SR1_SRC"));
+    OK(sr1_reward_set_new(&set, &o));
+    OK(sr1_reward_set_add_external(set, path, "brevity", 1, NULL));
+    assert_true(score(set, "Where?", "Paris") == 0.5);
+    sr1_reward_set_free(set);
+    snprintf(path, sizeof path, "%s/examples/programs/engine.py", getenv("SR1_SRC"));
+    setenv("DOCUMENTS",
+           scratch_file("facts.txt", "a tower in Paris\nsomething else\n", 0), 1);
+    OK(sr1_search_open_external(&engine, path, NULL));
+    OK(sr1_search_run(engine, (const char *const[]){"the tower"}, 1, 3, &found));
+    assert_int_equal(sr1_search_results_hit_count(found, 0), 1);
+    OK(sr1_search_results_hit(found, 0, 0, &hit));
+    assert_string_equal(hit.contents, "a tower in Paris");
+    sr1_search_results_free(found);
+    sr1_search_free(engine);
+}
+
 /* In a rollout the actions of a call that failed are outages. */
 static void an_outage_is_no_observation(void **state)
 {
@@ -189,7 +242,8 @@ static void files_that_are_no_program_are_named(void **state)
     sr1_search *engine = NULL;
 
     (void)state;
-    assert_int_equal(sr1_search_open_external(&engine, scratch_path("none"), NULL), SR1_E_IO);
+    assert_int_equal(sr1_search_open_external(&engine, scratch_path("none"), NULL),
+                     SR1_E_IO);
     assert_non_null(strstr(sr1_last_error(), "No such file"));
     assert_int_equal(
         sr1_search_open_external(&engine, scratch_file("text.sh", "exit 0", 0), NULL),
@@ -222,6 +276,8 @@ int main(void)
         cmocka_unit_test(an_outage_is_no_score),
         cmocka_unit_test(a_program_searches),
         cmocka_unit_test(a_program_is_an_environment),
+        cmocka_unit_test(the_example_is_an_environment),
+        cmocka_unit_test(the_examples_score_and_search),
         cmocka_unit_test(an_outage_is_no_observation),
         cmocka_unit_test(files_that_are_no_program_are_named),
         cmocka_unit_test(a_broken_program_rests),

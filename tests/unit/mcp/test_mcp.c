@@ -1,5 +1,5 @@
-/* Tools of MCP servers: a program and an HTTP server of the tests, what they say, how they
- * fail, and that they are started anew. */
+/* Tools of MCP servers: a program and an HTTP server of the tests, what they say, how
+ * they fail, and that they are started anew. */
 #include "support/torture.h"
 #include "support/files.h"
 
@@ -45,9 +45,10 @@ static const char *stdio_file(const char *more)
 {
     char text[2048];
 
-    snprintf(text, sizeof text,
-             "{\"mcpServers\": {\"town\": {\"command\": \"python3\", \"args\": [\"%s\"]%s}}}",
-             server, more);
+    snprintf(
+        text, sizeof text,
+        "{\"mcpServers\": {\"town\": {\"command\": \"python3\", \"args\": [\"%s\"]%s}}}",
+        server, more);
     return scratch_file("mcp.json", text, 0);
 }
 
@@ -87,7 +88,8 @@ static const struct {
     {"add", "{\"a\": 2, \"b\": null}", BLOCK("2"), SR1_ACTION_OK},
     {"add", "{}", BLOCK("Error: add: argument 'a' is missing"), SR1_ACTION_OK},
     {"echo", "{\"text\": \"\"}",
-     BLOCK("Error: echo: argument 'text' must have at least 1 characters"), SR1_ACTION_OK},
+     BLOCK("Error: echo: argument 'text' must have at least 1 characters"),
+     SR1_ACTION_OK},
     {"fail", "{}", BLOCK("Error: there is no such town"), SR1_ACTION_OK},
     {"reject", "{}", BLOCK("Error: there is no such argument"), SR1_ACTION_OK},
     {"break", "{}", BLOCK(""), SR1_ACTION_ERROR},
@@ -159,10 +161,11 @@ static void a_server_that_cannot_start_is_named(void **state)
         sr1_status status;
     } files[] = {
         {"{\"mcpServers\": {\"x\": {\"command\": \"/no/such/program\"}}}",
-         "MCP server 'x': /no/such/program: No such file", SR1_E_IO},
+         "MCP server 'x': cannot start /no/such/program: No such file", SR1_E_IO},
         {"{\"mcpServers\": {\"x\": {\"command\": \"false\"}}}",
          "MCP server 'x': it has ended", SR1_E_NETWORK},
-        {"{\"mcpServers\": {\"x\": {\"command\": \"sh\", \"args\": [\"-c\", \"echo so >&2; "
+        {"{\"mcpServers\": {\"x\": {\"command\": \"sh\", \"args\": [\"-c\", \"echo so "
+         ">&2; "
          "exit 1\"]}}}",
          "it said last: so", SR1_E_NETWORK},
         {"{\"mcpServers\": {\"x\": {\"command\": \"echo\", \"args\": [\"hello\"]}}}",
@@ -170,8 +173,8 @@ static void a_server_that_cannot_start_is_named(void **state)
         {"{\"mcpServers\": {}}", "it has no servers", SR1_E_INVALID},
         {"{\"mcpServers\": {\"x\": {}}}", "server 'x': it must be an object with either",
          SR1_E_INVALID},
-        {"{\"mcpServers\": {\"x\": {\"command\": \"a\", \"url\": \"b\"}}}", "either command",
-         SR1_E_INVALID},
+        {"{\"mcpServers\": {\"x\": {\"command\": \"a\", \"url\": \"b\"}}}",
+         "either command", SR1_E_INVALID},
         {"{\"mcpServers\": {\"x\": {\"command\": \"a\", \"args\": \"b\"}}}",
          "args must be a list", SR1_E_INVALID},
         {"{\"mcpServers\": {\"x\": {\"command\": \"a\", \"env\": {\"A\": "
@@ -245,8 +248,8 @@ static void variables_and_filters_of_the_file(void **state)
                                   "SR1_TEST_TOKEN}\"}, \"includeTools\": [\"variable\", "
                                   "\"add\"], \"excludeTools\": [\"add\"]"),
                        NULL));
-    assert_int_equal(
-        call(env, "variable", "{\"name\": \"TOKEN\"}", block, sizeof block), SR1_ACTION_OK);
+    assert_int_equal(call(env, "variable", "{\"name\": \"TOKEN\"}", block, sizeof block),
+                     SR1_ACTION_OK);
     assert_string_equal(block, BLOCK("x-abc-abc"));
     assert_null(strstr(sr1_env_tools(env), "\"add\""));
     assert_null(strstr(sr1_env_tools(env), "\"echo\""));
@@ -259,13 +262,15 @@ static void two_servers_with_one_tool_are_refused(void **state)
     sr1_env *env = open_tools();
 
     (void)state;
-    snprintf(text, sizeof text,
-             "{\"mcpServers\": {\"a\": {\"command\": \"python3\", \"args\": [\"%s\"]}, \"b\": "
-             "{\"command\": \"python3\", \"args\": [\"%s\"]}}}",
-             server, server);
+    snprintf(
+        text, sizeof text,
+        "{\"mcpServers\": {\"a\": {\"command\": \"python3\", \"args\": [\"%s\"]}, \"b\": "
+        "{\"command\": \"python3\", \"args\": [\"%s\"]}}}",
+        server, server);
     assert_int_equal(sr1_env_add_mcp(env, scratch_file("two.json", text, 0), NULL),
                      SR1_E_INVALID);
-    assert_non_null(strstr(sr1_last_error(), "MCP server 'b': tool 'echo' is there already"));
+    assert_non_null(
+        strstr(sr1_last_error(), "MCP server 'b': tool 'echo' is there already"));
     sr1_env_free(env);
 }
 
@@ -296,7 +301,8 @@ static void a_server_that_lingers_is_ended(void **state)
 static void an_http_servers_tools_are_called(void **state)
 {
     const char *const argv[] = {"python3", server, "http", NULL};
-    struct sr1__line_process_options o = {.name = "server", .argv = argv, .max_line = 100};
+    struct sr1__line_process_options o = {
+        .name = "server", .argv = argv, .max_line = 100};
     struct sr1__line_process *program = NULL;
     struct sr1__buf line;
     char text[1024], block[512];
@@ -319,7 +325,8 @@ static void an_http_servers_tools_are_called(void **state)
     sr1_env_free(env);
     setenv("SR1_TEST_TOKEN", "wrong", 1);
     env = open_tools();
-    assert_int_equal(sr1_env_add_mcp(env, scratch_path("http.json"), NULL), SR1_E_NETWORK);
+    assert_int_equal(sr1_env_add_mcp(env, scratch_path("http.json"), NULL),
+                     SR1_E_NETWORK);
     assert_non_null(strstr(sr1_last_error(), "401"));
     assert_null(strstr(sr1_last_error(), "wrong"));
     sr1_env_free(env);

@@ -1,5 +1,5 @@
-/* Several tool calls in one message: where it ends, which calls are carried out, the order
- * and the tokens of their results, and calls that run side by side. */
+/* Several tool calls in one message: where it ends, which calls are carried out, the
+ * order and the tokens of their results, and calls that run side by side. */
 #define HERMES_CALL "{\"name\": \"wiki_search\", \"arguments\": {\"query\": \"tower\"}}"
 #define MEET_CALL "{\"name\": \"meet\"}"
 #define TINY_MORE_WORDS                                                                  \
@@ -139,8 +139,7 @@ static void calls_beyond_the_limit_are_refused(void **state)
     sr1_trajectory *t = say("caller", "max_parallel_calls=3", "max_env_steps=2");
 
     (void)state;
-    said(t,
-         CALL CALL CALL CLOSE RESULT "\n" RESULT "\n" REFUSED_CALL OPEN CALL CALL CALL,
+    said(t, CALL CALL CALL CLOSE RESULT "\n" RESULT "\n" REFUSED_CALL OPEN CALL CALL CALL,
          SR1_STOP_SEARCH_LIMIT);
     assert_int_equal(sr1_trajectory_search_count(t), 3);
     sr1_trajectory_free(t);
@@ -158,9 +157,8 @@ static size_t count_text(const char *text, const char *what)
 /* A message that the policy ends itself: the end is its token, and is not inserted. */
 static void a_message_of_calls_ends_where_the_policy_ends_it(void **state)
 {
-    sr1_rollout *r = tiny_rollout(calls_config("either", "max_parallel_calls=8",
-                                               "max_env_steps=3"),
-                                  engine());
+    sr1_rollout *r = tiny_rollout(
+        calls_config("either", "max_parallel_calls=8", "max_env_steps=3"), engine());
     sr1_query q = tiny_query("Where?");
     sr1_rollout_options o = {.struct_size = sizeof o, .group_size = 16, .seed = 3};
     sr1_trajectory *t[16] = {NULL};
@@ -206,11 +204,10 @@ static void long_results_are_cut_within_their_blocks(void **state)
         char key[64];
 
         snprintf(key, sizeof key, "max_observation_tokens=%zu", room);
-        t = say_with(tiny_rollout(tiny_config("caller", "protocol=hermes",
-                                              "environment=tools", "max_tokens=60",
-                                              "max_parallel_calls=2", "max_env_steps=2",
-                                              key, NULL),
-                                  engine()));
+        t = say_with(tiny_rollout(
+            tiny_config("caller", "protocol=hermes", "environment=tools", "max_tokens=60",
+                        "max_parallel_calls=2", "max_env_steps=2", key, NULL),
+            engine()));
         if (sr1_trajectory_stop_reason(t) != SR1_STOP_CONTEXT_LIMIT) {
             const char *text = sr1_trajectory_generated_text(t, NULL);
 

@@ -1,5 +1,5 @@
-/* A training run whose parts are programs: tools of an MCP server, a reward, an environment
- * and a search engine. */
+/* A training run whose parts are programs: tools of an MCP server, a reward, an
+ * environment and a search engine. */
 #define ADD_CALL "{\"name\": \"add\", \"arguments\": {\"a\": 40, \"b\": 2}}"
 #define TINY_MORE_WORDS "<tool_call>", "</tool_call>", ADD_CALL
 
@@ -7,10 +7,15 @@
 
 static int make(void **state)
 {
-    static const struct tiny_rule caller[] = {
-        {"", "<tool_call>"},   {"", "<answer>"},         {"<tool_call>", ADD_CALL},
-        {ADD_CALL, "</tool_call>"}, {"</tool_call>", "<|im_end|>"}, {"<answer>", " Paris"},
-        {"<answer>", " Rome"}, {" Paris", "</answer>"},  {" Rome", "</answer>"}};
+    static const struct tiny_rule caller[] = {{"", "<tool_call>"},
+                                              {"", "<answer>"},
+                                              {"<tool_call>", ADD_CALL},
+                                              {ADD_CALL, "</tool_call>"},
+                                              {"</tool_call>", "<|im_end|>"},
+                                              {"<answer>", " Paris"},
+                                              {"<answer>", " Rome"},
+                                              {" Paris", "</answer>"},
+                                              {" Rome", "</answer>"}};
 
     if (scratch_make(state) != 0)
         return -1;
