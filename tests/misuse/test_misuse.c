@@ -384,7 +384,7 @@ static void check_status(const struct function *f, const struct twist *t,
     if (status == SR1_OK)
         return;
     if ((strcmp(sr1_last_error(), SENTINEL) == 0 || !*sr1_last_error()) &&
-        !(gives_status_back(f) && status != SR1_E_INVALID))
+        !gives_status_back(f))
         note("%s: %s: fails without a text\n", f->name, describe(f, t));
     check_outputs(f, t, a, before);
 }
