@@ -60,7 +60,7 @@ def test_a_run_takes_what_was_planned(keys, tmp_path):
     pairs = [
         "device=cpu", "prompt_template=none", "environment=none", "batch_size=4",
         "group_size=4", "update_times=1", "max_steps=1", "max_tokens=160",
-        "max_prompt_tokens=40", "micro_batch_tokens=2048", "kl_reference=frozen",
+        "max_prompt_tokens=40", "micro_batch_tokens=1400", "kl_reference=frozen",
         "beta=0.01", "save_interval=0", "save_final_model=false", "workers=1", *keys,
     ]  # fmt: skip
     files = [f"model_name_or_path={tmp_path}/start", f"train_file={tmp_path}/world/train.jsonl"]
