@@ -59,6 +59,9 @@ struct options {
     X(server_options)                                                                    \
     X(synth_options)                                                                     \
     X(chat_options)                                                                      \
+    X(external_options)                                                                  \
+    X(judge_options)                                                                     \
+    X(mcp_options)                                                                       \
     X(tokenizer_train_options)                                                           \
     X(world_options)                                                                     \
     X(rooms_options)                                                                     \
