@@ -16,6 +16,8 @@
  *                       <level>1</level> to <level>4</level> (searchr1/ext/thinking.h)
  *            ctrl       no tags: a whole message of the policy is its action, and the
  *                       observation is a message of the user (searchr1/ext/critique.h)
+ *            chat       no tags, no system message of its own: a message of the policy is
+ *                       its answer, without the thoughts before it; environment "none"
  *
  * Ownership: free an environment with sr1_env_free.
  * Errors:    outputs are untouched on failure; a failing callback becomes an error that

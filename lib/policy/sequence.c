@@ -417,13 +417,22 @@ static sr1_status insert_notice(struct sr1__sequence *row, enum sr1__sequence_ne
     return st;
 }
 
-/* Where a whole message is the action, it is complete when it ends, or may be no longer.
- */
+/* Is a message an action that something answers, or the answer? */
+static int reads_messages(const struct sr1__sequence *row)
+{
+    const struct sr1__protocol *p = sr1__env_protocol(row->g->env);
+
+    return p->message && (p->answers || sr1__env_acts(row->g->env));
+}
+
+/* Where a whole message is the action, it is complete when it ends, or may be no longer;
+ * an answer that may be no longer is none. */
 static int32_t end_message(struct sr1__sequence *row, int32_t id)
 {
     int ended = sr1__tokenizer_stops(row->g->rollout->tokenizer, id);
 
-    if (!ended && row->tokens < row->g->max_tokens && !turn_is_full(row))
+    if (!ended && (sr1__env_protocol(row->g->env)->answers ||
+                   (row->tokens < row->g->max_tokens && !turn_is_full(row))))
         return SR1__EVENT_NONE;
     row->cut = !ended;
     return sr1__scanner_end(&row->scanner);
@@ -448,7 +457,7 @@ sr1_status sr1__sequence_append(struct sr1__sequence *row, int32_t id, float log
     }
     row->tokens++;
     row->turn_tokens++;
-    if (sr1__env_protocol(row->g->env)->message && sr1__env_acts(row->g->env))
+    if (reads_messages(row))
         event = end_message(row, id);
     *want = choose_next_need(row, id, event);
     return *want == SR1__SEQUENCE_NEEDS_TOKEN && ends_with_notice(row, id, event)
@@ -488,7 +497,7 @@ void sr1__sequence_truncate(struct sr1__sequence *row, enum sr1__sequence_need *
     const struct sr1__protocol *p = sr1__env_protocol(row->g->env);
 
     *want = stop_sequence(row, SR1_STOP_TOKEN_LIMIT);
-    if (!p->message || !sr1__env_acts(row->g->env))
+    if (!p->message || p->answers || !sr1__env_acts(row->g->env))
         return;
     row->cut = 1;
     (void)sr1__scanner_end(&row->scanner);
