@@ -31,7 +31,9 @@ static const char help_text[] =
     "\n"
     "Examples:\n"
     "  sr1-infer runs/grpo --question 'Where was the writer of Song of Bakdel born?'\n"
-    "  sr1-infer runs/grpo --history talk.json --question 'And where did she die?'\n";
+    "  sr1-infer runs/grpo --history talk.json --question 'And where did she die?'\n"
+    "  sr1-infer models/qwen3-0.6b environment=tools protocol=hermes tools=mcp.json \\\n"
+    "    --question 'What is in my notes about Oslo?'   # tools of MCP servers\n";
 
 struct infer_options {
     const char *question, *id, *history;
@@ -49,12 +51,13 @@ static const struct {
     const char *style;
     int opens;
 } tags[] = {
-    {"<think>", "\033[3m", 1},     {"</think>", "", 0},
-    {"<reasoning>", "\033[3m", 1}, {"</reasoning>", "", 0},
-    {"<search>", "\033[36m", 1},   {"</search>", "", 0},
-    {"<tool>", "\033[36m", 1},     {"</tool>", "", 0},
-    {"<action>", "\033[36m", 1},   {"</action>", "", 0},
-    {"<answer>", "\033[1;32m", 1}, {"</answer>", "", 0},
+    {"<think>", "\033[3m", 1},      {"</think>", "", 0},
+    {"<reasoning>", "\033[3m", 1},  {"</reasoning>", "", 0},
+    {"<search>", "\033[36m", 1},    {"</search>", "", 0},
+    {"<tool>", "\033[36m", 1},      {"</tool>", "", 0},
+    {"<tool_call>", "\033[36m", 1}, {"</tool_call>", "", 0},
+    {"<action>", "\033[36m", 1},    {"</action>", "", 0},
+    {"<answer>", "\033[1;32m", 1},  {"</answer>", "", 0},
 };
 #define N_TAGS (sizeof(tags) / sizeof(tags[0]))
 

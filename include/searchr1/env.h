@@ -11,6 +11,11 @@
  *            hermes     <think>, <tool_call>, <tool_response>, <answer>, with messages
  *                       as in mt-grpo; calls and signatures of tools as Hermes and Qwen
  *                       models know them: {"name": ..., "arguments": {...}}
+ *            qwen3-coder  as hermes, with calls as Qwen3's coder models write them:
+ *                       <function=NAME> <parameter=KEY> VALUE </parameter> </function>
+ *            llama3     as hermes, with calls as Llama 3's write them: a message that
+ *                       begins with a JSON object, {"name": ..., "parameters": {...}}, is
+ *                       a call as a whole (several: one after the other)
  *            rlvcr      <think>, <action>, <observation>, <answer>, with messages as in
  *                       mt-grpo; a message begins with its thinking level,
  *                       <level>1</level> to <level>4</level> (searchr1/ext/thinking.h)
@@ -18,6 +23,9 @@
  *                       observation is a message of the user (searchr1/ext/critique.h)
  *            chat       no tags, no system message of its own: a message of the policy is
  *                       its answer, without the thoughts before it; environment "none"
+ *
+ * Where a protocol is named, the path of a file that describes one (with a '/', or ending
+ * in .yaml or .json) stands for a protocol of your own (docs/formats.md).
  *
  * Ownership: free an environment with sr1_env_free.
  * Errors:    outputs are untouched on failure; a failing callback becomes an error that
@@ -158,6 +166,9 @@ typedef struct sr1_env_options {
     const char *protocol;        /* tags; NULL: "search-r1" */
     const char *document_format; /* how hits are written (below); NULL: "titled" */
     int32_t top_k;               /* hits a search; 0: 3 */
+    int32_t max_parallel_calls;  /* calls a message may hold, in a protocol of several
+                                    (hermes); at the last of them it ends; at most 32;
+                                    0: 8 */
 } sr1_env_options;
 
 /* Set struct_size, and every other field to its default. NULL is fine. */
@@ -224,11 +235,11 @@ typedef struct sr1_tool_ops {
     const char *name;        /* of letters, digits, '_', '-', '.', at most 64; copied */
     const char *description; /* shown to the policy; NULL: none; copied */
     /* JSON schema of the arguments, an object; NULL: there are none; copied. Known are
-     * type (one name), properties, required, enum, minimum, maximum, items and
-     * additionalProperties (true or false), and for the reader description, title and
-     * default. Any other keyword is refused by name. An integer is written without a
-     * point; an argument that is not in properties is refused unless
-     * additionalProperties is true. */
+     * the keywords that MCP servers and pydantic write
+     * (docs/formats.md#schemas-of-tools). Any other keyword is refused by name. An
+     * integer is written without a point; an argument that is not in properties is
+     * refused unless additionalProperties allows it, or the schema is put together of
+     * others. */
     const char *schema;
     /* Do it and put the result into the sink. args: the arguments as JSON, they fit the
      * schema; NUL-terminated, borrowed for the call. A status other than SR1_OK is

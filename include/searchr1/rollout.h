@@ -41,8 +41,8 @@ SR1_API sr1_status sr1_rollout_new(sr1_rollout **out, const sr1_config *config,
  * rollout is freed as soon as the call that runs the callback returns. */
 SR1_API void sr1_rollout_free(sr1_rollout *rollout);
 
-/* Return the model that generates; NULL where a server generates. Borrowed until the
- * rollout is freed. */
+/* Return the model that generates, or that a trainer trains; NULL in a rollout of its own
+ * whose model is behind a server. Borrowed until the rollout is freed. */
 SR1_API sr1_model *sr1_rollout_model(sr1_rollout *rollout);
 
 /* Use another environment (retained) instead of the configured one: one with tools, or

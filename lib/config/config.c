@@ -504,6 +504,13 @@ const char *sr1__config_str(const sr1_config *c, const char *key)
     return v;
 }
 
+const char *sr1__config_protocol(const sr1_config *c)
+{
+    const char *file = sr1__config_str(c, "protocol_file");
+
+    return *file ? file : sr1__config_str(c, "protocol");
+}
+
 /* Cut text at its commas, in place. Returns how many items there are. */
 static size_t split_list_items(char *text, char **items)
 {

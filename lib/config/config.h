@@ -13,6 +13,8 @@ int64_t sr1__config_int(const sr1_config *c, const char *key);
 double sr1__config_real(const sr1_config *c, const char *key); /* INT keys too */
 int32_t sr1__config_bool(const sr1_config *c, const char *key);
 const char *sr1__config_str(const sr1_config *c, const char *key);
+/* The name of its protocol: protocol_file where that is set, else protocol. */
+const char *sr1__config_protocol(const sr1_config *c);
 /* The items of a LIST key without the spaces around them; *n is 0 for an empty one. One
  * block: free *items with sr1__free. */
 sr1_status sr1__config_list(const sr1_config *c, const char *key, char ***items,

@@ -24,7 +24,7 @@ static const char *const models[] = {
 
 /* Lists of paths. */
 static const char *const lists[] = {"code_problems", "train_file", "validation_file",
-                                    "test_file"};
+                                    "test_file", "reward_programs"};
 
 static int is_listed_key(const char *name, const char *const *names, size_t n)
 {

@@ -19,7 +19,7 @@ struct sr1__env_completions;
 
 /* What came of one action. */
 struct sr1__env_completion {
-    int32_t row;
+    int32_t row;                         /* as submitted */
     struct sr1__observation observation; /* the receiver frees it */
 };
 
@@ -40,7 +40,8 @@ sr1_status sr1__env_executor_new(struct sr1__env_executor **out, sr1_env *env,
  * use. NULL is fine. */
 void sr1__env_executor_free(struct sr1__env_executor *a);
 
-/* The completion queue of one engine for its sequences [0, rows). While it exists, the
+/* The completion queue of one engine for its sequences [0, rows), or their places where
+ * one may have several actions under way. While it exists, the
  * engine counts as one that may still submit actions. One thread uses it. */
 sr1_status sr1__env_completions_new(struct sr1__env_completions **out,
                                     struct sr1__env_executor *a, int32_t rows);

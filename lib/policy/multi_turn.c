@@ -39,14 +39,28 @@ struct turn_loop {
     int32_t *pending; /* [n_pending] sequences whose actions gather */
     size_t n_pending;
     int32_t pending_rounds; /* since the first of them */
-    struct sr1__action *actions;
+    /* Action k of sequence i has the place i * max_calls + k. [cap * max_calls] each: the
+     * answers of sequences that wait, and scratch. */
+    int32_t max_calls;
     struct sr1__observation *observations;
+    struct sr1__action *actions;
+    int32_t *places;
+    struct sr1__observation *answers;
     struct sr1__env_completion *received;
     struct sr1__env_completions
         *completions; /* NULL: actions are carried out between two rounds */
 };
 
 /* ---- memory ---- */
+
+static void free_observations(struct turn_loop *l)
+{
+    size_t n = (size_t)l->cap * (size_t)l->max_calls;
+
+    for (size_t k = 0; l->observations && k < n; k++)
+        sr1__observation_free(&l->observations[k]);
+    sr1__free(l->observations);
+}
 
 static void turn_loop_free(struct turn_loop *l)
 {
@@ -60,26 +74,30 @@ static void turn_loop_free(struct turn_loop *l)
     sr1__free(l->outputs);
     sr1__free(l->acting);
     sr1__free(l->pending);
+    free_observations(l);
     sr1__free(l->actions);
-    sr1__free(l->observations);
+    sr1__free(l->places);
+    sr1__free(l->answers);
     sr1__free(l->received);
     sr1_free(l->prompt);
 }
 
 static sr1_status allocate_rows(struct turn_loop *l)
 {
-    size_t cap = (size_t)l->cap;
+    size_t cap = (size_t)l->cap, n = cap * (size_t)l->max_calls;
 
     l->sequences = sr1__calloc(cap, sizeof(*l->sequences));
     l->inputs = sr1__calloc(cap, sizeof(*l->inputs));
     l->outputs = sr1__calloc(cap, sizeof(*l->outputs));
     l->acting = sr1__calloc(cap, sizeof(*l->acting));
     l->pending = sr1__calloc(cap, sizeof(*l->pending));
-    l->actions = sr1__calloc(cap, sizeof(*l->actions));
-    l->observations = sr1__calloc(cap, sizeof(*l->observations));
-    l->received = sr1__calloc(cap, sizeof(*l->received));
+    l->observations = sr1__calloc(n, sizeof(*l->observations));
+    l->actions = sr1__calloc(n, sizeof(*l->actions));
+    l->places = sr1__calloc(n, sizeof(*l->places));
+    l->answers = sr1__calloc(n, sizeof(*l->answers));
+    l->received = sr1__calloc(n, sizeof(*l->received));
     return l->sequences && l->inputs && l->outputs && l->acting && l->pending &&
-                   l->actions && l->observations && l->received
+                   l->observations && l->actions && l->places && l->answers && l->received
                ? SR1_OK
                : sr1__fail_nomem("rollout sequences");
 }
@@ -101,7 +119,8 @@ static sr1_status open_completions(struct turn_loop *l)
     if (g->env != g->rollout->env ||
         (sr1__engine_is(l->engine, SR1__ENGINE_SYNCHRONOUS) && !waits))
         return SR1_OK;
-    SR1__TRY(sr1__env_completions_new(&l->completions, g->rollout->executor, l->cap));
+    SR1__TRY(sr1__env_completions_new(&l->completions, g->rollout->executor,
+                                      l->cap * l->max_calls));
     if (l->engine->ops->wake)
         sr1__env_completions_on_answer(l->completions, wake_engine, l->engine);
     return SR1_OK;
@@ -116,6 +135,7 @@ static sr1_status turn_loop_init(struct turn_loop *l, struct sr1__generation *g,
     *l = (struct turn_loop){.g = g,
                             .engine = e,
                             .cap = g->rows < e->n_slots ? g->rows : e->n_slots,
+                            .max_calls = sr1__env_max_calls(g->env),
                             .query = worker,
                             .query_step = (size_t)g->n_engines,
                             .prompt_slot = -1};
@@ -296,17 +316,31 @@ static sr1_status begin_next_turn(struct turn_loop *l, int32_t i,
     return st;
 }
 
-/* Row i gets its answer; the observation is freed. */
-static sr1_status insert_observation(struct turn_loop *l, int32_t i,
-                                     struct sr1__observation *o)
+/* Row i has all its answers, which are freed. */
+static sr1_status insert_observations(struct turn_loop *l, int32_t i)
 {
     enum sr1__sequence_need want = SR1__SEQUENCE_NEEDS_TOKEN;
+    struct sr1__observation *o = &l->observations[i * l->max_calls];
+    int32_t n = sr1__sequence_actions(&l->sequences[i]);
     sr1_status st = sr1__sequence_observe(&l->sequences[i], o, &want);
 
     if (st == SR1_OK && want != SR1__SEQUENCE_DONE)
         st = begin_next_turn(l, i, o);
-    sr1__observation_free(o);
+    for (int32_t k = 0; k < n; k++)
+        sr1__observation_free(&o[k]);
     return st == SR1_OK && want == SR1__SEQUENCE_DONE ? finish_sequence(l, i) : st;
+}
+
+/* The answer to the action at this place has come; the last one of a message goes in with
+ * the others. o is empty after it. */
+static sr1_status take_observation(struct turn_loop *l, int32_t place,
+                                   struct sr1__observation *o)
+{
+    int32_t i = place / l->max_calls;
+
+    l->observations[place] = *o;
+    sr1__observation_init(o);
+    return --l->sequences[i].owed == 0 ? insert_observations(l, i) : SR1_OK;
 }
 
 /* ---- tokens ---- */
@@ -444,7 +478,7 @@ static sr1_status call_environment(struct turn_loop *l, size_t n)
     sr1_status st;
 
     pthread_mutex_lock(&g->rollout->env_lock);
-    st = sr1__env_act_rows(g->env, l->actions, n, l->observations);
+    st = sr1__env_act_rows(g->env, l->actions, n, l->answers);
     pthread_mutex_unlock(&g->rollout->env_lock);
     pthread_mutex_lock(&g->lock);
     g->stats.search_seconds += sr1__now() - began;
@@ -460,14 +494,34 @@ static int all_sequences_wait(const struct turn_loop *l)
     return 1;
 }
 
+/* The actions of rows[n] that may be carried out: actions and places, *count of them. The
+ * others are answered here. */
+static sr1_status list_actions(struct turn_loop *l, const int32_t *rows, size_t n,
+                               size_t *count)
+{
+    *count = 0;
+    for (size_t j = 0; j < n; j++) {
+        struct sr1__sequence *row = &l->sequences[rows[j]];
+        int32_t all = sr1__sequence_actions(row), place = rows[j] * l->max_calls;
+
+        row->owed = sr1__sequence_allowed(row);
+        for (int32_t k = 0; k < row->owed; k++) {
+            l->actions[*count] = sr1__sequence_action(row, k);
+            l->places[(*count)++] = place + k;
+        }
+        for (int32_t k = row->owed; k < all; k++)
+            SR1__TRY(sr1__sequence_refuse(row, &l->observations[place + k]));
+    }
+    return SR1_OK;
+}
+
 /* Carry out the actions that have gathered. */
 static sr1_status execute_pending_actions(struct turn_loop *l)
 {
-    size_t n = l->n_pending;
+    size_t n;
     sr1_status st;
 
-    for (size_t k = 0; k < n; k++)
-        l->actions[k] = sr1__sequence_action(&l->sequences[l->pending[k]]);
+    SR1__TRY(list_actions(l, l->pending, l->n_pending, &n));
     l->n_pending = 0;
     l->pending_rounds = 0;
     st = call_environment(l, n);
@@ -475,9 +529,9 @@ static sr1_status execute_pending_actions(struct turn_loop *l)
         return st;
     for (size_t k = 0; k < n; k++) {
         if (st == SR1_OK)
-            st = insert_observation(l, l->pending[k], &l->observations[k]);
+            st = take_observation(l, l->places[k], &l->answers[k]);
         else
-            sr1__observation_free(&l->observations[k]);
+            sr1__observation_free(&l->answers[k]);
     }
     return st;
 }
@@ -494,11 +548,10 @@ static int may_gather(struct turn_loop *l)
 
 static sr1_status submit_actions(struct turn_loop *l)
 {
-    size_t n = l->n_acting;
+    size_t n;
 
-    for (size_t k = 0; k < n; k++)
-        l->actions[k] = sr1__sequence_action(&l->sequences[l->acting[k]]);
-    return n ? sr1__env_completions_submit(l->completions, l->acting, l->actions, n)
+    SR1__TRY(list_actions(l, l->acting, l->n_acting, &n));
+    return n ? sr1__env_completions_submit(l->completions, l->places, l->actions, n)
              : SR1_OK;
 }
 
@@ -540,7 +593,7 @@ static sr1_status collect_observations(struct turn_loop *l)
     }
     for (size_t k = 0; k < n; k++) {
         if (st == SR1_OK)
-            st = insert_observation(l, l->received[k].row, &l->received[k].observation);
+            st = take_observation(l, l->received[k].row, &l->received[k].observation);
         else
             sr1__observation_free(&l->received[k].observation);
     }

@@ -160,69 +160,141 @@ static sr1_status make_search_r1_tokens(struct sr1__observation_tokens *b,
 
 /* ---- as a message ---- */
 
-/* Head and tail are the protocol's own words. */
-static sr1_status encode_message(struct sr1__observation_tokens *b,
-                                 const struct sr1__observation *o,
-                                 const struct observation_body *body, size_t begin)
-{
-    size_t head = o->head.len, n = head + body->len + o->tail.len;
-    size_t own[4] = {0, head, head + body->len, n};
+/* Observations that stand in one message. */
+struct message_parts {
+    const struct sr1__turn_delimiters *border;
+    const char *between;
+    const struct sr1__observation *o; /* [n] */
+    struct observation_body *bodies;  /* [n] */
+    size_t n;
+    size_t *own; /* [4 * n] where the protocol's own words begin and end: heads, tails */
+    int ended;
+};
 
-    SR1__TRY(sr1__buf_status(&b->text, "inserted text"));
-    return sr1__tokenizer_encode_own(body->t, sr1__buf_cstr(&b->text) + begin, n, own, 2,
-                                     &b->ids);
+static void message_parts_free(struct message_parts *m)
+{
+    for (size_t k = 0; m->bodies && k < m->n; k++)
+        body_free(&m->bodies[k]);
+    sr1__free(m->bodies);
+    sr1__free(m->own);
+}
+
+static sr1_status message_parts_init(struct message_parts *m, const sr1_tokenizer *t)
+{
+    m->bodies = sr1__calloc(m->n, sizeof(*m->bodies));
+    m->own = sr1__calloc(4 * m->n, sizeof(*m->own));
+    if (!m->bodies || !m->own)
+        return sr1__fail_nomem("inserted text");
+    for (size_t k = 0; k < m->n; k++)
+        SR1__TRY(body_begin(&m->bodies[k], t, &m->o[k]));
+    return SR1_OK;
+}
+
+/* The blocks one after the other. A tail reaches to the head of the next block. */
+static void append_blocks(struct sr1__observation_tokens *b,
+                          const struct message_parts *m)
+{
+    size_t begin = b->text.len, first = 0;
+
+    for (size_t k = 0; k < m->n; k++) {
+        size_t *own = m->own + 4 * k;
+
+        own[0] = b->text.len - begin;
+        append_block_text(b, &m->o[k], &m->bodies[k]);
+        first = k == 0 ? b->body_begin : first;
+        own[1] = b->body_begin - begin;
+        own[2] = own[1] + b->body_len;
+        if (k + 1 < m->n)
+            sr1__buf_str(&b->text, m->between);
+        own[3] = b->text.len - begin;
+    }
+    b->body_len = b->body_begin + b->body_len - first;
+    b->body_begin = first;
 }
 
 static sr1_status build_message_tokens(struct sr1__observation_tokens *b,
-                                       const struct sr1__turn_delimiters *border,
-                                       const struct sr1__observation *o,
-                                       const struct observation_body *body, int ended)
+                                       const struct message_parts *m)
 {
+    const struct sr1__turn_delimiters *border = m->border;
     size_t begin;
 
     sr1__buf_clear(&b->text);
     b->ids.n = 0;
-    sr1__buf_str(&b->text, border->close + (ended ? border->end_len : 0));
+    sr1__buf_str(&b->text, border->close + (m->ended ? border->end_len : 0));
     begin = b->text.len;
-    append_block_text(b, o, body);
-    SR1__TRY(add_ids(&b->ids, &border->close_ids, ended ? border->n_end : 0));
-    SR1__TRY(encode_message(b, o, body, begin));
+    append_blocks(b, m);
+    SR1__TRY(add_ids(&b->ids, &border->close_ids, m->ended ? border->n_end : 0));
+    SR1__TRY(sr1__buf_status(&b->text, "inserted text"));
+    SR1__TRY(sr1__tokenizer_encode_own(m->bodies[0].t, sr1__buf_cstr(&b->text) + begin,
+                                       b->text.len - begin, m->own, 2 * m->n, &b->ids));
     sr1__buf_str(&b->text, border->open);
     return add_ids(&b->ids, &border->open_ids, 0);
 }
 
-/* Tokens may merge at the body's end, so the rest is counted again after truncation. */
-static sr1_status make_message_tokens(struct sr1__observation_tokens *b,
-                                      const struct sr1__turn_delimiters *border,
-                                      const struct sr1__observation *o,
-                                      struct observation_body *body, int ended,
-                                      int64_t room, int *fits)
+static struct observation_body *find_longest_body(const struct message_parts *m)
+{
+    struct observation_body *longest = &m->bodies[0];
+
+    for (size_t k = 1; k < m->n; k++)
+        if (m->bodies[k].ids.n > longest->ids.n)
+            longest = &m->bodies[k];
+    return longest;
+}
+
+/* Take `over` tokens off the longest body, or so many that it is the longest no more. */
+static sr1_status shorten_longest_body(const struct message_parts *m, size_t over)
+{
+    struct observation_body *longest = find_longest_body(m);
+    size_t second = 0, most;
+
+    for (size_t k = 0; k < m->n; k++)
+        if (&m->bodies[k] != longest && m->bodies[k].ids.n > second)
+            second = m->bodies[k].ids.n;
+    most = second > 0 && second < longest->ids.n ? longest->ids.n - second
+           : second > 0                          ? (over + m->n - 1) / m->n
+                                                 : longest->ids.n;
+    over = over < most ? over : most;
+    return truncate_body(longest, over < longest->ids.n ? longest->ids.n - over : 0);
+}
+
+/* Tokens may merge at a body's end, so the rest is counted again after truncation. */
+static sr1_status fit_message(struct sr1__observation_tokens *b,
+                              const struct message_parts *m, int64_t room, int *fits)
 {
     for (;;) {
         int64_t over;
 
-        SR1__TRY(build_message_tokens(b, border, o, body, ended));
+        SR1__TRY(build_message_tokens(b, m));
         over = (int64_t)b->ids.n - room;
         *fits = over <= 0;
-        if (*fits || body->len == 0)
+        if (*fits || find_longest_body(m)->len == 0)
             return SR1_OK;
-        SR1__TRY(truncate_body(
-            body, over < (int64_t)body->ids.n ? body->ids.n - (size_t)over : 0));
+        SR1__TRY(shorten_longest_body(m, (size_t)over));
     }
 }
 
-static sr1_status make_body_tokens(struct sr1__observation_tokens *b,
-                                   const sr1_tokenizer *t,
-                                   const struct sr1__turn_delimiters *border,
-                                   const struct sr1__observation *o, int ended,
-                                   int64_t room, int *fits)
+static sr1_status make_message_tokens(struct sr1__observation_tokens *b,
+                                      const sr1_tokenizer *t, struct message_parts *m,
+                                      int64_t room, int *fits)
+{
+    sr1_status st = message_parts_init(m, t);
+
+    if (st == SR1_OK)
+        st = fit_message(b, m, room, fits);
+    message_parts_free(m);
+    return st;
+}
+
+static sr1_status make_running_tokens(struct sr1__observation_tokens *b,
+                                      const sr1_tokenizer *t,
+                                      const struct sr1__observation *o, int64_t room,
+                                      int *fits)
 {
     struct observation_body body;
     sr1_status st = body_begin(&body, t, o);
 
     if (st == SR1_OK)
-        st = border ? make_message_tokens(b, border, o, &body, ended, room, fits)
-                    : make_inline_tokens(b, o, &body, room, fits);
+        st = make_inline_tokens(b, o, &body, room, fits);
     body_free(&body);
     return st;
 }
@@ -230,16 +302,25 @@ static sr1_status make_body_tokens(struct sr1__observation_tokens *b,
 sr1_status sr1__observation_tokens_make(struct sr1__observation_tokens *b,
                                         const sr1_tokenizer *t,
                                         const struct sr1__turn_delimiters *border,
-                                        int search_r1_compat,
-                                        const struct sr1__observation *o, int ended,
-                                        int64_t room, int *fits)
+                                        const struct sr1__protocol *p,
+                                        const struct sr1__observation *o, size_t n,
+                                        int ended, int64_t room, int *fits)
 {
+    struct message_parts m = {.border = border,
+                              .between = p->between ? p->between : "",
+                              .o = o,
+                              .n = n,
+                              .ended = ended};
     sr1_status st;
 
     memset(b, 0, sizeof(*b));
     sr1__buf_init(&b->text, 0);
-    st = search_r1_compat ? make_search_r1_tokens(b, t, o, room, fits)
-                          : make_body_tokens(b, t, border, o, ended, room, fits);
+    if (p->search_r1_compat)
+        st = make_search_r1_tokens(b, t, o, room, fits);
+    else if (border)
+        st = make_message_tokens(b, t, &m, room, fits);
+    else
+        st = make_running_tokens(b, t, o, room, fits);
     if (st == SR1_OK)
         st = sr1__buf_status(&b->text, "inserted text");
     if (st != SR1_OK || !*fits)

@@ -135,8 +135,15 @@ sr1_status sr1__remote_sequence_next_turn(struct sr1__remote_sequence *s,
 
 /* ---- asking ---- */
 
-/* Tags that may end a turn; those of actions only where something answers them. None
- * where a turn is a whole message. */
+/* Does the closing tag of an action end the turn? */
+static int ends_at_action(const struct sr1__remote_sequence *s)
+{
+    return has_actions(s) && sr1__env_max_calls(s->engine->task->env) == 1 &&
+           protocol_of(s)->tags[SR1__TAG_CLOSE(SR1__ROLE_ACTION)][0];
+}
+
+/* Tags that may end a turn; those of actions only where something answers them, and a
+ * message has one. None where a turn is a whole message. */
 static size_t stop_texts(const struct sr1__remote_sequence *s, const char *stops[N_STOPS])
 {
     const struct sr1__protocol *p = protocol_of(s);
@@ -145,7 +152,7 @@ static size_t stop_texts(const struct sr1__remote_sequence *s, const char *stops
     if (p->message)
         return 0;
     stops[n++] = p->tags[SR1__TAG_CLOSE(SR1__ROLE_ANSWER)];
-    if (has_actions(s))
+    if (ends_at_action(s))
         stops[n++] = p->tags[SR1__TAG_CLOSE(SR1__ROLE_ACTION)];
     return n;
 }
@@ -317,14 +324,15 @@ static void count_answer(struct sr1__remote_sequence *s, size_t taken)
 /* The closing tag of what the policy has opened last and not closed; NULL: nothing. */
 static const char *find_unclosed_tag(const struct sr1__remote_sequence *s)
 {
-    static const int roles[] = {SR1__ROLE_ACTION, SR1__ROLE_ANSWER};
+    static const int roles[] = {SR1__ROLE_ANSWER, SR1__ROLE_ACTION};
+    size_t n_roles = has_actions(s) && !ends_at_action(s) ? 1 : 2;
     const struct sr1__protocol *p = protocol_of(s);
     const char *text = sr1__buf_cstr(&s->said), *open = NULL;
     struct sr1__tag tag;
 
     for (size_t at = 0; sr1__protocol_next_tag(p, text, s->said.len, at, &tag);
          at = tag.end)
-        for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
+        for (size_t i = 0; i < n_roles; i++) {
             if (tag.tag == SR1__TAG_OPEN(roles[i]))
                 open = p->tags[SR1__TAG_CLOSE(roles[i])];
             else if (tag.tag == SR1__TAG_CLOSE(roles[i]) && open == p->tags[tag.tag])

@@ -116,12 +116,13 @@ sr1_status sr1__sequence_begin(struct sr1__sequence *row, struct sr1__generation
     row->running = row->waiting = row->cut = 0;
     row->copy_of = -1;
     row->stop = SR1_STOP_ERROR;
-    row->turn = row->searches = row->executed = 0;
+    row->turn = row->searches = row->executed = row->owed = 0;
     row->tokens = row->turn_tokens = 0;
     row->n_read = 0;
     row->episode = 0;
     seed_sequence(row, sample);
     sr1__scanner_init(&row->scanner, sr1__env_protocol(g->env), 0);
+    row->scanner.max_calls = sr1__env_max_calls(g->env);
     st = sr1__trajectory_builder_new(&row->builder, q->text, q->text_len,
                                      sr1__query_id(q, buf), sample);
     if (st == SR1_OK)
@@ -181,17 +182,41 @@ static enum sr1__sequence_need stop_sequence(struct sr1__sequence *row, int32_t 
     return SR1__SEQUENCE_DONE;
 }
 
-/* May one more action be carried out? With count_unexecuted (as in the reference code)
- * every call counts, and the last call allowed ends the trajectory without being
+/* How many more actions may be carried out? With count_unexecuted (as in the reference
+ * code) every call counts, and the last call allowed ends the trajectory without being
  * executed. */
-static int may_execute_action(const struct sr1__sequence *row)
+static int32_t count_allowed_actions(const struct sr1__sequence *row)
 {
     const struct sr1__rollout_limits *limits = &row->g->rollout->limits;
 
     if (row->turn >= limits->max_turns)
         return 0;
-    return limits->count_unexecuted ? row->searches + 1 < limits->max_calls
-                                    : row->executed < limits->max_calls;
+    return limits->count_unexecuted ? limits->max_calls - row->searches - 1
+                                    : limits->max_calls - row->executed;
+}
+
+static int may_execute_action(const struct sr1__sequence *row)
+{
+    return count_allowed_actions(row) > 0;
+}
+
+int32_t sr1__sequence_actions(const struct sr1__sequence *row)
+{
+    return row->scanner.n_calls > 0 ? row->scanner.n_calls : 1;
+}
+
+int32_t sr1__sequence_allowed(const struct sr1__sequence *row)
+{
+    int32_t n = sr1__sequence_actions(row), most = count_allowed_actions(row);
+
+    return n < most ? n : most;
+}
+
+sr1_status sr1__sequence_refuse(const struct sr1__sequence *row,
+                                struct sr1__observation *out)
+{
+    return sr1__env_refusal(row->g->env,
+                            "Error: this call was not made: no more are allowed", out);
 }
 
 /* Has the turn used up its own budget of tokens? */
@@ -221,7 +246,7 @@ static int ends_turn_without_action(const struct sr1__sequence *row, int32_t id,
     const sr1_tokenizer *t = row->g->rollout->tokenizer;
 
     if (!sr1__env_protocol(row->g->env)->search_r1_compat)
-        return id == sr1__chat_end_id(t);
+        return event == SR1__EVENT_NONE && id == sr1__chat_end_id(t);
     return event == SR1__EVENT_VOID ||
            (event == SR1__EVENT_NONE &&
             (sr1__tokenizer_stops(t, id) || turn_is_full(row)));
@@ -241,16 +266,18 @@ static enum sr1__sequence_need choose_next_need(struct sr1__sequence *row, int32
                                                 int32_t event)
 {
     const struct sr1__rollout_limits *limits = &row->g->rollout->limits;
+    const struct sr1__protocol *p = sr1__env_protocol(row->g->env);
     int out_of_tokens = row->tokens >= row->g->max_tokens;
     int told = ends_with_notice(row, id, event);
 
     if (event == SR1__EVENT_ANSWER)
         return stop_sequence(row, SR1_STOP_ANSWER);
-    if (event == SR1__EVENT_ACTION && sr1__env_protocol(row->g->env)->message)
+    if (event == SR1__EVENT_ACTION && p->message)
         return may_execute_action(row) ? SR1__SEQUENCE_NEEDS_ACTION
                                        : stop_sequence(row, SR1_STOP_SEARCH_LIMIT);
     if (!told && (event == SR1__EVENT_VOID ||
-                  sr1__tokenizer_stops(row->g->rollout->tokenizer, id)))
+                  (!(event == SR1__EVENT_ACTION && p->several) &&
+                   sr1__tokenizer_stops(row->g->rollout->tokenizer, id))))
         return stop_sequence(row, SR1_STOP_EOS);
     if (event == SR1__EVENT_ACTION && !may_execute_action(row))
         return stop_sequence(row, SR1_STOP_SEARCH_LIMIT);
@@ -262,12 +289,12 @@ static enum sr1__sequence_need choose_next_need(struct sr1__sequence *row, int32
                                       : SR1__SEQUENCE_NEEDS_TOKEN;
 }
 
-struct sr1__action sr1__sequence_action(const struct sr1__sequence *row)
+struct sr1__action sr1__sequence_action(const struct sr1__sequence *row, int32_t i)
 {
     struct sr1__action a = {
         .row = row->index, .turn = row->turn, .episode = row->episode};
 
-    a.text = sr1__scanner_text(&row->scanner, &a.len);
+    a.text = sr1__scanner_call(&row->scanner, i, &a.len);
     return a;
 }
 
@@ -300,12 +327,12 @@ static int64_t block_room(const struct sr1__sequence *row)
                : limits->max_observation;
 }
 
-static sr1_status record_action(struct sr1__sequence *row,
+static sr1_status record_action(struct sr1__sequence *row, int32_t i,
                                 const struct sr1__observation *o)
 {
     int whole = o->n_hit_ids == o->n_hits || o->n_hit_ids >= SR1_TRAJECTORY_MAX_HIT_IDS;
     size_t n;
-    const char *query = sr1__scanner_text(&row->scanner, &n);
+    const char *query = sr1__scanner_call(&row->scanner, i, &n);
 
     row->searches++;
     row->executed += !(o->flags & SR1_ANSWER_UNEXECUTED);
@@ -340,26 +367,38 @@ static int has_ended_message(const struct sr1__sequence *row)
     return n > 0 && ids[n - 1] == sr1__chat_end_id(row->g->rollout->tokenizer);
 }
 
-/* Truncate the observation to what the block holds; in a search_r1_compat protocol the
- * closing tag is dropped too. */
-static sr1_status truncate_observation(struct sr1__observation *o,
+/* Truncate the observation to what the block holds, of several the first from its head to
+ * the tail of the last; in a search_r1_compat protocol the closing tag is dropped too. */
+static sr1_status truncate_observation(struct sr1__observation *o, size_t n,
                                        const struct sr1__observation_tokens *b,
                                        int search_r1_compat)
 {
     size_t whole = o->head.len + o->body.len + o->tail.len;
+    struct sr1__buf tail = o->tail;
 
-    if (search_r1_compat ? b->text.len == whole : b->body_len == o->body.len)
+    if (n == 1 && (search_r1_compat ? b->text.len == whole : b->body_len == o->body.len))
         return SR1_OK;
     sr1__buf_clear(&o->body);
     sr1__buf_add(&o->body, sr1__buf_cstr(&b->text) + b->body_begin, b->body_len);
+    o->tail = o[n - 1].tail;
+    o[n - 1].tail = tail;
     if (search_r1_compat)
         sr1__buf_clear(&o->tail);
     return sr1__buf_status(&o->body, "inserted text");
 }
 
-/* The block of an answer goes in, if there is room for it. */
+static size_t count_body_bytes(const struct sr1__observation *o, size_t n)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < n; i++)
+        bytes += o[i].body.len;
+    return bytes;
+}
+
+/* The block of n answers goes in, if there is room for it. */
 static sr1_status insert_block(struct sr1__sequence *row, struct sr1__observation *o,
-                               int *fits)
+                               size_t n, int *fits)
 {
     const sr1_rollout *r = row->g->rollout;
     const struct sr1__protocol *p = sr1__env_protocol(row->g->env);
@@ -367,30 +406,43 @@ static sr1_status insert_block(struct sr1__sequence *row, struct sr1__observatio
     struct sr1__observation_tokens b;
     sr1_status st;
 
-    SR1__TRY(sr1__observation_tokens_make(&b, r->tokenizer, border, p->search_r1_compat,
-                                          o, has_ended_message(row), block_room(row),
-                                          fits));
-    *fits = *fits && !(needs_whole_block(row) && b.body_len < o->body.len);
+    SR1__TRY(sr1__observation_tokens_make(&b, r->tokenizer, border, p, o, n,
+                                          has_ended_message(row), block_room(row), fits));
+    *fits = *fits && !(needs_whole_block(row) && b.body_len < count_body_bytes(o, n));
     st = *fits ? record_block(row, &b) : SR1_OK;
     if (st == SR1_OK && *fits)
-        st = truncate_observation(o, &b, p->search_r1_compat);
+        st = truncate_observation(o, n, &b, p->search_r1_compat);
     sr1__observation_tokens_free(&b);
     return st;
+}
+
+/* The answers are recorded in the order of their actions. */
+static sr1_status record_actions(struct sr1__sequence *row,
+                                 const struct sr1__observation *o, size_t n, int *failed,
+                                 int *done)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!(o[i].flags & SR1__ANSWER_NOTICE))
+            SR1__TRY(record_action(row, (int32_t)i, &o[i]));
+        *failed |= sr1__search_is_failure(o[i].status);
+        *done |= o[i].done;
+    }
+    return SR1_OK;
 }
 
 sr1_status sr1__sequence_observe(struct sr1__sequence *row, struct sr1__observation *o,
                                  enum sr1__sequence_need *want)
 {
-    int fits = 1;
+    size_t n = (size_t)sr1__sequence_actions(row);
+    int fits = 1, failed = 0, done = 0;
 
     SR1__TRY(flush_stream(row));
-    if (!(o->flags & SR1__ANSWER_NOTICE))
-        SR1__TRY(record_action(row, o));
-    if (sr1__search_is_failure(o->status) && !row->g->rollout->limits.go_on) {
+    SR1__TRY(record_actions(row, o, n, &failed, &done));
+    if (failed && !row->g->rollout->limits.go_on) {
         *want = stop_sequence(row, SR1_STOP_SEARCH_FAILED);
         return SR1_OK;
     }
-    SR1__TRY(insert_block(row, o, &fits));
+    SR1__TRY(insert_block(row, o, n, &fits));
     if (!fits) {
         *want = stop_sequence(row, SR1_STOP_CONTEXT_LIMIT);
         return SR1_OK;
@@ -399,9 +451,10 @@ sr1_status sr1__sequence_observe(struct sr1__sequence *row, struct sr1__observat
     row->turn++;
     row->turn_tokens = 0;
     sr1__scanner_reset(&row->scanner);
-    *want = !o->done   ? SR1__SEQUENCE_NEEDS_TOKEN
+    *want = !done      ? SR1__SEQUENCE_NEEDS_TOKEN
             : row->cut ? stop_sequence(row, SR1_STOP_TOKEN_LIMIT)
                        : stop_sequence(row, SR1_STOP_EOS);
+    row->cut = 0;
     return SR1_OK;
 }
 
@@ -417,16 +470,8 @@ static sr1_status insert_notice(struct sr1__sequence *row, enum sr1__sequence_ne
     return st;
 }
 
-/* Is a message an action that something answers, or the answer? */
-static int reads_messages(const struct sr1__sequence *row)
-{
-    const struct sr1__protocol *p = sr1__env_protocol(row->g->env);
-
-    return p->message && (p->answers || sr1__env_acts(row->g->env));
-}
-
-/* Where a whole message is the action, it is complete when it ends, or may be no longer;
- * an answer that may be no longer is none. */
+/* Where a whole message is the action, or holds several, it is complete when it ends, or
+ * may be no longer; an answer that may be no longer is none. */
 static int32_t end_message(struct sr1__sequence *row, int32_t id)
 {
     int ended = sr1__tokenizer_stops(row->g->rollout->tokenizer, id);
@@ -436,6 +481,22 @@ static int32_t end_message(struct sr1__sequence *row, int32_t id)
         return SR1__EVENT_NONE;
     row->cut = !ended;
     return sr1__scanner_end(&row->scanner);
+}
+
+/* Do actions wait for the end of the message? */
+static int holds_actions(const struct sr1__sequence *row)
+{
+    const struct sr1__protocol *p = sr1__env_protocol(row->g->env);
+
+    return sr1__env_acts(row->g->env) && !p->answers &&
+           (p->message || row->scanner.n_calls > 0 ||
+            sr1__scanner_reaches_end(&row->scanner));
+}
+
+/* Is the message an answer, or one with actions? */
+static int reads_message_end(const struct sr1__sequence *row)
+{
+    return sr1__env_protocol(row->g->env)->answers || holds_actions(row);
 }
 
 sr1_status sr1__sequence_append(struct sr1__sequence *row, int32_t id, float log_prob,
@@ -457,7 +518,7 @@ sr1_status sr1__sequence_append(struct sr1__sequence *row, int32_t id, float log
     }
     row->tokens++;
     row->turn_tokens++;
-    if (reads_messages(row))
+    if (event == SR1__EVENT_NONE && reads_message_end(row))
         event = end_message(row, id);
     *want = choose_next_need(row, id, event);
     return *want == SR1__SEQUENCE_NEEDS_TOKEN && ends_with_notice(row, id, event)
@@ -494,10 +555,8 @@ static sr1_status record_versions(const struct sr1__sequence *row, sr1_trajector
 
 void sr1__sequence_truncate(struct sr1__sequence *row, enum sr1__sequence_need *want)
 {
-    const struct sr1__protocol *p = sr1__env_protocol(row->g->env);
-
     *want = stop_sequence(row, SR1_STOP_TOKEN_LIMIT);
-    if (!p->message || p->answers || !sr1__env_acts(row->g->env))
+    if (!holds_actions(row))
         return;
     row->cut = 1;
     (void)sr1__scanner_end(&row->scanner);

@@ -29,6 +29,7 @@ struct sr1__sequence {
     int32_t turn;
     int32_t searches;    /* actions that were answered */
     int32_t executed;    /* of them carried out */
+    int32_t owed;        /* answers that its message still waits for */
     int64_t tokens;      /* sampled */
     int64_t turn_tokens; /* sampled in this turn */
     int64_t episode;     /* the environment's state for it; 0: none */
@@ -55,10 +56,16 @@ sr1_status sr1__sequence_version(struct sr1__sequence *row, int64_t version);
 /* The row's message has been cut short from outside, and cannot be gone on with: what the
  * row wants then. */
 void sr1__sequence_truncate(struct sr1__sequence *row, enum sr1__sequence_need *want);
-/* The action to carry out; text borrowed until the next call on the row. */
-struct sr1__action sr1__sequence_action(const struct sr1__sequence *row);
-/* Insert the answer to the action and begin the next turn. What of it does not fit is
- * taken off it. */
+/* Actions of its message, at least 1; sr1__sequence_allowed of them, the first ones, are
+ * to be carried out, the others are answered by sr1__sequence_refuse. */
+int32_t sr1__sequence_actions(const struct sr1__sequence *row);
+int32_t sr1__sequence_allowed(const struct sr1__sequence *row);
+sr1_status sr1__sequence_refuse(const struct sr1__sequence *row,
+                                struct sr1__observation *out);
+/* Action i to carry out; text borrowed until the next call on the row. */
+struct sr1__action sr1__sequence_action(const struct sr1__sequence *row, int32_t i);
+/* Insert the answers o[sr1__sequence_actions] as one block and begin the next turn. What
+ * of it does not fit is taken off it; of several o[0] becomes the whole block. */
 sr1_status sr1__sequence_observe(struct sr1__sequence *row, struct sr1__observation *o,
                                  enum sr1__sequence_need *want);
 /* Make the trajectory; the row is inactive after it, also on failure. */

@@ -236,7 +236,7 @@ sr1_status sr1__advantage_input_fill(struct sr1__advantage_input *l,
                                      const struct sr1__batch_view *v)
 {
     const struct sr1__settings *set = &b->tr->set;
-    const char *protocol = sr1__config_str(b->tr->config, "protocol");
+    const char *protocol = sr1__config_protocol(b->tr->config);
 
     l->t = v->t;
     l->n = v->n;

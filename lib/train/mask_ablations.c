@@ -82,8 +82,7 @@ static void mask_thoughts(struct mask_job *a, const sr1_text_segment *s,
 
 static sr1_status mark_trained(const sr1_trainer *tr, struct mask_job *a)
 {
-    const struct sr1__protocol *p =
-        sr1__protocol_find(sr1__config_str(tr->config, "protocol"));
+    const struct sr1__protocol *p = sr1__protocol_find(sr1__config_protocol(tr->config));
 
     for (size_t i = 0; i < sr1_trajectory_segment_count(a->t); i++) {
         sr1_text_segment s = {.struct_size = sizeof(s)};

@@ -18,6 +18,7 @@ struct example {
     sr1_trainer *tr;
     struct sr1__trajectory_builder *b;
     int32_t turn;
+    int ended; /* the policy has ended the message that is behind it */
 };
 
 static sr1_status add_policy(struct example *e, const char *text, size_t n)
@@ -78,8 +79,8 @@ static sr1_status add_block(struct example *e, const char *text, size_t begin, s
         sr1__observation_free(&o);
         return sr1__fail_nomem("inserted text");
     }
-    st = sr1__observation_tokens_make(&b, r->tokenizer, p->chat ? &r->border : NULL,
-                                      p->search_r1_compat, &o, 0, INT64_MAX, &fits);
+    st = sr1__observation_tokens_make(&b, r->tokenizer, p->chat ? &r->border : NULL, p,
+                                      &o, 1, e->ended, INT64_MAX, &fits);
     sr1__observation_free(&o);
     SR1__TRY(st);
     st = sr1__trajectory_builder_environment(e->b, b.ids.v, b.ids.n, e->turn,
@@ -275,6 +276,39 @@ static const char *skip_opening(const struct example *e, const char *text)
     return *text == '\n' ? text + 1 : text;
 }
 
+/* A message of calls, where it may hold several: what ends it is the policy's. */
+static sr1_status add_calls(struct example *e, const char *text)
+{
+    const sr1_rollout *r = e->tr->rollout;
+    const char *close = r->border.close;
+    size_t n = strlen(text), end = r->border.end_len;
+    struct sr1__buf whole;
+    sr1_status st;
+
+    sr1__buf_init(&whole, 0);
+    sr1__buf_add(&whole, text, n);
+    if (n < end || memcmp(text + n - end, close, end) != 0)
+        sr1__buf_add(&whole, close, end);
+    st = sr1__buf_status(&whole, "a demonstration");
+    if (st == SR1_OK)
+        st = add_policy(e, sr1__buf_cstr(&whole), whole.len);
+    sr1__buf_free(&whole);
+    e->ended = 1;
+    return st;
+}
+
+/* The policy's text d->segments[i]. */
+static sr1_status add_said(struct example *e, const struct sr1__demo *d, size_t i,
+                           const char *text)
+{
+    int answered = i + 1 < d->n_segments && !d->segments[i + 1].is_policy;
+
+    e->ended = 0;
+    return answered && sr1__env_max_calls(e->tr->rollout->env) > 1
+               ? add_calls(e, text)
+               : add_policy(e, text, strlen(text));
+}
+
 static sr1_status add_segments(struct example *e, const struct sr1__demo *d)
 {
     SR1__TRY(add_question(e, d));
@@ -283,7 +317,7 @@ static sr1_status add_segments(struct example *e, const struct sr1__demo *d)
 
         if (i == 0 && d->segments[i].is_policy)
             text = skip_opening(e, text);
-        SR1__TRY(d->segments[i].is_policy ? add_policy(e, text, strlen(text))
+        SR1__TRY(d->segments[i].is_policy ? add_said(e, d, i, text)
                                           : add_inserted(e, text));
     }
     return SR1_OK;

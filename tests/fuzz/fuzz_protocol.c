@@ -73,6 +73,8 @@ static void check_protocol(const struct sr1__protocol *p, const uint8_t *data,
     max = 1 + data[1];
     sr1__scanner_init(&s, p, max);
     event = feed(&s, text, len, data[0], &taken);
+    if (event == SR1__EVENT_NONE && !p->message)
+        event = sr1__scanner_end(&s);
     check(event == sr1__protocol_first_event(p, text, len, max, &content, &end));
     found = sr1__scanner_text(&s, &n);
     if (event == SR1__EVENT_NONE)
@@ -82,6 +84,33 @@ static void check_protocol(const struct sr1__protocol *p, const uint8_t *data,
               memcmp(found, text + content.begin, n) == 0);
     check_split(p, text, len);
     sr1__scanner_free(&s);
+}
+
+/* A message of several actions holds the same ones, however it is cut. */
+static void check_several(const struct sr1__protocol *p, const uint8_t *data, size_t size)
+{
+    struct sr1__scanner pieces, whole;
+    const char *text = (const char *)data + 2;
+    size_t taken[2];
+    int32_t event;
+
+    sr1__scanner_init(&pieces, p, 1 + data[1]);
+    sr1__scanner_init(&whole, p, 1 + data[1]);
+    pieces.max_calls = whole.max_calls = 1 + data[0] % SR1__MAX_CALLS;
+    (void)feed(&pieces, text, size - 2, data[0], &taken[0]);
+    check(sr1__scanner_feed(&whole, text, size - 2, &taken[1], &event) == SR1_OK);
+    check(taken[0] == taken[1]);
+    check(sr1__scanner_end(&pieces) == sr1__scanner_end(&whole));
+    check(pieces.n_calls == whole.n_calls && pieces.n_calls <= pieces.max_calls);
+    for (int32_t i = 0; i < pieces.n_calls; i++) {
+        size_t n[2];
+        const char *a = sr1__scanner_call(&pieces, i, &n[0]);
+        const char *b = sr1__scanner_call(&whole, i, &n[1]);
+
+        check(n[0] == n[1] && n[0] <= pieces.max && memcmp(a, b, n[0]) == 0);
+    }
+    sr1__scanner_free(&pieces);
+    sr1__scanner_free(&whole);
 }
 
 /* The published rules: a turn ends where its cut lies, and is then parsed whole. */
@@ -115,6 +144,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             check_search_r1_compat(p, data, size);
         else
             check_protocol(p, data, size);
+        if (p->several)
+            check_several(p, data, size);
     }
     return 0;
 }

@@ -110,9 +110,9 @@ def test_objects_and_engines_are_tools_too():
     with Environment("search", Mock({})) as e:
         with pytest.raises(errors.StateError):
             e.add_tool(population)
-    with pytest.raises(errors.UnsupportedError, match="'pattern'"):
+    with pytest.raises(errors.UnsupportedError, match="'minContains'"):
         Environment("tools", tools=[Tool(population, schema={
-            "type": "object", "properties": {"city": {"pattern": "x"}}})])
+            "type": "object", "properties": {"city": {"minContains": 1}}})])
 
 
 def test_deadlines():

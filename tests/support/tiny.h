@@ -63,13 +63,18 @@ static inline void tiny_near(double a, double b, double tolerance)
 
 #define TINY_CALL "{\"name\": \"wiki_search\", \"args\": {\"query\": \"tower\"}}"
 
+#ifndef TINY_MORE_WORDS
+#define TINY_MORE_WORDS /* words of one test, which other tests' ids do not know */
+#endif
+
 static const char *const tiny_words[] = {
-    "<think>",  "</think>",  "<search>", "</search>", "<information>", "</information>",
-    "<answer>", "</answer>", " tower",   " nothing",  " Paris",        " Rome",
-    " well",    " so",       "x<sea",    "rch>",      "</sear",        "ch> and",
-    "<tool>",   "</tool>",   "<result>", "</result>", TINY_CALL,       "{oops",
-    "<level>",  "</level>",  "<action>", "</action>", "</thin",        "k><act",
-    "ion> so"};
+    "<think>",        "</think>",     "<search>",  "</search>", "<information>",
+    "</information>", "<answer>",     "</answer>", " tower",    " nothing",
+    " Paris",         " Rome",        " well",     " so",       "x<sea",
+    "rch>",           "</sear",       "ch> and",   "<tool>",    "</tool>",
+    "<result>",       "</result>",    TINY_CALL,   "{oops",     "<level>",
+    "</level>",       "<action>",     "</action>", "</thin",    "k><act",
+    "ion> so",        TINY_MORE_WORDS};
 #define TINY_WORDS (sizeof tiny_words / sizeof *tiny_words)
 
 static inline void tiny_tokenizer(const char *folder)

@@ -20,19 +20,20 @@ from ._structs import (
     ConfigElsewhere, ConfigKeyInfo, ConfigPreset, Conversation, CritiqueDemoOptions,
     CritiqueDemoReport, DatasetOptions, DenseBuildOptions, DenseEstimate, DenseInfo,
     DenseOptions, DenseProgressFn, DiskCacheOptions, EmbedderOps, EncoderOptions, EnvOps,
-    EnvOptions, EnvReply, EvalOptions, EvalScores, ExecutionResult, FaissBuildOptions,
-    FaissOptions, FaissProgressFn, GeneratorOps, GeneratorOptions, HybridOptions,
-    JudgeCounters, JudgeItem, JudgementScores, JudgeOptions, KlController, LogFn,
-    LossBatch, LossInfo, LossMaps, LossOps, LossOptions, LossReport, MetricSinkFn,
-    ModelOptions, OpenaiCounters, OpenaiOptions, OpenaiRequest, OpenaiResult, ProblemCase,
-    ProblemsOptions, Program, ProgramsOptions, Query, QueryStats, RecordOptions,
-    RemoteReport, RerankerOps, RerankOptions, ResumeOptions, RevisionNode,
-    RevisionTreeOptions, RevisionTreeScores, RewardOps, RewardOptions, RewardScales,
-    RolloutOptions, RoomsOptions, RoomsTask, RunCallbacks, RunPlan, SandboxCounters,
-    SandboxOptions, SearchCounters, SearchHit, SearchHttpOptions, SearchOps, SearchTable,
-    ServerOptions, ServerStats, StepReport, Submission, SynthOptions, SynthReport,
-    TextSegment, ThinkingStep, TokenizerTrainOptions, TokenStep, ToolOps, ValueBatch,
-    ValueOptions, ValueReport, WorldOptions, WorldProgressFn,
+    EnvOptions, EnvReply, EvalOptions, EvalScores, ExecutionResult, ExternalOptions,
+    FaissBuildOptions, FaissOptions, FaissProgressFn, GeneratorOps, GeneratorOptions,
+    HybridOptions, JudgeCounters, JudgeItem, JudgementScores, JudgeOptions, KlController,
+    LogFn, LossBatch, LossInfo, LossMaps, LossOps, LossOptions, LossReport, McpOptions,
+    MetricSinkFn, ModelOptions, OpenaiCounters, OpenaiOptions, OpenaiRequest,
+    OpenaiResult, ProblemCase, ProblemsOptions, Program, ProgramsOptions, Query,
+    QueryStats, RecordOptions, RemoteReport, RerankerOps, RerankOptions, ResumeOptions,
+    RevisionNode, RevisionTreeOptions, RevisionTreeScores, RewardOps, RewardOptions,
+    RewardScales, RolloutOptions, RoomsOptions, RoomsTask, RunCallbacks, RunPlan,
+    SandboxCounters, SandboxOptions, SearchCounters, SearchHit, SearchHttpOptions,
+    SearchOps, SearchTable, ServerOptions, ServerStats, StepReport, Submission,
+    SynthOptions, SynthReport, TextSegment, ThinkingStep, TokenizerTrainOptions,
+    TokenStep, ToolOps, ValueBatch, ValueOptions, ValueReport, WorldOptions,
+    WorldProgressFn,
 )
 
 STATUS = object()
@@ -526,6 +527,18 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
         STATUS, POINTER(c_double), POINTER(c_uint64), c_size_t, POINTER(c_uint8),
         POINTER(c_size_t), POINTER(c_size_t),
     ),
+    # ext/external.h
+    "sr1_external_options_init": (None, POINTER(ExternalOptions)),
+    "sr1_search_open_external": (
+        STATUS, POINTER(c_void_p), c_char_p, POINTER(ExternalOptions),
+    ),
+    "sr1_env_open_external": (
+        STATUS, POINTER(c_void_p), c_char_p, POINTER(EnvOptions),
+        POINTER(ExternalOptions),
+    ),
+    "sr1_reward_set_add_external": (
+        STATUS, REWARD_SET, c_char_p, c_char_p, c_double, POINTER(ExternalOptions),
+    ),
     # ext/faiss.h
     "sr1_faiss_options_init": (None, POINTER(FaissOptions)),
     "sr1_search_open_faiss": (
@@ -590,6 +603,9 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
         POINTER(ValueReport),
     ),
     "sr1_value_explained_variance": (STATUS, POINTER(ValueReport), POINTER(c_double)),
+    # ext/mcp.h
+    "sr1_mcp_options_init": (None, POINTER(McpOptions)),
+    "sr1_env_add_mcp": (STATUS, ENV, c_char_p, POINTER(McpOptions)),
     # ext/model_details.h
     "sr1_model_new_random": (
         STATUS, POINTER(c_void_p), c_char_p, c_uint64, POINTER(ModelOptions),

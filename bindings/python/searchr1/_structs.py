@@ -155,6 +155,7 @@ class EnvOptions(Sized):
         ("protocol", c_char_p),
         ("document_format", c_char_p),
         ("top_k", c_int32),
+        ("max_parallel_calls", c_int32),
     ]
 
 
@@ -905,6 +906,12 @@ class AdvantageInfo(Sized):
     ]
 
 
+class ExternalOptions(Sized):
+    _fields_ = [
+        ("timeout_s", c_double),
+    ]
+
+
 class FaissOptions(Sized):
     _fields_ = [
         ("nprobe", c_int32),
@@ -1049,6 +1056,13 @@ class ValueReport(Sized):
         ("error_square", c_double),
         ("weight", c_double),
         ("tokens", c_int64),
+    ]
+
+
+class McpOptions(Sized):
+    _fields_ = [
+        ("timeout_s", c_double),
+        ("start_timeout_s", c_double),
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from ctypes import POINTER, byref, c_int32, c_int64, c_size_t, c_void_p, cast
 from dataclasses import dataclass, field
 from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, Union
@@ -18,6 +19,8 @@ from ._structs import (
     EnvOpsFinish,
     EnvOptions,
     EnvReply,
+    ExternalOptions,
+    McpOptions,
 )
 from ._text import Text, decode, encode, optional, terminated, text_at
 from .search import as_search
@@ -86,13 +89,16 @@ class Environment(Handle):
         top_k: int = 3,
         name: str = "python",
         tools: Sequence[Any] = (),
+        max_parallel_calls: int = 0,
     ) -> None:
         """document_format: "titled", "numbered" or "plain". tools: functions or Tools, of
-        the kind "tools"."""
+        the kind "tools". protocol: a name, or the path of a file that describes one.
+        max_parallel_calls: of one message, in protocols of several (hermes); 0: 8."""
         options = EnvOptions(
             protocol=optional(protocol),
             document_format=optional(document_format),
             top_k=top_k,
+            max_parallel_calls=max_parallel_calls,
         )
         engine = as_search(search)
         self.carrier = _callbacks.Carrier(engine.carrier if engine else None)
@@ -115,9 +121,40 @@ class Environment(Handle):
             _callbacks.disown(key)
             raise
 
+    @classmethod
+    def program(
+        cls,
+        path: Any,
+        protocol: Optional[str] = None,
+        timeout: float = 600.0,
+    ) -> Environment:
+        """A program of yours, in any language, that answers actions by lines of JSON
+        (docs/formats.md). timeout: seconds of one request."""
+        options = EnvOptions(protocol=optional(protocol))
+        limits = ExternalOptions(timeout_s=timeout)
+        self = cls.__new__(cls)
+        self.carrier = _callbacks.Carrier()
+        Handle.__init__(
+            self,
+            make(
+                lib.sr1_env_open_external,
+                terminated(os.fspath(path)),
+                byref(options),
+                byref(limits),
+            ),
+        )
+        return self
+
     def add_tool(self, tool: Any) -> None:
         """Add a function or a Tool, before anything else uses the environment."""
         add(self, as_tool(tool), self.carrier)
+
+    def add_mcp(self, path: Any, timeout: float = 60.0, start_timeout: float = 60.0) -> None:
+        """Start the MCP servers that a file names (mcp.json, as other clients read it), and
+        add their tools, before anything else uses the environment. timeout: seconds of one
+        call."""
+        options = McpOptions(timeout_s=timeout, start_timeout_s=start_timeout)
+        lib.sr1_env_add_mcp(self, terminated(os.fspath(path)), byref(options))
 
     @property
     def tools(self) -> str:

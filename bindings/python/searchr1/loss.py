@@ -169,7 +169,7 @@ class Batch:
 
     n: int
     new_log_probs: Any  # under the weights being trained
-    old_log_probs: Any  # under the weights that sampled
+    old_log_probs: Any  # under the policy before the update
     ref_log_probs: Any  # of the reference; may be None
     advantages: Any
     weights: Any  # share of each token in the mean; the library applies it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from ctypes import (
     POINTER,
@@ -23,6 +24,7 @@ from . import _arrays, _callbacks, _structs
 from ._handle import Handle, make
 from ._lib import lib
 from ._structs import (
+    ExternalOptions,
     JudgeCounters,
     JudgeItem,
     JudgeOptions,
@@ -298,6 +300,17 @@ class RewardSet(Handle):
             weight,
             LEVELS.index(level),
             turns,
+        )
+
+    def add_program(
+        self, name: str, path: PathLike, weight: float = 1.0, timeout: float = 600.0
+    ) -> None:
+        """Add a program of yours, in any language, that scores trajectories by lines of
+        JSON (docs/formats.md). timeout: seconds of one request. What it does not score is
+        left out of training."""
+        options = ExternalOptions(timeout_s=timeout)
+        lib.sr1_reward_set_add_external(
+            self, terminated(os.fspath(path)), terminated(name), weight, byref(options)
         )
 
     @property

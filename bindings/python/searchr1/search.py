@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from ctypes import (
     byref,
     c_char_p,
@@ -41,6 +42,7 @@ from ._structs import (
     Bm25Options,
     Bm25ProgressFn,
     DiskCacheOptions,
+    ExternalOptions,
     HybridOptions,
     RerankOptions,
     SearchCounters,
@@ -412,6 +414,17 @@ def web_providers() -> List[str]:
         if name is None:
             return names
         names.append(decode(name))
+
+
+class Program(Search):
+    """A program of yours, in any language, that answers queries by lines of JSON
+    (docs/formats.md). timeout: seconds of one request."""
+
+    def __init__(self, path: PathLike, timeout: float = 600.0) -> None:
+        options = ExternalOptions(timeout_s=timeout)
+        super().__init__(
+            make(lib.sr1_search_open_external, terminated(os.fspath(path)), byref(options))
+        )
 
 
 class Chain(Search):

@@ -17,10 +17,12 @@
 #include <searchr1/ext/engines.h>
 #include <searchr1/ext/episodes.h>
 #include <searchr1/ext/estimators.h>
+#include <searchr1/ext/external.h>
 #include <searchr1/ext/faiss.h>
 #include <searchr1/ext/judge.h>
 #include <searchr1/ext/kl.h>
 #include <searchr1/ext/loss.h>
+#include <searchr1/ext/mcp.h>
 #include <searchr1/ext/model_details.h>
 #include <searchr1/ext/openai.h>
 #include <searchr1/ext/plan.h>

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #define DEFAULT_TOP_K 3
+#define DEFAULT_MAX_CALLS 8
 
 struct sr1_env {
     atomic_int references;
@@ -27,6 +28,7 @@ struct sr1_env {
     const struct sr1__protocol *protocol;
     const struct sr1__document_format *format;
     int32_t top_k;
+    int32_t max_calls;
     int32_t of_caller;          /* made by sr1_env_new */
     atomic_ullong last_failure; /* of act, that was logged */
 };
@@ -49,9 +51,14 @@ static sr1_status read_env_options(struct sr1_env *e, const sr1_env_options *giv
                               "environment options"));
     if (o.top_k < 0)
         return sr1__fail(SR1_E_INVALID, "environment options: top_k is negative");
+    if (o.max_parallel_calls < 0 || o.max_parallel_calls > SR1__MAX_CALLS)
+        return sr1__fail(SR1_E_INVALID,
+                         "environment options: max_parallel_calls is %d; 0 to %d",
+                         (int)o.max_parallel_calls, SR1__MAX_CALLS);
     e->protocol = sr1__protocol_find(o.protocol);
     e->format = sr1__document_format_find(o.document_format);
     e->top_k = o.top_k > 0 ? o.top_k : DEFAULT_TOP_K;
+    e->max_calls = o.max_parallel_calls > 0 ? o.max_parallel_calls : DEFAULT_MAX_CALLS;
     return e->protocol != NULL && e->format != NULL ? SR1_OK : SR1_E_NOT_FOUND;
 }
 
@@ -235,6 +242,11 @@ int32_t sr1__env_acts(const struct sr1_env *env)
     return env->ops.act != NULL;
 }
 
+int32_t sr1__env_max_calls(const sr1_env *env)
+{
+    return env->protocol->several && sr1__env_acts(env) ? env->max_calls : 1;
+}
+
 int32_t sr1__env_flags(const sr1_env *env)
 {
     return env->ops.flags;
@@ -405,6 +417,22 @@ sr1_status sr1__env_notice(const sr1_env *env, struct sr1__observation *out)
     out->flags = SR1_ANSWER_PLAIN | SR1_ANSWER_UNEXECUTED | SR1__ANSWER_NOTICE;
     sr1__buf_str(&out->body, env->protocol->notice);
     status = sr1__buf_status(&out->body, "notice");
+    if (status == SR1_OK)
+        status = wrap_observation(env, out);
+    if (status != SR1_OK)
+        sr1__observation_free(out);
+    return status;
+}
+
+sr1_status sr1__env_refusal(const sr1_env *env, const char *text,
+                            struct sr1__observation *out)
+{
+    sr1_status status;
+
+    sr1__observation_init(out);
+    out->flags = SR1_ANSWER_UNEXECUTED;
+    sr1__buf_str(&out->body, text);
+    status = sr1__buf_status(&out->body, "refusal");
     if (status == SR1_OK)
         status = wrap_observation(env, out);
     if (status != SR1_OK)

@@ -80,6 +80,15 @@ sr1_status sr1__env_new_builtin(sr1_env **out, const sr1_env_ops *ops, void *sel
  * nothing is kept for trajectories. End it with sr1_env_finish. */
 sr1_status sr1__env_begin(sr1_env *env, sr1_env_episode *e, int64_t *episode);
 
+/* The observation of an action that may not be carried out: text for the policy, which
+ * begins with "Error: ". On failure *out is empty. */
+sr1_status sr1__env_refusal(const sr1_env *env, const char *text,
+                            struct sr1__observation *out);
+
+/* Actions that a message may hold: 1 unless the protocol has several, and something
+ * answers them. */
+int32_t sr1__env_max_calls(const sr1_env *env);
+
 /* The environment's protocol. Static. */
 const struct sr1__protocol *sr1__env_protocol(const struct sr1_env *env);
 

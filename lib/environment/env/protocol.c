@@ -1,11 +1,14 @@
 /* environment/env/protocol.c - the tags of each protocol, and the automaton that finds
  * them.
  *
- * Every tag begins with '<' and has no other '<', so a matcher only has to remember which
- * tags agree with the bytes since the last '<'. */
+ * Tags begin with characters that they do not contain otherwise, such as '<', so a
+ * matcher only has to remember which tags agree with the bytes since the last such
+ * character. */
 #include "environment/env/protocol.h"
 
 #include "base/text.h"
+#include "environment/env/call_form.h"
+#include "environment/env/protocol_file.h"
 
 #include <string.h>
 
@@ -38,11 +41,38 @@ static const struct sr1__protocol protocols[] = {
      .chat = 1,
      .around = "",
      .inside = "\n",
+     .several = 1,
+     .between = "\n",
      .arguments = "arguments",
      .tools_json = 1,
      .notice = "Error: there is neither a tool call nor an answer in this message. Call "
                "a function between <tool_call> and </tool_call>, or answer between "
                "<answer> and </answer>."},
+    {.name = "qwen3-coder",
+     .tags = {PAIR("think"), PAIR("tool_call"), PAIR("tool_response"), PAIR("answer")},
+     .chat = 1,
+     .around = "",
+     .inside = "\n",
+     .several = 1,
+     .between = "\n",
+     .form = "xml",
+     .tools_json = 1,
+     .notice = "Error: there is neither a function call nor an answer in this message. "
+               "Call a function between <tool_call> and </tool_call>, or answer between "
+               "<answer> and </answer>."},
+    {.name = "llama3",
+     .tags = {PAIR("think"), "<|python_tag|>", "", PAIR("tool_response"), PAIR("answer")},
+     .chat = 1,
+     .around = "",
+     .inside = "\n",
+     .several = 1,
+     .between = "\n",
+     .bare = 1,
+     .arguments = "parameters",
+     .tools_json = 1,
+     .notice = "Error: there is neither a function call nor an answer in this message. "
+               "Write nothing but the JSON object of a call, or answer between <answer> "
+               "and </answer>."},
     {.name = "rlvcr",
      .tags = {PAIR("think"), PAIR("action"), PAIR("observation"), PAIR("answer")},
      .chat = 1,
@@ -81,11 +111,29 @@ const struct sr1__protocol *sr1__protocol_find(const char *name)
 
     if (name == NULL)
         return &protocols[0];
+    if (sr1__protocol_is_file(name))
+        return sr1__protocol_from_file(name);
     for (i = 0; i < N_PROTOCOLS; i++)
         if (strcmp(protocols[i].name, name) == 0)
             return &protocols[i];
     sr1__fail_unknown("protocol", name, sr1__protocol_name);
     return NULL;
+}
+
+/* Begin with the tags that begin with this byte; 0: none do. */
+static int begin_tags(struct sr1__tag_matcher *m, const struct sr1__protocol *p, char c)
+{
+    uint32_t alive = 0;
+    int t;
+
+    for (t = 0; t < SR1__TAG_COUNT; t++)
+        if (p->tags[t][0] == c)
+            alive |= 1u << t;
+    if (alive == 0 || c == '\0')
+        return 0;
+    m->alive = alive;
+    m->depth = 1;
+    return 1;
 }
 
 /* Take one byte; the tag that it completes, or -1. */
@@ -94,13 +142,8 @@ static int feed_tag_matcher(struct sr1__tag_matcher *m, const struct sr1__protoc
 {
     int t;
 
-    if (p->message)
+    if (p->message || begin_tags(m, p, c))
         return -1;
-    if (c == '<') {
-        m->alive = (1u << SR1__TAG_COUNT) - 1;
-        m->depth = 1;
-        return -1;
-    }
     if (m->alive == 0)
         return -1;
     for (t = 0; t < SR1__TAG_COUNT; t++) {
@@ -151,6 +194,47 @@ static int event_kind(int tag, int closing)
     return -1;
 }
 
+/* Have actions no closing tag? */
+static int reaches_end(const struct sr1__protocol *p)
+{
+    return p->tags[SR1__TAG_CLOSE(SR1__ROLE_ACTION)][0] == '\0';
+}
+
+static int begins_json(char c)
+{
+    return c == '{' || c == '[';
+}
+
+static int is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* Does JSON begin at text[*at], after blanks, which are skipped? */
+static int begins_bare_action(const char *text, size_t len, size_t *at)
+{
+    while (*at < len && is_blank(text[*at]))
+        ++*at;
+    return *at < len && begins_json(text[*at]);
+}
+
+/* The action that reaches from begin to the end of the message: its first call. */
+static int32_t end_open_action(const char *text, size_t len, size_t begin, size_t max,
+                               struct sr1__text_range *content, size_t *end)
+{
+    size_t n = len - begin, first;
+
+    if (max > 0 && n > max)
+        return SR1__EVENT_NONE;
+    sr1__strip(text, &begin, &n);
+    first = sr1__json_values_split(text + begin, n, 0, &n);
+    if (content != NULL)
+        *content = (struct sr1__text_range){begin + first, n};
+    if (end != NULL)
+        *end = len;
+    return SR1__EVENT_ACTION;
+}
+
 int sr1__protocol_first_event(const struct sr1__protocol *p, const char *text, size_t len,
                               size_t max, struct sr1__text_range *content, size_t *end)
 {
@@ -162,13 +246,23 @@ int sr1__protocol_first_event(const struct sr1__protocol *p, const char *text, s
     if (p->search_r1_compat)
         return sr1__search_r1_event(p, text, sr1__search_r1_truncate(p, text, len),
                                     content, end);
-    for (at = 0; sr1__protocol_next_tag(p, text, len, at, &t); at = t.end) {
-        int opens = event_kind(t.tag, 0);
-        int closes = event_kind(t.tag, 1);
+    t = (struct sr1__tag){SR1__TAG_CLOSE(SR1__ROLE_THINK), 0, 0}; /* as behind thoughts */
+    for (at = 0;; at = t.end) {
+        int opens, closes;
+
+        if (p->bare && !open[0] && t.tag == SR1__TAG_CLOSE(SR1__ROLE_THINK) &&
+            begins_bare_action(text, len, &at))
+            return end_open_action(text, len, at, max, content, end);
+        if (!sr1__protocol_next_tag(p, text, len, at, &t))
+            break;
+        opens = event_kind(t.tag, 0);
+        closes = event_kind(t.tag, 1);
 
         if (opens >= 0 && !open[opens]) {
             open[opens] = 1;
             begin[opens] = t.end;
+            if (opens == 0 && reaches_end(p))
+                return end_open_action(text, len, t.end, max, content, end);
         }
         if (closes < 0 || !open[closes])
             continue;
@@ -280,6 +374,7 @@ void sr1__scanner_init(struct sr1__scanner *s, const struct sr1__protocol *p, si
     memset(s, 0, sizeof *s);
     s->protocol = p;
     s->max = max > 0 ? max : SR1__SCANNER_MAX_CONTENT;
+    s->max_calls = 1;
     sr1__buf_init(&s->content[0], 0);
     sr1__buf_init(&s->content[1], 0);
 }
@@ -298,6 +393,10 @@ void sr1__scanner_reset(struct sr1__scanner *s)
     memset(&s->matcher, 0, sizeof s->matcher);
     s->event = SR1__EVENT_NONE;
     s->answers = 0;
+    s->begin = 0;
+    s->n_calls = 0;
+    s->led = 0;
+    s->to_end = 0;
     s->found = (struct sr1__text_range){0, 0};
     for (k = 0; k < 2; k++) {
         s->open[k] = 0;
@@ -318,6 +417,32 @@ static void append_tag_content(struct sr1__scanner *s, int kind, char c)
         sr1__buf_char(&s->content[kind], c);
 }
 
+/* An action or an answer begins; of earlier actions the contents are kept. */
+static void open_pair(struct sr1__scanner *s, int kind)
+{
+    struct sr1__buf *content = &s->content[kind];
+    size_t kept = kind == 0 && s->n_calls > 0 ? s->begin : 0;
+
+    s->open[kind] = 1;
+    s->seen[kind] = 0;
+    if (kept > 0)
+        content->len = kept;
+    else
+        sr1__buf_clear(content);
+}
+
+/* One more action is complete: len bytes from s->begin. */
+static void close_action(struct sr1__scanner *s, size_t len)
+{
+    struct sr1__text_range *call = &s->calls[s->n_calls++];
+
+    *call = (struct sr1__text_range){s->begin, len};
+    sr1__strip(sr1__buf_cstr(&s->content[0]), &call->begin, &call->len);
+    s->begin += len;
+    if (s->n_calls >= s->max_calls || !s->protocol->several)
+        s->event = SR1__EVENT_ACTION;
+}
+
 /* A whole tag has just been collected. */
 static void scan_tag(struct sr1__scanner *s, int tag)
 {
@@ -325,19 +450,21 @@ static void scan_tag(struct sr1__scanner *s, int tag)
     int closes = event_kind(tag, 1);
     size_t len;
 
-    if (opens >= 0 && !s->open[opens]) {
-        s->open[opens] = 1;
-        s->seen[opens] = 0;
-        sr1__buf_clear(&s->content[opens]);
-    }
+    if (opens >= 0 && !s->open[opens])
+        open_pair(s, opens);
+    if (opens == 0 && reaches_end(s->protocol))
+        s->to_end = 1;
     if (closes < 0 || !s->open[closes])
         return;
     s->open[closes] = 0;
     len = s->seen[closes] - strlen(s->protocol->tags[tag]);
-    if (len > s->max)
+    if (len > s->max || (closes == 1 && (s->n_calls > 0 || s->to_end)))
         return;
-    s->content[closes].len = len;
-    s->event = event_code[closes];
+    s->content[closes].len = (closes == 0 ? s->begin : 0) + len;
+    if (closes == 0)
+        close_action(s, len);
+    else
+        s->event = SR1__EVENT_ANSWER;
 }
 
 /* Examine the whole turn at each position where the published code may cut it. */
@@ -372,9 +499,49 @@ static sr1_status append_message_bytes(struct sr1__scanner *s, const char *bytes
     return sr1__buf_status(content, "a message");
 }
 
+/* A message that begins with JSON is an action. Thoughts are no beginning. */
+static void scan_bare_byte(struct sr1__scanner *s, char c, int tag)
+{
+    if (tag == SR1__TAG_CLOSE(SR1__ROLE_THINK)) {
+        s->led = 0;
+    } else if (!s->led && begins_json(c) && !s->open[0]) {
+        open_pair(s, 0);
+        s->to_end = 1;
+        s->led = 1;
+    } else if (!is_blank(c)) {
+        s->led = 1;
+    }
+}
+
+int sr1__scanner_reaches_end(const struct sr1__scanner *s)
+{
+    return s->to_end && s->open[0] && s->seen[0] <= s->max;
+}
+
+/* The JSON values of the action that the message's end completes, or all of it. */
+static void close_open_action(struct sr1__scanner *s)
+{
+    const char *text = sr1__buf_cstr(&s->content[0]) + s->begin;
+    size_t begin = 0, len = s->content[0].len - s->begin, n;
+
+    s->open[0] = 0;
+    sr1__strip(text, &begin, &len);
+    for (size_t i = 0; s->event == SR1__EVENT_NONE; i++) {
+        size_t at = sr1__json_values_split(text + begin, len, i, &n);
+
+        if (i > 0 && n == 0)
+            break;
+        s->calls[s->n_calls++] = (struct sr1__text_range){s->begin + begin + at, n};
+        if (s->n_calls >= s->max_calls)
+            break;
+    }
+}
+
 int32_t sr1__scanner_end(struct sr1__scanner *s)
 {
-    if (s->protocol->message)
+    if (s->event == SR1__EVENT_NONE && sr1__scanner_reaches_end(s))
+        close_open_action(s);
+    if (s->protocol->message || (s->n_calls > 0 && s->event == SR1__EVENT_NONE))
         s->event = s->protocol->answers ? SR1__EVENT_ANSWER : SR1__EVENT_ACTION;
     return s->event;
 }
@@ -398,6 +565,8 @@ sr1_status sr1__scanner_feed(struct sr1__scanner *s, const char *bytes, size_t n
             scan_search_r1_byte(s, bytes[i], tag);
             continue;
         }
+        if (s->protocol->bare)
+            scan_bare_byte(s, bytes[i], tag);
         append_tag_content(s, 0, bytes[i]);
         append_tag_content(s, 1, bytes[i]);
         if (tag >= 0)
@@ -432,9 +601,19 @@ const char *sr1__scanner_text(const struct sr1__scanner *s, size_t *len)
     }
     if (s->protocol->answers && s->event == SR1__EVENT_ANSWER)
         return get_message_answer(s, len);
+    if (s->event == SR1__EVENT_ACTION && s->n_calls > 0)
+        return sr1__scanner_call(s, 0, len);
     *len = s->event == SR1__EVENT_NONE ? 0 : content->len;
     sr1__strip(sr1__buf_cstr(content), &begin, len);
     return sr1__buf_cstr(content) + begin;
+}
+
+const char *sr1__scanner_call(const struct sr1__scanner *s, int32_t i, size_t *len)
+{
+    if (s->n_calls == 0)
+        return sr1__scanner_text(s, len);
+    *len = s->calls[i].len;
+    return sr1__buf_cstr(&s->content[0]) + s->calls[i].begin;
 }
 
 const char *sr1__scanner_partial_answer(const struct sr1__scanner *s, size_t *len)

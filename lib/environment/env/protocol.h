@@ -1,8 +1,9 @@
 /* environment/env/protocol.h - the tags of each protocol, as a table, and the automaton
  * that finds a policy's actions and answers in text that arrives in pieces.
  *
- * All tags are "<name>" and "</name>", case-sensitive. Use it on text of the policy only;
- * text that the environment inserted is inert. */
+ * Tags are case-sensitive. The first character of a tag is in no tag of its protocol but
+ * at the beginning. Use it on text of the policy only; text that the environment inserted
+ * is inert. */
 #ifndef SR1__ENV_PROTOCOL_H
 #define SR1__ENV_PROTOCOL_H
 
@@ -25,7 +26,9 @@ enum {
 
 struct sr1__protocol {
     const char *name;
-    const char *tags[SR1__TAG_COUNT]; /* "<think>", "</think>", "<search>", ... */
+    /* "<think>", "</think>", "<search>", ...; "" as the closing tag of actions: one
+     * reaches to the end of its message */
+    const char *tags[SR1__TAG_COUNT];
     /* 1: an answer to an action is a message of the user, after which the policy begins a
      * new message of its own; 0: it is inserted into the running text */
     int32_t chat;
@@ -45,15 +48,24 @@ struct sr1__protocol {
      * content, and a result stands without tags */
     int32_t message;
     int32_t answers; /* message: it is the answer, not an action; thoughts apart */
+    /* chat: a message may hold several actions, which are carried out side by side once
+     * it ends; their results stand in one message, `between` between two blocks */
+    int32_t several;
+    const char *between;
+    int32_t bare;     /* a message that begins with a JSON object, or with a list, is an
+                         action as a whole; thoughts may stand before it */
+    const char *form; /* how a call is written: a row of call_form.h; NULL: "json" */
     const char *arguments; /* member of a tool call that has them; NULL: "args" */
     int32_t tools_json; /* 1: tools are told as JSON, a line each, as chat templates get
                            them; 0: as a list in words */
     const char *prompt; /* built-in system message; NULL: the one of this name, "": none
                          */
+    const char *system; /* the system message itself; NULL: prompt says */
 };
 
-/* Row of that name (NULL: "search-r1"). NULL and SR1_E_NOT_FOUND listing the rows if
- * there is none. Static. */
+/* Row of that name (NULL: "search-r1"), or of the file with that path, which has a '/' or
+ * ends with .yaml, .yml or .json (protocol_file.h). NULL, with the error set, if there is
+ * none. Static. */
 const struct sr1__protocol *sr1__protocol_find(const char *name);
 /* Name of row i, NULL past the end. */
 const char *sr1__protocol_name(size_t i);
@@ -107,8 +119,9 @@ int sr1__search_r1_event(const struct sr1__protocol *p, const char *text, size_t
 int sr1__protocol_partial_answer(const struct sr1__protocol *p, const char *text,
                                  size_t len, struct sr1__text_range *content);
 
-/* answers: the answer in a message, stripped: all of it, or what follows the last thought.
- * 0 if there is none (a thought that the message begins with is open), else 1. */
+/* answers: the answer in a message, stripped: all of it, or what follows the last
+ * thought. 0 if there is none (a thought that the message begins with is open), else 1.
+ */
 int sr1__protocol_message_answer(const struct sr1__protocol *p, const char *text,
                                  size_t len, struct sr1__text_range *answer);
 
@@ -121,6 +134,8 @@ sr1_status sr1__observation_split(const struct sr1__protocol *p, const char *tex
 
 /* Content beyond this many bytes makes a tag pair plain text. */
 #define SR1__SCANNER_MAX_CONTENT 4096
+/* Actions of one message. */
+#define SR1__MAX_CALLS 32
 /* Of a message that is an action so many bytes are kept. */
 #define SR1__MESSAGE_MAX ((size_t)1 << 20)
 
@@ -131,18 +146,29 @@ sr1_status sr1__observation_split(const struct sr1__protocol *p, const char *tex
  * The first pair <search>...</search> or <answer>...</answer> that is closed within a
  * turn is its event, at any position (in an open think block too, as in Search-R1). A
  * pair reaches from the first opening tag of its kind in the turn; a closing tag without
- * one is text. A pair with too much content is text too. */
+ * one is text. A pair with too much content is text too.
+ *
+ * In a protocol of several actions the turn goes on behind an action, until there are
+ * max_calls or sr1__scanner_end is called; an answer behind an action is text. */
 struct sr1__scanner {
     const struct sr1__protocol *protocol;
     size_t max;
+    int32_t max_calls; /* 1 unless the caller sets another */
     struct sr1__tag_matcher matcher;
     int32_t event;
     size_t seen[2]; /* bytes since the opening tag of the action, the answer */
     int32_t open[2];
-    struct sr1__buf content[2]; /* at most max bytes and the closing tag */
+    /* The contents of actions that are closed, and of what is open at most max bytes and
+     * the closing tag. */
+    struct sr1__buf content[2];
+    size_t begin;                                 /* of the open action, in content[0] */
+    struct sr1__text_range calls[SR1__MAX_CALLS]; /* stripped, in content[0] */
+    int32_t n_calls;
     struct sr1__text_range
         found;       /* search_r1_compat: content[0] is the whole turn, this within */
     int32_t answers; /* search_r1_compat: </answer> so far */
+    int32_t led;     /* bare: text that is no white space stands before */
+    int32_t to_end;  /* the open action reaches to the end of the message */
 };
 
 /* max 0: SR1__SCANNER_MAX_CONTENT. Takes no memory until a tag opens. */
@@ -157,13 +183,19 @@ void sr1__scanner_reset(struct sr1__scanner *s);
 sr1_status sr1__scanner_feed(struct sr1__scanner *s, const char *bytes, size_t n,
                              size_t *used, int32_t *event);
 
-/* The message ends. In a protocol of whole messages it is an action then, or the
- * answer. The event. */
+/* The message ends. In a protocol of whole messages it is an action then, or the answer,
+ * and in one of several actions those that it holds are. The event. */
 int32_t sr1__scanner_end(struct sr1__scanner *s);
 
 /* After an event: the stripped query or answer. Borrowed until the next reset; not
  * NUL-terminated. "" without an event. */
 const char *sr1__scanner_text(const struct sr1__scanner *s, size_t *len);
+
+/* Is an action open that the end of the message completes? */
+int sr1__scanner_reaches_end(const struct sr1__scanner *s);
+
+/* Action i of the event's n_calls, as sr1__scanner_text gives the first. */
+const char *sr1__scanner_call(const struct sr1__scanner *s, int32_t i, size_t *len);
 
 /* Without an event, at the end of the text: as sr1__protocol_partial_answer; "" when no
  * answer is open or it is longer than the limit. Borrowed until the next reset. */

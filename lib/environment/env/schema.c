@@ -1,25 +1,25 @@
 /* environment/env/schema.c - schemas are checked once, when a tool is registered; values
- * against them with every call.
+ * against them with every call (schema_fits.c).
  *
- * Supported keywords: type, properties, required, enum, minimum, maximum, items and
- * additionalProperties (JSON Schema, validation vocabulary), and for the reader
- * description, title and default. Two things differ from the standard, both so that a
- * misspelt argument is noticed: members that are not in properties are wrong unless
- * additionalProperties is true, and an integer is one by its form (3, not 3.0). */
-#include "environment/env/schema.h"
+ * Supported are the keywords of JSON Schema (2020-12, validation and applicator
+ * vocabularies) that MCP servers and pydantic write, and references within the schema.
+ * Two things differ from the standard, both so that a misspelt argument is noticed:
+ * members that are not in properties are wrong unless additionalProperties allows them or
+ * the schema is put together (allOf, anyOf, oneOf, $ref), and an integer is one by its
+ * form (3, not 3.0). */
+#include "environment/env/schema_internal.h"
 
 #include "base/mem.h"
 #include "base/utf8.h"
 
 #include <string.h>
 
+#define MAX_NODES 4096 /* schemas within one */
+#define MAX_PATTERN 1024
+
 /* ---- types ---- */
 
-static const struct schema_type {
-    const char *name;
-    const char *noun; /* "must be ..." */
-    unsigned kinds;   /* bit k: a value of jansson's kind k is one */
-} types[] = {
+static const struct sr1__schema_type types[] = {
     {"string", "a string", 1u << JSON_STRING},
     {"integer", "an integer", 1u << JSON_INTEGER},
     {"number", "a number", 1u << JSON_INTEGER | 1u << JSON_REAL},
@@ -31,7 +31,7 @@ static const struct schema_type {
 
 #define N_TYPES (sizeof types / sizeof types[0])
 
-static const struct schema_type *find_type(const char *name)
+const struct sr1__schema_type *sr1__schema_type_find(const char *name)
 {
     size_t i;
 
@@ -41,42 +41,192 @@ static const struct schema_type *find_type(const char *name)
     return NULL;
 }
 
-static const struct schema_type *type_of(const json_t *schema)
+const struct sr1__schema_type *sr1__schema_type_of_value(const json_t *v)
 {
-    return find_type(json_string_value(json_object_get(schema, "type")));
+    size_t i;
+
+    for (i = 0; !(types[i].kinds >> json_typeof(v) & 1u);)
+        i++;
+    return &types[i];
+}
+
+/* ---- references and patterns ---- */
+
+/* The next part of a JSON pointer, "~1" and "~0" decoded; 0: it is too long. */
+static int read_pointer_part(const char **at, char part[256])
+{
+    size_t n = 0;
+
+    for (; **at && **at != '/'; ++*at) {
+        char c = **at;
+
+        if (n + 1 >= 256)
+            return 0;
+        if (c == '~' && ((*at)[1] == '0' || (*at)[1] == '1'))
+            c = *++*at == '0' ? '~' : '/';
+        part[n++] = c;
+    }
+    part[n] = '\0';
+    return 1;
+}
+
+static const json_t *find_pointer_part(const json_t *in, const char *part)
+{
+    size_t i = 0, k;
+
+    if (json_is_object(in))
+        return json_object_get(in, part);
+    for (k = 0; part[k] >= '0' && part[k] <= '9' && k < 6; k++)
+        i = 10 * i + (size_t)(part[k] - '0');
+    return k > 0 && !part[k] ? json_array_get(in, i) : NULL;
+}
+
+const json_t *sr1__schema_resolve(const json_t *root, const char *ref)
+{
+    const json_t *at = root;
+    char part[256];
+
+    if (!ref || ref[0] != '#' || (ref[1] && ref[1] != '/'))
+        return NULL;
+    for (ref++; at && *ref == '/';) {
+        ref++;
+        at = read_pointer_part(&ref, part) ? find_pointer_part(at, part) : NULL;
+    }
+    return at;
+}
+
+sr1_status sr1__schema_pattern(pcre2_code **out, const char *pattern, size_t n)
+{
+    PCRE2_UCHAR why[128];
+    PCRE2_SIZE at;
+    int error;
+
+    if (n > MAX_PATTERN)
+        return sr1__fail(SR1_E_LIMIT, "a pattern is longer than %d bytes", MAX_PATTERN);
+    *out = pcre2_compile((PCRE2_SPTR)pattern, n,
+                         PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C |
+                             PCRE2_MATCH_UNSET_BACKREF,
+                         &error, &at, NULL);
+    if (*out)
+        return SR1_OK;
+    if (error == PCRE2_ERROR_HEAP_FAILED)
+        return sr1__fail_nomem("pattern");
+    pcre2_get_error_message(error, why, sizeof why);
+    return sr1__fail(SR1_E_INVALID, "the pattern '%.64s' at %zu: %s", pattern, (size_t)at,
+                     (const char *)why);
 }
 
 /* ---- checking a schema ---- */
 
-static sr1_status check_schema(const json_t *schema, const char *where, int depth);
+/* The whole schema, and those within it that were checked. */
+struct checked {
+    const json_t *root;
+    const json_t **nodes; /* [n] */
+    size_t n, cap;
+};
 
-static sr1_status check_type(const json_t *v, const char *where, int depth)
+static sr1_status check_schema(struct checked *c, const json_t *schema, const char *where,
+                               int depth);
+
+typedef sr1_status check_fn(struct checked *c, const json_t *v, const char *name,
+                            const char *where, int depth);
+
+static sr1_status check_type(struct checked *c, const json_t *v, const char *name,
+                             const char *where, int depth)
 {
+    size_t n = json_array_size(v), i;
+    int known =
+        json_is_array(v) ? n > 0 : sr1__schema_type_find(json_string_value(v)) != NULL;
+
+    (void)c;
+    (void)name;
     (void)depth;
-    if (find_type(json_string_value(v)) == NULL)
+    for (i = 0; i < n; i++)
+        known &= sr1__schema_type_find(json_string_value(json_array_get(v, i))) != NULL;
+    if (!known)
         return sr1__fail(SR1_E_INVALID,
                          "%s: type must be one of string, integer, number, boolean, "
-                         "array, object, null",
+                         "array, object, null, or a list of them",
                          where);
     return SR1_OK;
 }
 
-static sr1_status check_properties(const json_t *v, const char *where, int depth)
+/* Schemas by name. */
+static sr1_status check_schemas(struct checked *c, const json_t *v, const char *name,
+                                const char *where, int depth)
 {
-    const char *name;
+    const char *what = strcmp(name, "properties") == 0 ? "property" : name;
+    const char *key;
     json_t *member;
 
     if (!json_is_object(v))
-        return sr1__fail(SR1_E_INVALID, "%s: properties must be an object", where);
-    json_object_foreach((json_t *)(uintptr_t)v, name, member) SR1__TRY(sr1__context(
-        check_schema(member, "schema", depth + 1), "property '%.64s'", name));
+        return sr1__fail(SR1_E_INVALID, "%s: %s must be an object", where, name);
+    json_object_foreach((json_t *)(uintptr_t)v, key, member) SR1__TRY(sr1__context(
+        check_schema(c, member, "schema", depth + 1), "%s '%.64s'", what, key));
     return SR1_OK;
 }
 
-static sr1_status check_required(const json_t *v, const char *where, int depth)
+static sr1_status check_pattern(struct checked *c, const json_t *v, const char *name,
+                                const char *where, int depth)
+{
+    pcre2_code *code = NULL;
+
+    (void)c;
+    (void)depth;
+    if (!json_is_string(v))
+        return sr1__fail(SR1_E_INVALID, "%s: %s must be text", where, name);
+    SR1__TRY(sr1__context(
+        sr1__schema_pattern(&code, json_string_value(v), json_string_length(v)), "%s",
+        where));
+    pcre2_code_free(code);
+    return SR1_OK;
+}
+
+static sr1_status check_pattern_schemas(struct checked *c, const json_t *v,
+                                        const char *name, const char *where, int depth)
+{
+    const char *key;
+    json_t *member;
+
+    SR1__TRY(check_schemas(c, v, name, where, depth));
+    json_object_foreach((json_t *)(uintptr_t)v, key, member)
+    {
+        pcre2_code *code = NULL;
+
+        SR1__TRY(sr1__context(sr1__schema_pattern(&code, key, strlen(key)), "%s", where));
+        pcre2_code_free(code);
+    }
+    return SR1_OK;
+}
+
+/* A list of schemas that is not empty. */
+static sr1_status check_alternatives(struct checked *c, const json_t *v, const char *name,
+                                     const char *where, int depth)
 {
     size_t i;
 
+    if (json_array_size(v) == 0)
+        return sr1__fail(SR1_E_INVALID, "%s: %s must be a list of schemas", where, name);
+    for (i = 0; i < json_array_size(v); i++)
+        SR1__TRY(sr1__context(check_schema(c, json_array_get(v, i), "schema", depth + 1),
+                              "%s %zu", name, i + 1));
+    return SR1_OK;
+}
+
+static sr1_status check_one_schema(struct checked *c, const json_t *v, const char *name,
+                                   const char *where, int depth)
+{
+    (void)where;
+    return sr1__context(check_schema(c, v, "schema", depth + 1), "%s", name);
+}
+
+static sr1_status check_required(struct checked *c, const json_t *v, const char *name,
+                                 const char *where, int depth)
+{
+    size_t i;
+
+    (void)c;
+    (void)name;
     (void)depth;
     for (i = 0; i < json_array_size(v); i++)
         if (!json_is_string(json_array_get(v, i)))
@@ -86,8 +236,11 @@ static sr1_status check_required(const json_t *v, const char *where, int depth)
     return SR1_OK;
 }
 
-static sr1_status check_enum(const json_t *v, const char *where, int depth)
+static sr1_status check_enum(struct checked *c, const json_t *v, const char *name,
+                             const char *where, int depth)
 {
+    (void)c;
+    (void)name;
     (void)depth;
     if (json_array_size(v) == 0)
         return sr1__fail(SR1_E_INVALID, "%s: enum must be a list that is not empty",
@@ -95,40 +248,55 @@ static sr1_status check_enum(const json_t *v, const char *where, int depth)
     return SR1_OK;
 }
 
-static sr1_status check_number(const json_t *v, const char *where, int depth)
+static sr1_status check_number(struct checked *c, const json_t *v, const char *name,
+                               const char *where, int depth)
 {
+    (void)c;
     (void)depth;
     if (!json_is_number(v))
-        return sr1__fail(SR1_E_INVALID, "%s: minimum and maximum must be numbers", where);
+        return sr1__fail(SR1_E_INVALID, "%s: %s must be a number", where, name);
+    if (strcmp(name, "multipleOf") == 0 && !(json_number_value(v) > 0))
+        return sr1__fail(SR1_E_INVALID, "%s: multipleOf must be above 0", where);
     return SR1_OK;
 }
 
-static sr1_status check_items(const json_t *v, const char *where, int depth)
+static sr1_status check_count(struct checked *c, const json_t *v, const char *name,
+                              const char *where, int depth)
 {
-    (void)where;
-    return sr1__context(check_schema(v, "schema", depth + 1), "items");
+    (void)c;
+    (void)depth;
+    if (!json_is_integer(v) || json_integer_value(v) < 0)
+        return sr1__fail(SR1_E_INVALID, "%s: %s must be a whole number, 0 or more", where,
+                         name);
+    return SR1_OK;
 }
 
-static sr1_status check_boolean(const json_t *v, const char *where, int depth)
+static sr1_status check_boolean(struct checked *c, const json_t *v, const char *name,
+                                const char *where, int depth)
 {
+    (void)c;
     (void)depth;
     if (!json_is_boolean(v))
-        return sr1__fail(SR1_E_UNSUPPORTED,
-                         "%s: additionalProperties must be true or false", where);
+        return sr1__fail(SR1_E_INVALID, "%s: %s must be true or false", where, name);
     return SR1_OK;
 }
 
-static sr1_status check_text_keyword(const json_t *v, const char *where, int depth)
+static sr1_status check_text_keyword(struct checked *c, const json_t *v, const char *name,
+                                     const char *where, int depth)
 {
+    (void)c;
     (void)depth;
     if (!json_is_string(v))
-        return sr1__fail(SR1_E_INVALID, "%s: description and title must be text", where);
+        return sr1__fail(SR1_E_INVALID, "%s: %s must be text", where, name);
     return SR1_OK;
 }
 
-static sr1_status check_any(const json_t *v, const char *where, int depth)
+static sr1_status check_any(struct checked *c, const json_t *v, const char *name,
+                            const char *where, int depth)
 {
+    (void)c;
     (void)v;
+    (void)name;
     (void)where;
     (void)depth;
     return SR1_OK;
@@ -136,48 +304,90 @@ static sr1_status check_any(const json_t *v, const char *where, int depth)
 
 static const struct keyword {
     const char *name;
-    sr1_status (*check)(const json_t *v, const char *where, int depth);
+    check_fn *check;
 } keywords[] = {
     {"type", check_type},
-    {"properties", check_properties},
+    {"properties", check_schemas},
     {"required", check_required},
     {"enum", check_enum},
+    {"const", check_any},
     {"minimum", check_number},
     {"maximum", check_number},
-    {"items", check_items},
-    {"additionalProperties", check_boolean},
+    {"exclusiveMinimum", check_number},
+    {"exclusiveMaximum", check_number},
+    {"multipleOf", check_number},
+    {"minLength", check_count},
+    {"maxLength", check_count},
+    {"pattern", check_pattern},
+    {"items", check_one_schema},
+    {"prefixItems", check_alternatives},
+    {"minItems", check_count},
+    {"maxItems", check_count},
+    {"uniqueItems", check_boolean},
+    {"additionalProperties", check_one_schema},
+    {"patternProperties", check_pattern_schemas},
+    {"propertyNames", check_one_schema},
+    {"minProperties", check_count},
+    {"maxProperties", check_count},
+    {"anyOf", check_alternatives},
+    {"oneOf", check_alternatives},
+    {"allOf", check_alternatives},
+    {"not", check_one_schema},
+    {"$ref", check_text_keyword},
+    {"$defs", check_schemas},
+    {"definitions", check_schemas},
     {"description", check_text_keyword},
     {"title", check_text_keyword},
     {"default", check_any},
+    /* for readers only */
+    {"$schema", check_text_keyword},
+    {"$comment", check_text_keyword},
+    {"format", check_text_keyword},
+    {"examples", check_any},
+    {"example", check_any},
+    {"deprecated", check_any},
+    {"readOnly", check_any},
+    {"writeOnly", check_any},
+    {"discriminator", check_any},
+    {"contentEncoding", check_any},
+    {"contentMediaType", check_any},
 };
 
 #define N_KEYWORDS (sizeof keywords / sizeof keywords[0])
 
-static sr1_status check_keyword(const char *name, const json_t *v, const char *where,
-                                int depth)
+static const char *keyword_name(size_t i)
+{
+    return i < N_KEYWORDS ? keywords[i].name : NULL;
+}
+
+/* Names that begin with x- are other programs' notes. */
+static sr1_status check_keyword(struct checked *c, const char *name, const json_t *v,
+                                const char *where, int depth)
 {
     size_t i;
 
     for (i = 0; i < N_KEYWORDS; i++)
         if (strcmp(keywords[i].name, name) == 0)
-            return keywords[i].check(v, where, depth);
-    return sr1__fail(SR1_E_UNSUPPORTED,
-                     "%s: the keyword '%.64s' is not known here; known are type, "
-                     "properties, required, enum, minimum, maximum, items, "
-                     "additionalProperties, description, title, default",
-                     where, name);
+            return keywords[i].check(c, v, name, where, depth);
+    if (strncmp(name, "x-", 2) == 0)
+        return SR1_OK;
+    sr1__fail_unknown("keyword", name, keyword_name);
+    return sr1__context(SR1_E_UNSUPPORTED, "%s", where);
 }
 
 /* Each required name has a property, and the bounds leave something. */
-static sr1_status check_together(const json_t *schema, const char *where)
+static sr1_status check_together(const json_t *schema, const char *where, int depth)
 {
     const json_t *required = json_object_get(schema, "required");
     const json_t *properties = json_object_get(schema, "properties");
     const json_t *low = json_object_get(schema, "minimum");
     const json_t *high = json_object_get(schema, "maximum");
+    int closed = sr1__schema_is_closed(schema) ||
+                 (depth == 0 && !properties && !sr1__schema_is_put_together(schema) &&
+                  !json_object_get(schema, "additionalProperties"));
     size_t i;
 
-    for (i = 0; i < json_array_size(required); i++) {
+    for (i = 0; closed && i < json_array_size(required); i++) {
         const char *name = json_string_value(json_array_get(required, i));
 
         if (json_object_get(properties, name) == NULL)
@@ -190,18 +400,65 @@ static sr1_status check_together(const json_t *schema, const char *where)
     return SR1_OK;
 }
 
-static sr1_status check_schema(const json_t *schema, const char *where, int depth)
+static sr1_status note_checked(struct checked *c, const json_t *schema)
+{
+    if (c->n >= MAX_NODES)
+        return sr1__fail(SR1_E_LIMIT, "schema: more than %d schemas within it",
+                         MAX_NODES);
+    SR1__RESERVE(c->nodes, c->cap, c->n + 1, "schema");
+    c->nodes[c->n++] = schema;
+    return SR1_OK;
+}
+
+static sr1_status check_schema(struct checked *c, const json_t *schema, const char *where,
+                               int depth)
 {
     const char *name;
     json_t *v;
 
-    if (!json_is_object(schema))
+    if (!json_is_object(schema) && !(json_is_boolean(schema) && depth > 0))
         return sr1__fail(SR1_E_INVALID, "%s: it must be a JSON object", where);
     if (depth > SR1__SCHEMA_DEPTH)
         return sr1__fail(SR1_E_LIMIT, "%s: deeper than %d", where, SR1__SCHEMA_DEPTH);
+    SR1__TRY(note_checked(c, schema));
     json_object_foreach((json_t *)(uintptr_t)schema, name, v)
-        SR1__TRY(check_keyword(name, v, where, depth));
-    return check_together(schema, where);
+        SR1__TRY(check_keyword(c, name, v, where, depth));
+    return check_together(schema, where, depth);
+}
+
+/* Does every reference lead to a schema that was checked? */
+static sr1_status check_references(const struct checked *c)
+{
+    size_t i, k;
+
+    for (i = 0; i < c->n; i++) {
+        const char *ref = json_string_value(json_object_get(c->nodes[i], "$ref"));
+        const json_t *to = ref ? sr1__schema_resolve(c->root, ref) : NULL;
+
+        for (k = 0; to && k < c->n && c->nodes[k] != to;)
+            k++;
+        if (ref && (!to || k == c->n))
+            return sr1__fail(SR1_E_UNSUPPORTED,
+                             "schema: $ref '%.128s' leads to no schema within this one",
+                             ref);
+    }
+    return SR1_OK;
+}
+
+static sr1_status check_root(const json_t *schema)
+{
+    struct checked c = {.root = schema};
+    const char *type = json_string_value(json_object_get(schema, "type"));
+    sr1_status status = check_schema(&c, schema, "schema", 0);
+
+    if (status == SR1_OK)
+        status = check_references(&c);
+    sr1__free(c.nodes);
+    SR1__TRY(status);
+    if (type == NULL || strcmp(type, "object") != 0)
+        return sr1__fail(SR1_E_INVALID, "schema: its type must be object, the "
+                                        "arguments by name");
+    return SR1_OK;
 }
 
 sr1_status sr1__schema_parse(json_t **out, const char *text)
@@ -211,50 +468,15 @@ sr1_status sr1__schema_parse(json_t **out, const char *text)
     sr1_status status;
 
     SR1__TRY(sr1__json_parse(&schema, given, strlen(given), "schema"));
-    status = check_schema(schema, "schema", 0);
-    if (status == SR1_OK &&
-        (type_of(schema) == NULL || strcmp(type_of(schema)->name, "object") != 0))
-        status = sr1__fail(SR1_E_INVALID, "schema: its type must be object, the "
-                                          "arguments by name");
+    status = check_root(schema);
     SR1__RETURN_NEW(out, schema, status, json_decref);
 }
 
-/* ---- checking a value ---- */
-
-/* The path of a value: filters.years[2]. */
-struct path {
-    const struct path *up; /* NULL: the arguments themselves */
-    const char *name;      /* NULL: an element of a list */
-    size_t index;
-};
-
-static void append_path(const struct path *at, struct sr1__buf *b)
-{
-    if (at->up == NULL)
-        return;
-    append_path(at->up, b);
-    if (at->name == NULL)
-        sr1__buf_fmt(b, "[%zu]", at->index);
-    else
-        sr1__buf_fmt(b, "%s%.64s", at->up->up != NULL ? "." : "", at->name);
-}
-
-/* "argument 'k' " */
-static int append_argument_name(const struct path *at, struct sr1__buf *why)
-{
-    if (at->up == NULL) {
-        sr1__buf_str(why, "the arguments ");
-        return 0;
-    }
-    sr1__buf_str(why, "argument '");
-    append_path(at, why);
-    sr1__buf_str(why, "' ");
-    return 0;
-}
+/* ---- for the reader ---- */
 
 #define VALUE_MAX 64 /* bytes shown of a value */
 
-static void append_json_value(const json_t *v, struct sr1__buf *b)
+void sr1__schema_append_value(const json_t *v, struct sr1__buf *b)
 {
     struct sr1__buf text;
 
@@ -270,165 +492,15 @@ static void append_json_value(const json_t *v, struct sr1__buf *b)
     sr1__buf_free(&text);
 }
 
-static void append_json_values(const json_t *list, struct sr1__buf *b)
+void sr1__schema_append_values(const json_t *list, struct sr1__buf *b)
 {
     size_t i;
 
     for (i = 0; i < json_array_size(list); i++) {
         sr1__buf_str(b, i > 0 ? ", " : "");
-        append_json_value(json_array_get(list, i), b);
+        sr1__schema_append_value(json_array_get(list, i), b);
     }
 }
-
-static int json_values_equal(const json_t *a, const json_t *b)
-{
-    if (json_is_number(a) && json_is_number(b))
-        return json_number_value(a) == json_number_value(b);
-    return json_equal(a, b);
-}
-
-static int fits_type(const json_t *schema, const json_t *v, const struct path *at,
-                     struct sr1__buf *why)
-{
-    const struct schema_type *want = type_of(schema);
-    size_t i;
-
-    if (want == NULL || (want->kinds >> json_typeof(v) & 1u))
-        return 1;
-    append_argument_name(at, why);
-    for (i = 0; i < N_TYPES && !(types[i].kinds >> json_typeof(v) & 1u);)
-        i++;
-    sr1__buf_fmt(why, "must be %s, not %s", want->noun, types[i].noun);
-    return 0;
-}
-
-static int fits_enum(const json_t *schema, const json_t *v, const struct path *at,
-                     struct sr1__buf *why)
-{
-    const json_t *list = json_object_get(schema, "enum");
-    size_t i;
-
-    for (i = 0; i < json_array_size(list); i++)
-        if (json_values_equal(json_array_get(list, i), v))
-            return 1;
-    if (list == NULL)
-        return 1;
-    append_argument_name(at, why);
-    sr1__buf_str(why, "must be one of ");
-    append_json_values(list, why);
-    return 0;
-}
-
-static int fits_bounds(const json_t *schema, const json_t *v, const struct path *at,
-                       struct sr1__buf *why)
-{
-    const json_t *low = json_object_get(schema, "minimum");
-    const json_t *high = json_object_get(schema, "maximum");
-    int below = low != NULL && json_number_value(v) < json_number_value(low);
-    int above = high != NULL && json_number_value(v) > json_number_value(high);
-
-    if (!json_is_number(v) || (!below && !above))
-        return 1;
-    append_argument_name(at, why);
-    sr1__buf_str(why, below ? "must be at least " : "must be at most ");
-    append_json_value(below ? low : high, why);
-    return 0;
-}
-
-static int value_fits_schema(const json_t *schema, const json_t *v, const struct path *at,
-                             struct sr1__buf *why);
-
-static int fits_required(const json_t *schema, const json_t *v, const struct path *at,
-                         struct sr1__buf *why)
-{
-    const json_t *required = json_object_get(schema, "required");
-    size_t i;
-
-    for (i = 0; i < json_array_size(required); i++) {
-        struct path member = {at, json_string_value(json_array_get(required, i)), 0};
-
-        if (json_object_get(v, member.name) != NULL)
-            continue;
-        append_argument_name(&member, why);
-        sr1__buf_str(why, "is missing");
-        return 0;
-    }
-    return 1;
-}
-
-static int unknown_member(const json_t *properties, const struct path *member,
-                          struct sr1__buf *why)
-{
-    const char *name;
-    json_t *v;
-    int first = 1;
-
-    append_argument_name(member, why);
-    sr1__buf_str(why, "is not known; known: ");
-    json_object_foreach((json_t *)(uintptr_t)properties, name, v)
-    {
-        sr1__buf_fmt(why, "%s%.64s", first ? "" : ", ", name);
-        first = 0;
-    }
-    if (first)
-        sr1__buf_str(why, "none");
-    return 0;
-}
-
-static int fits_members(const json_t *schema, const json_t *v, const struct path *at,
-                        struct sr1__buf *why)
-{
-    const json_t *properties = json_object_get(schema, "properties");
-    int more = json_is_true(json_object_get(schema, "additionalProperties"));
-    const char *name;
-    json_t *value;
-
-    if (!json_is_object(v))
-        return 1;
-    json_object_foreach((json_t *)(uintptr_t)v, name, value)
-    {
-        const json_t *inner = json_object_get(properties, name);
-        struct path member = {at, name, 0};
-
-        if (inner == NULL && !more)
-            return unknown_member(properties, &member, why);
-        if (inner != NULL && !value_fits_schema(inner, value, &member, why))
-            return 0;
-    }
-    return fits_required(schema, v, at, why);
-}
-
-static int fits_items(const json_t *schema, const json_t *v, const struct path *at,
-                      struct sr1__buf *why)
-{
-    const json_t *items = json_object_get(schema, "items");
-    size_t i;
-
-    for (i = 0; items != NULL && i < json_array_size(v); i++) {
-        struct path element = {at, NULL, i};
-
-        if (!value_fits_schema(items, json_array_get(v, i), &element, why))
-            return 0;
-    }
-    return 1;
-}
-
-static int value_fits_schema(const json_t *schema, const json_t *v, const struct path *at,
-                             struct sr1__buf *why)
-{
-    return fits_type(schema, v, at, why) && fits_enum(schema, v, at, why) &&
-           fits_bounds(schema, v, at, why) && fits_members(schema, v, at, why) &&
-           fits_items(schema, v, at, why);
-}
-
-int sr1__schema_fits(const json_t *schema, const json_t *value, struct sr1__buf *why)
-{
-    struct path root = {NULL, NULL, 0};
-
-    return value_fits_schema(schema, value, &root, why);
-}
-
-/* ---- for the reader ---- */
 
 static int is_required(const json_t *schema, const char *name)
 {
@@ -451,9 +523,41 @@ static void append_keyword(const json_t *schema, const char *key, const char *te
         return;
     sr1__buf_fmt(out, ", %s ", text);
     if (json_is_array(v))
-        append_json_values(v, out);
+        sr1__schema_append_values(v, out);
     else
-        append_json_value(v, out);
+        sr1__schema_append_value(v, out);
+}
+
+/* Add a name to "string or null", unless it is there. */
+static void append_type_name(const char *name, struct sr1__buf *types_text)
+{
+    if (name && !strstr(sr1__buf_cstr(types_text), name))
+        sr1__buf_fmt(types_text, "%s%s", types_text->len > 0 ? " or " : "", name);
+}
+
+/* The types of a member: its own, or those of its alternatives and of what it refers to,
+ * two levels down at most. */
+static void append_types(const json_t *root, const json_t *schema, int depth,
+                         struct sr1__buf *out)
+{
+    static const char *const lists[] = {"anyOf", "oneOf", "allOf"};
+    const json_t *type = json_object_get(schema, "type");
+    const char *ref = json_string_value(json_object_get(schema, "$ref"));
+    size_t i, k;
+
+    append_type_name(json_string_value(type), out);
+    for (i = 0; i < json_array_size(type); i++)
+        append_type_name(json_string_value(json_array_get(type, i)), out);
+    if (depth == 0)
+        return;
+    for (k = 0; k < sizeof lists / sizeof lists[0]; k++) {
+        const json_t *list = json_object_get(schema, lists[k]);
+
+        for (i = 0; i < json_array_size(list); i++)
+            append_types(root, json_array_get(list, i), depth - 1, out);
+    }
+    if (ref)
+        append_types(root, sr1__schema_resolve(root, ref), depth - 1, out);
 }
 
 void sr1__schema_describe(const json_t *schema, struct sr1__buf *out)
@@ -463,16 +567,23 @@ void sr1__schema_describe(const json_t *schema, struct sr1__buf *out)
 
     json_object_foreach(json_object_get(schema, "properties"), name, v)
     {
-        const struct schema_type *type = type_of(v);
         const char *description = json_string_value(json_object_get(v, "description"));
+        struct sr1__buf type;
 
-        sr1__buf_fmt(out, "- %s (%s%s", name, type != NULL ? type->name : "any",
+        sr1__buf_init(&type, 0);
+        append_types(schema, v, 2, &type);
+        sr1__buf_fmt(out, "- %s (%s%s", name, type.len > 0 ? sr1__buf_cstr(&type) : "any",
                      is_required(schema, name) ? ", required" : "");
+        append_keyword(v, "const", "only", out);
         append_keyword(v, "enum", "one of", out);
         append_keyword(v, "minimum", "at least", out);
+        append_keyword(v, "exclusiveMinimum", "above", out);
         append_keyword(v, "maximum", "at most", out);
+        append_keyword(v, "exclusiveMaximum", "below", out);
         append_keyword(v, "default", "default", out);
         sr1__buf_fmt(out, ")%s%s\n", description != NULL ? ": " : "",
                      description != NULL ? description : "");
+        out->status = out->status == SR1_OK ? type.status : out->status;
+        sr1__buf_free(&type);
     }
 }

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "environment/env/call_form.h"
 #include "environment/env/protocol.h"
 #include "environment/env/schema.h"
 #include "environment/env/sink.h"
@@ -21,10 +22,11 @@
 struct sr1__tool_env {
     struct sr1__tool **tools; /* [n] */
     size_t n;
-    const char *arguments;      /* the member of a call that has them */
-    int32_t as_json;            /* descriptions */
-    struct sr1__buf text;       /* as a prompt shows them */
-    atomic_ullong last_failure; /* that was logged */
+    const struct sr1__call_form *form; /* how a call is written */
+    const char *arguments;             /* the member of a call that has them */
+    int32_t as_json;                   /* descriptions */
+    struct sr1__buf text;              /* as a prompt shows them */
+    atomic_ullong last_failure;        /* that was logged */
 };
 
 /* ---- error texts for the policy ---- */
@@ -64,8 +66,8 @@ static sr1_status reject_tool_call(const struct answer *a, const char *why)
     struct sr1__buf text;
 
     sr1__buf_init(&text, 0);
-    sr1__buf_fmt(&text, "Error: the tool call %s; write {\"name\": ..., \"%s\": {...}}",
-                 why, a->env->arguments);
+    sr1__buf_fmt(&text, "Error: the tool call %s; write ", why);
+    sr1__buf_fmt(&text, a->env->form->example, a->env->arguments);
     return write_buffer_answer(a, SR1_ANSWER_UNEXECUTED, &text);
 }
 
@@ -242,7 +244,7 @@ static sr1_status check_and_call(const struct answer *a, struct sr1__tool *t,
 static sr1_status answer_call(const struct answer *a, const json_t *call)
 {
     const json_t *name = json_object_get(call, "name");
-    const json_t *args = json_object_get(call, a->env->arguments);
+    json_t *args = json_object_get(call, a->env->arguments);
     struct sr1__tool *t;
     json_t *none;
     sr1_status status;
@@ -254,6 +256,8 @@ static sr1_status answer_call(const struct answer *a, const json_t *call)
     t = find_tool(a->env, json_string_value(name));
     if (t == NULL)
         return reject_tool_name(a, json_string_value(name));
+    if (args != NULL && a->env->form->untyped)
+        SR1__TRY(sr1__call_form_type_arguments(args, sr1__tool_schema(t)));
     if (args != NULL)
         return check_and_call(a, t, args);
     none = json_object();
@@ -266,12 +270,13 @@ static sr1_status answer_call(const struct answer *a, const json_t *call)
 static sr1_status answer_action(const struct answer *a, const sr1_env_action *action)
 {
     json_t *call = NULL;
-    sr1_status status = sr1__json_parse(&call, action->text, action->len, "tool call");
+    const struct sr1__call_form *form = a->env->form;
+    sr1_status status = form->parse(action->text, action->len, a->env->arguments, &call);
 
     if (status == SR1_E_NOMEM)
         return status;
     if (status != SR1_OK)
-        return reject_tool_call(a, "is not valid JSON");
+        return reject_tool_call(a, form->wrong);
     status = answer_call(a, call);
     json_decref(call);
     return status;
@@ -348,6 +353,7 @@ sr1_status sr1__tool_env_new(struct sr1__tool_env **out,
 
     SR1__CHECK_ALLOC(e, "environment");
     sr1__buf_init(&e->text, 0);
+    e->form = sr1__call_form_find(protocol->form);
     e->arguments = protocol->arguments != NULL ? protocol->arguments : "args";
     e->as_json = protocol->tools_json;
     ops->struct_size = sizeof *ops;
@@ -419,7 +425,7 @@ int32_t sr1__tool_env_can_batch(const struct sr1__tool_env *e, const char *text,
     const struct sr1__tool *t = NULL;
     json_t *call = NULL;
 
-    if (sr1__json_parse(&call, text, len, "tool call") == SR1_OK &&
+    if (e->form->parse(text, len, e->arguments, &call) == SR1_OK &&
         json_is_string(json_object_get(call, "name")))
         t = find_tool(e, json_string_value(json_object_get(call, "name")));
     json_decref(call);

@@ -6,6 +6,8 @@
 #include "policy/local_generator.h"
 
 #include <searchr1/ext/engines.h>
+#include <searchr1/ext/external.h>
+#include <searchr1/ext/mcp.h>
 #include <searchr1/ext/world.h>
 
 #include <stdio.h>
@@ -28,7 +30,31 @@ struct env_kind {
 
 static int has_no_engine(const struct env_request *q)
 {
-    return sr1__config_is(q->config, "search_engine", "none") && !q->rollout->search;
+    const sr1_config *c = q->config;
+    int only_tools =
+        *sr1__config_str(c, "tools") && !sr1__config_is_set(c, "search_engine");
+
+    return (sr1__config_is(c, "search_engine", "none") || only_tools) &&
+           !q->rollout->search;
+}
+
+/* The tools of MCP servers. */
+static sr1_status add_configured_tools(sr1_env *env, const struct env_request *q)
+{
+    const char *path = sr1__config_str(q->config, "tools");
+    double timeout_s = sr1__config_real(q->config, "tools_timeout");
+    sr1_mcp_options o = {
+        .struct_size = sizeof(o), .timeout_s = timeout_s, .start_timeout_s = timeout_s};
+
+    if (!*path)
+        return SR1_OK;
+    if (strcmp(q->name, "tools") != 0)
+        return sr1__fail(
+            SR1_E_CONFIG,
+            "tools is set, but the environment is %s; set environment: tools "
+            "and a protocol of tool calls, such as hermes",
+            q->name);
+    return sr1__context(sr1_env_add_mcp(env, path, &o), "tools");
 }
 
 /* Over the rollout's engine, and over one that finds nothing. */
@@ -45,6 +71,7 @@ static sr1_status open_over_engine(struct sr1__env_parts *parts,
         SR1__TRY(sr1_search_open(&r->search, q->config));
     }
     SR1__TRY(sr1_env_open(&parts->env, q->name, r->search, q->options));
+    SR1__TRY(add_configured_tools(parts->env, q));
     SR1__TRY(sr1_search_open_mock(&nothing, NULL, NULL, 0));
     st = sr1_env_open(&parts->no_search_env, q->name, nothing, q->options);
     sr1_search_free(nothing);
@@ -66,6 +93,21 @@ static sr1_status open_search_env(struct sr1__env_parts *parts,
 static sr1_status open_rooms(struct sr1__env_parts *parts, const struct env_request *q)
 {
     SR1__TRY(sr1_rooms_env_open(&parts->env, q->options));
+    return sr1_env_open(&parts->no_search_env, "none", NULL, q->options);
+}
+
+static sr1_status open_env_program(struct sr1__env_parts *parts,
+                                   const struct env_request *q)
+{
+    const char *path = sr1__config_str(q->config, "environment_program");
+    sr1_external_options o = {.struct_size = sizeof(o),
+                              .timeout_s =
+                                  sr1__config_real(q->config, "program_timeout")};
+
+    if (!*path)
+        return sr1__fail(SR1_E_CONFIG,
+                         "environment_program is empty; name the program's file");
+    SR1__TRY(sr1_env_open_external(&parts->env, path, q->options, &o));
     return sr1_env_open(&parts->no_search_env, "none", NULL, q->options);
 }
 
@@ -99,7 +141,7 @@ static sr1_status open_critique(struct sr1__env_parts *parts, const struct env_r
 static const struct env_kind kinds[] = {
     {"search", 1, open_search_env}, {"tools", 1, open_over_engine},
     {"rooms", 0, open_rooms},       {"critique", 0, open_critique},
-    {"none", 0, open_silence},
+    {"none", 0, open_silence},      {"program", 0, open_env_program},
 };
 
 /* NULL for a name that no row has. */
@@ -116,9 +158,11 @@ sr1_status sr1__env_parts_open(struct sr1__env_parts *parts, sr1_rollout *r,
 {
     const struct env_kind *kind = find_env_kind(c);
     sr1_env_options o = {.struct_size = sizeof(o),
-                         .protocol = sr1__config_str(c, "protocol"),
+                         .protocol = sr1__config_protocol(c),
                          .document_format = sr1__config_str(c, "document_format"),
-                         .top_k = (int32_t)sr1__config_int(c, "search_top_k")};
+                         .top_k = (int32_t)sr1__config_int(c, "search_top_k"),
+                         .max_parallel_calls =
+                             (int32_t)sr1__config_int(c, "max_parallel_calls")};
     struct env_request q = {.rollout = r, .config = c, .options = &o};
 
     if (!kind)
@@ -143,7 +187,7 @@ int sr1__engine_is_unnamed(const sr1_config *c)
     const struct env_kind *kind = find_env_kind(c);
 
     return kind && kind->searches && !sr1__config_is_set(c, "search_engine") &&
-           !*sr1__config_str(c, "mock_knowledge");
+           !*sr1__config_str(c, "mock_knowledge") && !*sr1__config_str(c, "tools");
 }
 
 void sr1__engine_warning(const sr1_config *c, char *text, size_t size)
@@ -184,6 +228,9 @@ static const struct {
     {"search-r1-compat", "to search by a query between <search> and </search>", "search"},
     {"mt-grpo", "to call tools by JSON between <tool> and </tool>", "tools"},
     {"hermes", "to call functions by JSON between <tool_call> and </tool_call>", "tools"},
+    {"qwen3-coder", "to call functions by tags between <tool_call> and </tool_call>",
+     "tools"},
+    {"llama3", "to call functions by a JSON object", "tools"},
     {"rlvcr", "to act in a world between <action> and </action>", "rooms"},
 };
 
@@ -191,7 +238,8 @@ int sr1__env_pair_warning(const sr1_config *c, char *text, size_t size)
 {
     const char *environment = sr1__config_str(c, "environment");
 
-    if (*sr1__config_str(c, "prompt_template") || strcmp(environment, "none") == 0)
+    if (strcmp(environment, "program") == 0 || *sr1__config_str(c, "prompt_template") ||
+        *sr1__config_str(c, "protocol_file") || strcmp(environment, "none") == 0)
         return 0;
     for (size_t i = 0; i < sizeof(spoken) / sizeof(spoken[0]); i++) {
         if (!sr1__config_is(c, "protocol", spoken[i].protocol) ||

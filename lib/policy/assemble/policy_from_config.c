@@ -125,13 +125,15 @@ static sr1_status read_system(sr1_rollout *r, const sr1_config *c,
     const char *path = sr1__config_str(c, "prompt_template");
     struct sr1__buf text;
 
-    if (strcmp(path, "none") == 0 || (!*path && p->prompt && !*p->prompt))
+    if (strcmp(path, "none") == 0 || (!*path && !p->system && p->prompt && !*p->prompt))
         return SR1_OK;
     if (*path) {
         SR1__TRY(
             sr1__context(sr1__file_read(path, TEMPLATE_MAX, &text), "prompt_template"));
         r->system_source = sr1__strdup(sr1__buf_cstr(&text));
         sr1__buf_free(&text);
+    } else if (p->system) {
+        r->system_source = sr1__strdup(p->system);
     } else {
         const char *builtin;
 

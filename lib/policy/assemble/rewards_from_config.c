@@ -4,11 +4,14 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/mem.h"
+#include "base/num.h"
 #include "base/utf8.h"
 #include "environment/critique/problems_from_config.h"
 
 #include <searchr1/ext/code.h>
 #include <searchr1/ext/embed.h>
+#include <searchr1/ext/external.h>
 #include <searchr1/ext/judge.h>
 #include <searchr1/rollout.h>
 #include <searchr1/ext/reward_set.h>
@@ -109,14 +112,140 @@ static sr1_status open_reward_judge(sr1_judge **out, const sr1_config *c)
     return sr1_judge_open_config(out, c);
 }
 
-sr1_status sr1_reward_set_open(sr1_reward_set **out, const sr1_config *c)
+/* ---- programs of the user's ---- */
+
+/* "FILE:NAME", or FILE, whose name is that of the file without its ending. */
+struct reward_program_name {
+    char path[1024];
+    char name[201];
+};
+
+static sr1_status read_program_name(const char *item, struct reward_program_name *out)
+{
+    const char *slash = strrchr(item, '/'), *colon = strrchr(slash ? slash : item, ':');
+    const char *file = slash ? slash + 1 : item;
+    size_t path = colon ? (size_t)(colon - item) : strlen(item);
+    size_t name = colon ? strlen(colon + 1) : strcspn(file, ".");
+
+    if (path == 0 || path >= sizeof(out->path) || name == 0 || name >= sizeof(out->name))
+        return sr1__fail(SR1_E_CONFIG,
+                         "reward_programs: '%.128s' is neither FILE nor FILE:NAME", item);
+    memcpy(out->path, item, path);
+    out->path[path] = '\0';
+    memcpy(out->name, colon ? colon + 1 : file, name);
+    out->name[name] = '\0';
+    return SR1_OK;
+}
+
+/* Add program i; its weight is that of its name in rewards, which is taken off the lists.
+ */
+static sr1_status add_reward_program(sr1_reward_set *set, const char *item, double weight,
+                                     const sr1_config *c)
+{
+    sr1_external_options o = {.struct_size = sizeof(o),
+                              .timeout_s = sr1__config_real(c, "program_timeout")};
+    struct reward_program_name p;
+
+    SR1__TRY(read_program_name(item, &p));
+    return sr1_reward_set_add_external(set, p.path, p.name, weight, &o);
+}
+
+/* The names and weights of rewards that are no program's, as text again, and the weight
+ * of each program. */
+struct reward_split {
+    char **programs; /* [n_programs] */
+    size_t n_programs;
+    double *program_weights; /* [n_programs] */
+    struct sr1__buf names, weights;
+};
+
+static void free_split(struct reward_split *s)
+{
+    sr1__free(s->programs);
+    sr1__free(s->program_weights);
+    sr1__buf_free(&s->names);
+    sr1__buf_free(&s->weights);
+}
+
+/* The program of that name; n_programs: none. */
+static size_t find_program(const struct reward_split *s, const char *name)
+{
+    struct reward_program_name p;
+    size_t i = 0;
+
+    while (i < s->n_programs &&
+           (read_program_name(s->programs[i], &p) != SR1_OK || strcmp(p.name, name) != 0))
+        i++;
+    return i;
+}
+
+static sr1_status split_name(struct reward_split *s, const char *name, const char *weight)
+{
+    size_t i = find_program(s, name);
+
+    if (i < s->n_programs) {
+        if (weight && !sr1__parse_real(weight, strlen(weight), &s->program_weights[i]))
+            return sr1__fail(SR1_E_CONFIG, "reward_weights: '%.32s' is no number",
+                             weight);
+        return SR1_OK;
+    }
+    sr1__buf_fmt(&s->names, "%s%s", s->names.len ? "," : "", name);
+    if (weight)
+        sr1__buf_fmt(&s->weights, "%s%s", s->weights.len ? "," : "", weight);
+    return SR1_OK;
+}
+
+static sr1_status split_names(struct reward_split *s, char *const *names, size_t n,
+                              char *const *weights, size_t n_weights)
+{
+    if (n_weights > n)
+        return sr1__fail(SR1_E_CONFIG,
+                         "reward_weights: more numbers than names in rewards");
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(split_name(s, names[i], i < n_weights ? weights[i] : NULL));
+    SR1__TRY(sr1__buf_status(&s->names, "rewards"));
+    return sr1__buf_status(&s->weights, "rewards");
+}
+
+static sr1_status split_rewards(struct reward_split *s, const sr1_config *c)
+{
+    char **names = NULL, **weights = NULL;
+    size_t n = 0, n_weights = 0;
+    sr1_status st;
+
+    *s = (struct reward_split){0};
+    sr1__buf_init(&s->names, 0);
+    sr1__buf_init(&s->weights, 0);
+    SR1__TRY(sr1__config_list(c, "reward_programs", &s->programs, &s->n_programs));
+    s->program_weights = sr1__calloc(s->n_programs + 1, sizeof(double));
+    SR1__CHECK_ALLOC(s->program_weights, "rewards");
+    for (size_t i = 0; i < s->n_programs; i++)
+        s->program_weights[i] = 1;
+    st = sr1__config_list(c, "rewards", &names, &n);
+    if (st == SR1_OK)
+        st = sr1__config_list(c, "reward_weights", &weights, &n_weights);
+    if (st == SR1_OK)
+        st = split_names(s, names, n, weights, n_weights);
+    sr1__free(names);
+    sr1__free(weights);
+    return st;
+}
+
+static sr1_status add_reward_programs(sr1_reward_set *set, const struct reward_split *s,
+                                      const sr1_config *c)
+{
+    for (size_t i = 0; i < s->n_programs; i++)
+        SR1__TRY(add_reward_program(set, s->programs[i], s->program_weights[i], c));
+    return SR1_OK;
+}
+
+static sr1_status open_reward_set(sr1_reward_set **out, const sr1_config *c,
+                                  const struct reward_split *split)
 {
     sr1_status st;
     sr1_reward_scales scales = {.struct_size = sizeof(scales)};
     sr1_reward_options o = {.struct_size = sizeof(o), .scales = &scales};
 
-    if (!out || !c)
-        return sr1__fail(SR1_E_INVALID, "rewards: out and config are required");
     sr1_reward_scales_init(&scales);
     scales.format_reward = sr1__config_real(c, "format_reward");
     scales.format_penalty = sr1__config_real(c, "format_penalty");
@@ -129,9 +258,11 @@ sr1_status sr1_reward_set_open(sr1_reward_set **out, const sr1_config *c)
     scales.retrieval_score = sr1__config_real(c, "retrieval_score");
     scales.closed_thoughts = sr1__config_bool(c, "closed_thoughts");
     scales.no_content_text = sr1__config_str(c, "no_content_text");
-    o.rewards = sr1__config_is(c, "rewards", "none") ? "" : sr1__config_str(c, "rewards");
-    o.weights = sr1__config_str(c, "reward_weights");
-    o.protocol = sr1__config_str(c, "protocol");
+    o.rewards = strcmp(sr1__buf_cstr(&split->names), "none") == 0
+                    ? ""
+                    : sr1__buf_cstr(&split->names);
+    o.weights = sr1__buf_cstr(&split->weights);
+    o.protocol = sr1__config_protocol(c);
     o.judgement_required = sr1__config_bool(c, "judgement_required");
     st = open_configured_reward_embedder(&o.embedder, c);
     if (st == SR1_OK)
@@ -145,4 +276,21 @@ sr1_status sr1_reward_set_open(sr1_reward_set **out, const sr1_config *c)
     sr1_checker_free(o.checker);
     sr1_problems_free(o.problems);
     return st;
+}
+
+sr1_status sr1_reward_set_open(sr1_reward_set **out, const sr1_config *c)
+{
+    struct reward_split split = {0};
+    sr1_reward_set *set = NULL;
+    sr1_status st;
+
+    if (!out || !c)
+        return sr1__fail(SR1_E_INVALID, "rewards: out and config are required");
+    st = split_rewards(&split, c);
+    if (st == SR1_OK)
+        st = open_reward_set(&set, c, &split);
+    if (st == SR1_OK)
+        st = add_reward_programs(set, &split, c);
+    free_split(&split);
+    SR1__RETURN_NEW(out, set, st, sr1_reward_set_free);
 }

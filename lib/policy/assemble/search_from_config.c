@@ -7,6 +7,7 @@
 #include <searchr1/ext/dense.h>
 #include <searchr1/ext/embed.h>
 #include <searchr1/ext/engines.h>
+#include <searchr1/ext/external.h>
 #include <searchr1/ext/faiss.h>
 #include <searchr1/rollout.h>
 
@@ -319,6 +320,18 @@ static sr1_status open_web(sr1_search **out, const sr1_config *c)
     return st;
 }
 
+static sr1_status open_search_program(sr1_search **out, const sr1_config *c)
+{
+    const char *path = sr1__config_str(c, "search_program");
+    sr1_external_options o = {.struct_size = sizeof(o),
+                              .timeout_s = sr1__config_real(c, "program_timeout")};
+
+    if (!*path)
+        return sr1__fail(SR1_E_CONFIG,
+                         "search_program is empty; name the program's file");
+    return sr1_search_open_external(out, path, &o);
+}
+
 /* ---- by name ---- */
 
 static sr1_status open_hybrid(sr1_search **out, const sr1_config *c);
@@ -336,6 +349,7 @@ static const struct {
     {"opensearch", open_opensearch},
     {"qdrant", open_qdrant},
     {"web", open_web},
+    {"program", open_search_program},
 };
 
 static sr1_status open_named(sr1_search **out, const char *name, const char *key,
@@ -354,7 +368,7 @@ static sr1_status open_named(sr1_search **out, const char *name, const char *key
     }
     return sr1__fail(SR1_E_CONFIG,
                      "%s '%.64s' cannot be opened; use mock, bm25, dense, faiss, hybrid, "
-                     "remote, opensearch, qdrant or web",
+                     "remote, opensearch, qdrant, web or program",
                      key, name);
 }
 

@@ -41,6 +41,7 @@ struct sr1__http_request {
     size_t body_len;
     double timeout_s; /* of one attempt, in place of the client's; 0: the client's */
     double wait_s;    /* before the first attempt */
+    const char *want_header; /* whose value the response is to have; NULL: none */
 };
 
 struct sr1__http_response {
@@ -49,6 +50,7 @@ struct sr1__http_response {
     sr1_status status;
     int32_t code;         /* HTTP's; 0: no answer */
     struct sr1__buf body; /* of the last answer, whatever its code */
+    char header[256];     /* the value wanted; "": none came, or a longer one */
     char message[256];    /* why, unless SR1_OK */
     double retry_after;   /* seconds asked for by the server; 0: none */
     int32_t again;        /* the failure may pass */

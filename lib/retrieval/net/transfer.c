@@ -17,6 +17,7 @@ struct sr1__transfer {
     CURL *easy;
     struct curl_slist *headers;
     struct sr1__http_response *response;
+    const char *want_header; /* borrowed; NULL: none */
     char origin[SR1__ORIGIN_MAX];
 };
 
@@ -170,7 +171,7 @@ static void clear_response(struct sr1__http_response *r)
     sr1__buf_clear(&r->body);
     r->status = SR1_OK;
     r->code = 0;
-    r->message[0] = '\0';
+    r->message[0] = r->header[0] = '\0';
     r->retry_after = 0;
     r->again = r->outage = 0;
 }
@@ -186,6 +187,7 @@ sr1_status sr1__transfer_new(struct sr1__transfer **out,
     SR1__CHECK_ALLOC(t, "request");
     clear_response(response);
     t->response = response;
+    t->want_header = request->want_header;
     st = sr1__url_origin(request->url, "request", t->origin);
     if (st == SR1_OK)
         st = set_headers(t, request);
@@ -283,6 +285,16 @@ static void end_broken(struct sr1__transfer *t, CURLcode code)
                                               : curl_easy_strerror(code));
 }
 
+static void keep_wanted_header(struct sr1__transfer *t)
+{
+    struct curl_header *found = NULL;
+
+    if (t->want_header && curl_easy_header(t->easy, t->want_header, 0, CURLH_HEADER, -1,
+                                           &found) == CURLHE_OK)
+        snprintf(t->response->header, sizeof t->response->header, "%s",
+                 strlen(found->value) < sizeof t->response->header ? found->value : "");
+}
+
 void sr1__transfer_end(struct sr1__transfer *t, CURLcode code)
 {
     struct sr1__http_response *r = t->response;
@@ -291,6 +303,7 @@ void sr1__transfer_end(struct sr1__transfer *t, CURLcode code)
 
     (void)curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &http_code);
     (void)curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &after);
+    keep_wanted_header(t);
     r->code = (int32_t)http_code;
     r->retry_after = after > 0 ? (double)after : 0;
     if (r->body.status != SR1_OK)

@@ -301,10 +301,10 @@ struct sr1__str sr1__closed_answer(const struct sr1__protocol *p, const sr1_traj
 
         if (sr1_trajectory_segment(t, i, &s) != SR1_OK || s.source != SR1_SOURCE_POLICY)
             continue;
-        if (p->answers ? sr1__protocol_message_answer(p, text + s.text_begin, s.text_len,
-                                                      &found)
-                       : find_last_answer(p, text + s.text_begin, s.text_len, &found,
-                                          &open_at)) {
+        if (p->answers
+                ? sr1__protocol_message_answer(p, text + s.text_begin, s.text_len, &found)
+                : find_last_answer(p, text + s.text_begin, s.text_len, &found,
+                                   &open_at)) {
             answer.s = text + s.text_begin + found.begin;
             answer.n = found.len;
             return answer;

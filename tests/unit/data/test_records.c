@@ -194,7 +194,7 @@ static void built_in_templates(void **state)
         sr1__prompt_template_free(t);
     }
     assert_error(sr1__prompt_template_builtin("none", &text, &n), SR1_E_NOT_FOUND,
-                 "search-r1, mt-grpo, rlvcr, hermes, answer-only");
+                 "search-r1, mt-grpo, rlvcr, hermes, qwen3-coder, llama3, answer-only");
 }
 
 static sr1_status make_template(void *arg)

@@ -395,8 +395,8 @@ static void a_whole_message_is_an_answer(void **state)
                          SR1_OK);
         assert_int_equal(event, SR1__EVENT_NONE);
         for (int whole = 0; whole < 2; whole++) { /* the same for one that is cut */
-            const char *got = whole ? sr1__scanner_text(&s, &n)
-                                    : sr1__scanner_partial_answer(&s, &n);
+            const char *got =
+                whole ? sr1__scanner_text(&s, &n) : sr1__scanner_partial_answer(&s, &n);
 
             assert_int_equal(n, strlen(answer));
             assert_memory_equal(got, answer, n);

@@ -1,0 +1,31 @@
+/* environment/external/external.h - a program of the user's that answers requests in
+ * batches. */
+#ifndef SR1__EXTERNAL_EXTERNAL_H
+#define SR1__EXTERNAL_EXTERNAL_H
+
+#include "base/rpc_process.h"
+
+#include <searchr1/ext/external.h>
+
+struct sr1__external {
+    struct sr1__rpc_process *program;
+    double timeout_s;
+};
+
+/* what begins the texts of errors ("reward program"). */
+sr1_status sr1__external_open(struct sr1__external **out, const char *what,
+                              const char *path, const sr1_external_options *options);
+void sr1__external_free(struct sr1__external *x);
+
+/* Ask for the answers to n things; takes params (NULL: there was no memory for it). *out
+ * is a new reference to an array of n values. Fails as sr1__rpc_call does, with
+ * SR1_E_NETWORK for an error of the program's own, and SR1_E_PARSE for an answer of
+ * another form. */
+sr1_status sr1__external_ask(struct sr1__external *x, const char *method, json_t *params,
+                             size_t n, json_t **out);
+/* Tell it something, without an answer; takes params. Never fails but without memory:
+ * what follows will find out. */
+sr1_status sr1__external_tell(struct sr1__external *x, const char *method,
+                              json_t *params);
+
+#endif

@@ -1,0 +1,99 @@
+/* environment/external/external_search.c - a program as search engine: queries -> hits.
+ */
+#include "environment/external/external.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+static json_t *pack_queries(const char *const *queries, size_t n, int32_t top_k)
+{
+    json_t *list = json_array(), *params;
+
+    for (size_t i = 0; list && i < n; i++)
+        if (json_array_append_new(list, json_string(queries[i])) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    params = list ? json_pack("{s:o, s:i}", "queries", list, "top_k", (int)top_k) : NULL;
+    return params;
+}
+
+/* A hit: a text, or {"id", "title", "contents" or "text", "score"}. k: its place. */
+static sr1_status take_hit(sr1_search_sink *sink, size_t query, size_t k,
+                           const json_t *hit)
+{
+    const char *contents = json_string_value(json_object_get(hit, "contents"));
+    const char *title = json_string_value(json_object_get(hit, "title"));
+    const char *id = json_string_value(json_object_get(hit, "id"));
+    const json_t *score = json_object_get(hit, "score");
+    struct sr1__buf text;
+    sr1_status st;
+
+    if (!contents)
+        contents = json_is_string(hit) ? json_string_value(hit)
+                                       : json_string_value(json_object_get(hit, "text"));
+    if (!contents)
+        return sr1__fail(SR1_E_PARSE, "a hit must be a text, or an object with contents");
+    sr1__buf_init(&text, 0);
+    if (title)
+        sr1__buf_fmt(&text, "%s\n", title);
+    sr1__buf_str(&text, contents);
+    st = sr1__buf_status(&text, "a hit");
+    if (st == SR1_OK)
+        st = sr1_search_sink_hit(sink, query, id ? id : "", sr1__buf_cstr(&text),
+                                 json_is_number(score) ? json_number_value(score)
+                                                       : -(double)k);
+    sr1__buf_free(&text);
+    return st;
+}
+
+static sr1_status take_hits(sr1_search_sink *sink, size_t query, const json_t *hits)
+{
+    if (json_is_null(hits))
+        return sr1_search_sink_status(sink, query, SR1_ACTION_ERROR,
+                                      "the program could not answer");
+    if (!json_is_array(hits))
+        return sr1__fail(SR1_E_PARSE, "the answer to a query must be a list of hits, or "
+                                      "null where it failed");
+    for (size_t k = 0; k < json_array_size(hits); k++)
+        SR1__TRY(take_hit(sink, query, k, json_array_get(hits, k)));
+    return SR1_OK;
+}
+
+static sr1_status search_by_program(void *self, const char *const *queries, size_t n,
+                                    int32_t top_k, sr1_search_sink *sink)
+{
+    json_t *answers = NULL;
+    sr1_status st =
+        sr1__external_ask(self, "search", pack_queries(queries, n, top_k), n, &answers);
+
+    for (size_t i = 0; st == SR1_OK && i < n; i++)
+        st = take_hits(sink, i, json_array_get(answers, i));
+    json_decref(answers);
+    return st;
+}
+
+static void destroy_search_program(void *self)
+{
+    sr1__external_free(self);
+}
+
+sr1_status sr1_search_open_external(sr1_search **out, const char *path,
+                                    const sr1_external_options *options)
+{
+    static const sr1_search_ops ops = {.struct_size = sizeof ops,
+                                       .name = "program",
+                                       .search = search_by_program,
+                                       .destroy = destroy_search_program,
+                                       .flags = SR1_SEARCH_WAITS | SR1_SEARCH_CONCURRENT};
+    struct sr1__external *x = NULL;
+    sr1_status st;
+
+    SR1__REQUIRE(out && path, "search program: out and path");
+    SR1__TRY(sr1__external_open(&x, "search program", path, options));
+    st = sr1_search_new(out, &ops, x);
+    if (st != SR1_OK)
+        sr1__external_free(x);
+    return st;
+}

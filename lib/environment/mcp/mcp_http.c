@@ -1,0 +1,333 @@
+/* environment/mcp/mcp_http.c - MCP's transport "streamable HTTP": each request is a POST,
+ * answered by one message, or by a stream of events that has it.
+ *
+ * The answer's stream is read to its end: servers end it behind the answer. */
+#include "environment/mcp/mcp.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "retrieval/net/http_client.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_HEADERS 64
+#define CONCURRENCY 64
+
+struct sr1__mcp_http {
+    struct sr1__http *http;
+    char *name, *url;
+    char **headers; /* [n_headers] those of the file */
+    size_t n_headers;
+    double start_s;
+    pthread_mutex_t lock; /* over all below */
+    int greeted;
+    char session[256]; /* "": it has none */
+    char version[32];
+    int64_t next_id;
+};
+
+/* ---- answers ---- */
+
+/* A message: 1 when it is the answer to request `id`. */
+static sr1_status read_event(const char *text, size_t n, int64_t id,
+                             struct sr1__rpc_reply *reply, int *found)
+{
+    struct sr1__rpc_reply other = {0};
+    struct sr1__buf answer;
+    enum sr1__rpc_kind kind;
+    int64_t got = 0;
+    sr1_status st;
+
+    sr1__buf_init(&answer, 0);
+    st = sr1__rpc_read(text, n, &kind, &got, &other, &answer);
+    sr1__buf_free(&answer);
+    SR1__TRY(st);
+    if (kind == SR1__RPC_ANSWER && got == id && !*found) {
+        *reply = other;
+        *found = 1;
+    } else {
+        sr1__rpc_reply_free(&other);
+    }
+    return SR1_OK;
+}
+
+/* One line of a stream: data is gathered until an empty line ends the event. */
+static sr1_status read_line(const char *line, size_t n, struct sr1__buf *data, int64_t id,
+                            struct sr1__rpc_reply *reply, int *found)
+{
+    sr1_status st = SR1_OK;
+
+    if (n >= 5 && memcmp(line, "data:", 5) == 0) {
+        size_t skip = n > 5 && line[5] == ' ' ? 6 : 5;
+
+        if (data->len > 0)
+            sr1__buf_char(data, '\n');
+        sr1__buf_add(data, line + skip, n - skip);
+        return sr1__buf_status(data, "an event");
+    }
+    if (n == 0 && data->len > 0) {
+        st = read_event(data->data, data->len, id, reply, found);
+        sr1__buf_clear(data);
+    }
+    return st;
+}
+
+static sr1_status read_stream(const char *body, size_t n, int64_t id,
+                              struct sr1__rpc_reply *reply, int *found)
+{
+    struct sr1__buf data;
+    sr1_status st = SR1_OK;
+
+    sr1__buf_init(&data, 0);
+    for (size_t at = 0; st == SR1_OK && at <= n;) {
+        const char *end = at < n ? memchr(body + at, '\n', n - at) : NULL;
+        size_t len = end ? (size_t)(end - body) - at : n - at;
+
+        st = read_line(body + at, len > 0 && body[at + len - 1] == '\r' ? len - 1 : len,
+                       &data, id, reply, found);
+        at += len + 1;
+    }
+    if (st == SR1_OK && data.len > 0) /* the last event without its empty line */
+        st = read_event(data.data, data.len, id, reply, found);
+    sr1__buf_free(&data);
+    return st;
+}
+
+sr1_status sr1__mcp_http_read(const char *body, size_t n, int64_t id,
+                              struct sr1__rpc_reply *reply)
+{
+    size_t at = 0;
+    int found = 0;
+    sr1_status st;
+
+    while (at < n && strchr(" \t\r\n", body[at]) && body[at])
+        at++;
+    st = at < n && body[at] == '{' ? read_event(body, n, id, reply, &found)
+                                   : read_stream(body, n, id, reply, &found);
+    if (st == SR1_OK && !found)
+        st = sr1__fail(SR1_E_PARSE, "the response has no answer to the request");
+    if (st != SR1_OK && found)
+        sr1__rpc_reply_free(reply);
+    return st;
+}
+
+/* ---- requests ---- */
+
+/* Headers of a request: our own, then the file's. */
+struct header_list {
+    const char *v[MAX_HEADERS + 5];
+    size_t n;
+    char session[300], version[64];
+};
+
+static void list_headers(struct sr1__mcp_http *h, struct header_list *l)
+{
+    l->n = 0;
+    l->v[l->n++] = "Content-Type: application/json";
+    l->v[l->n++] = "Accept: application/json, text/event-stream";
+    pthread_mutex_lock(&h->lock);
+    if (h->session[0]) {
+        snprintf(l->session, sizeof l->session, "Mcp-Session-Id: %s", h->session);
+        l->v[l->n++] = l->session;
+    }
+    if (h->version[0]) {
+        snprintf(l->version, sizeof l->version, "MCP-Protocol-Version: %s", h->version);
+        l->v[l->n++] = l->version;
+    }
+    pthread_mutex_unlock(&h->lock);
+    for (size_t i = 0; i < h->n_headers; i++)
+        l->v[l->n++] = h->headers[i];
+}
+
+static sr1_status post_message(struct sr1__mcp_http *h, const struct sr1__buf *body,
+                               double until, struct sr1__http_response *r)
+{
+    struct header_list l;
+    double left = until - sr1__now();
+    struct sr1__http_request q = {.url = h->url,
+                                  .headers = l.v,
+                                  .body = sr1__buf_cstr(body),
+                                  .body_len = body->len,
+                                  .timeout_s = left > 0.001 ? left : 0.001,
+                                  .want_header = "mcp-session-id"};
+
+    list_headers(h, &l);
+    q.n_headers = l.n;
+    return sr1__http_run(h->http, &q, 1, r);
+}
+
+static int64_t take_request_id(struct sr1__mcp_http *h)
+{
+    int64_t id;
+
+    pthread_mutex_lock(&h->lock);
+    id = ++h->next_id;
+    pthread_mutex_unlock(&h->lock);
+    return id;
+}
+
+/* Send one message; *code is HTTP's, and *session (may be NULL) what the server gave. */
+static sr1_status exchange(struct sr1__mcp_http *h, int64_t id, const char *method,
+                           json_t *params, double until, struct sr1__rpc_reply *reply,
+                           int32_t *code, char *session)
+{
+    struct sr1__http_response r = {0};
+    struct sr1__buf body;
+    sr1_status st;
+
+    *code = 0;
+    sr1__buf_init(&body, 0);
+    st = sr1__rpc_write_request(&body, id, method, params);
+    if (st == SR1_OK)
+        st = post_message(h, &body, until, &r);
+    sr1__buf_free(&body);
+    SR1__TRY(st);
+    *code = r.code;
+    if (r.status != SR1_OK)
+        st = sr1__fail(r.status == SR1_E_TIMEOUT ? SR1_E_TIMEOUT : SR1_E_NETWORK,
+                       "%s: %s", h->name, r.message);
+    else if (id != 0)
+        st = sr1__context(
+            sr1__mcp_http_read(sr1__buf_cstr(&r.body), r.body.len, id, reply), "%s",
+            h->name);
+    if (session)
+        snprintf(session, sizeof h->session, "%s", r.header);
+    sr1__http_response_free(&r);
+    return st;
+}
+
+/* ---- the session ---- */
+
+static void keep_session(struct sr1__mcp_http *h, const char *session,
+                         const json_t *result)
+{
+    const char *version = json_string_value(json_object_get(result, "protocolVersion"));
+
+    pthread_mutex_lock(&h->lock);
+    snprintf(h->session, sizeof h->session, "%s", session);
+    snprintf(h->version, sizeof h->version, "%.31s", version);
+    h->greeted = 1;
+    pthread_mutex_unlock(&h->lock);
+}
+
+static sr1_status greet(struct sr1__mcp_http *h, double until)
+{
+    json_t *params = sr1__mcp_greeting();
+    struct sr1__rpc_reply reply = {0};
+    char session[sizeof h->session] = "";
+    int32_t code;
+    sr1_status st;
+
+    SR1__CHECK_ALLOC(params, "a greeting");
+    st = exchange(h, take_request_id(h), "initialize", params, until, &reply, &code,
+                  session);
+    json_decref(params);
+    if (st == SR1_OK)
+        st = sr1__mcp_check_greeting(h->name, &reply);
+    if (st == SR1_OK)
+        keep_session(h, session, reply.result);
+    sr1__rpc_reply_free(&reply);
+    return st == SR1_OK ? exchange(h, 0, "notifications/initialized", NULL, until, NULL,
+                                   &code, NULL)
+                        : st;
+}
+
+static void forget_session(struct sr1__mcp_http *h)
+{
+    pthread_mutex_lock(&h->lock);
+    h->greeted = 0;
+    h->session[0] = h->version[0] = '\0';
+    pthread_mutex_unlock(&h->lock);
+}
+
+static sr1_status need_session(struct sr1__mcp_http *h, double until)
+{
+    double start = sr1__now() + h->start_s;
+    int greeted;
+
+    pthread_mutex_lock(&h->lock);
+    greeted = h->greeted;
+    pthread_mutex_unlock(&h->lock);
+    return greeted ? SR1_OK : greet(h, until < start ? until : start);
+}
+
+sr1_status sr1__mcp_http_call(struct sr1__mcp_http *h, const char *method, json_t *params,
+                              double until, struct sr1__rpc_reply *reply)
+{
+    int32_t code = 0;
+    sr1_status st = SR1_OK;
+
+    for (int attempt = 0; attempt < 2; attempt++) {
+        SR1__TRY(need_session(h, until));
+        st = exchange(h, take_request_id(h), method, params, until, reply, &code, NULL);
+        if (code != 404 && code != 400)
+            return st;
+        forget_session(h); /* the server has, too */
+    }
+    return st;
+}
+
+/* ---- making one ---- */
+
+static sr1_status copy_server(struct sr1__mcp_http *h, const struct sr1__mcp_server *s)
+{
+    size_t n = strlen(s->name) + 32;
+
+    h->name = sr1__calloc(n, 1);
+    h->url = sr1__strdup(s->url);
+    while (s->headers && s->headers[h->n_headers])
+        h->n_headers++;
+    if (h->n_headers > MAX_HEADERS)
+        return sr1__fail(SR1_E_LIMIT, "MCP server '%.64s': more than %d headers", s->name,
+                         MAX_HEADERS);
+    h->headers = sr1__calloc(h->n_headers + 1, sizeof *h->headers);
+    if (!h->name || !h->url || !h->headers)
+        return sr1__fail_nomem("MCP server");
+    snprintf(h->name, n, "MCP server '%s'", s->name);
+    for (size_t i = 0; i < h->n_headers; i++)
+        if (!(h->headers[i] = sr1__strdup(s->headers[i])))
+            return sr1__fail_nomem("MCP server");
+    return SR1_OK;
+}
+
+sr1_status sr1__mcp_http_new(struct sr1__mcp_http **out,
+                             const struct sr1__mcp_server *server, double start_s)
+{
+    struct sr1__http_options o = {.connect_timeout_s = 10,
+                                  .timeout_s = 3600,
+                                  .max_body = SR1__MCP_MAX_MESSAGE,
+                                  .concurrency = CONCURRENCY,
+                                  .retry = {0, 0.1, 1, 10},
+                                  .breaker_failures = 10,
+                                  .breaker_rest_s = 10};
+    char origin[SR1__ORIGIN_MAX];
+    struct sr1__mcp_http *h;
+    sr1_status st;
+
+    SR1__TRY(sr1__context(sr1__url_origin(server->url, "url", origin),
+                          "MCP server '%.64s'", server->name));
+    SR1__CALLOC(h, 1, "MCP server");
+    pthread_mutex_init(&h->lock, NULL);
+    h->start_s = start_s;
+    st = copy_server(h, server);
+    if (st == SR1_OK)
+        st = sr1__http_new(&h->http, &o);
+    SR1__RETURN_NEW(out, h, st, sr1__mcp_http_free);
+}
+
+void sr1__mcp_http_free(struct sr1__mcp_http *h)
+{
+    if (!h)
+        return;
+    sr1__http_free(h->http);
+    pthread_mutex_destroy(&h->lock);
+    for (size_t i = 0; h->headers && i < h->n_headers; i++)
+        sr1__free(h->headers[i]);
+    sr1__free(h->headers);
+    sr1__free(h->name);
+    sr1__free(h->url);
+    sr1__free(h);
+}

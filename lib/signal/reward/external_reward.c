@@ -1,0 +1,175 @@
+/* signal/reward/external_reward.c - a program as reward: trajectories -> numbers. */
+#include "environment/external/external.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/utf8.h"
+
+#include <searchr1/trajectory.h>
+
+#include <math.h>
+#include <stdatomic.h>
+
+struct reward_program {
+    struct sr1__external *program;
+    char *name;
+    atomic_ullong last_failure; /* that was logged */
+};
+
+/* ---- what the program is told ---- */
+
+/* Bytes that are not UTF-8 cannot be in JSON. */
+static json_t *pack_text(const char *text, size_t n)
+{
+    json_t *v = json_stringn(text, n);
+    struct sr1__buf b;
+
+    if (v)
+        return v;
+    sr1__buf_init(&b, 0);
+    for (size_t at = 0; at < n;) {
+        uint32_t cp;
+        char utf8[4];
+
+        at += sr1__char_next(text + at, n - at, &cp);
+        sr1__buf_add(&b, utf8, (size_t)sr1__utf8_put(cp, utf8));
+    }
+    v = b.status == SR1_OK ? json_stringn(sr1__buf_cstr(&b), b.len) : NULL;
+    sr1__buf_free(&b);
+    return v;
+}
+
+static json_t *pack_truths(const sr1_trajectory *t)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; list && i < sr1_trajectory_ground_truth_count(t); i++) {
+        size_t n = 0;
+        const char *text = sr1_trajectory_ground_truth(t, i, &n);
+
+        if (json_array_append_new(list, pack_text(text, n)) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+static json_t *pack_row(const sr1_trajectory *t)
+{
+    size_t n = 0;
+    const char *text = sr1_trajectory_row_json(t, &n);
+    json_t *row = NULL;
+
+    if (text && n > 0)
+        (void)sr1__json_parse_loose(&row, text, n, "row");
+    return row;
+}
+
+static json_t *pack_trajectory(const sr1_trajectory *t)
+{
+    size_t query_len, text_len, answer_len;
+    const char *query = sr1_trajectory_query(t, &query_len);
+    const char *text = sr1_trajectory_generated_text(t, &text_len);
+    const char *answer = sr1_trajectory_final_answer(t, &answer_len);
+
+    return json_pack("{s:o, s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:s, s:o?}", "query",
+                     pack_text(query, query_len), "query_id", sr1_trajectory_query_id(t),
+                     "text", pack_text(text, text_len), "answer",
+                     pack_text(answer, answer_len), "ground_truths", pack_truths(t),
+                     "turns", (json_int_t)sr1_trajectory_turn_count(t), "actions",
+                     (json_int_t)sr1_trajectory_search_count(t), "tokens",
+                     (json_int_t)sr1_trajectory_policy_count(t), "stop",
+                     sr1_stop_reason_name(sr1_trajectory_stop_reason(t)), "row",
+                     pack_row(t));
+}
+
+static json_t *pack_trajectories(const char *name, const sr1_trajectory *const *t,
+                                 size_t n)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; list && i < n; i++)
+        if (json_array_append_new(list, pack_trajectory(t[i])) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    return list ? json_pack("{s:s, s:o}", "name", name, "items", list) : NULL;
+}
+
+/* ---- scores ---- */
+
+/* A number, or null for one that cannot be scored. */
+static sr1_status take_score(const struct reward_program *p, const json_t *v, double *out)
+{
+    *out = json_is_number(v) ? json_number_value(v) : (double)NAN;
+    if (json_is_number(v) || json_is_null(v))
+        return SR1_OK;
+    return sr1__fail(SR1_E_PARSE,
+                     "reward program '%s': a score must be a number, or null", p->name);
+}
+
+static sr1_status take_scores(const struct reward_program *p, const json_t *scores,
+                              size_t n, double *out)
+{
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(take_score(p, json_array_get(scores, i), &out[i]));
+    return SR1_OK;
+}
+
+/* An outage is no score: these trajectories are left out. */
+static sr1_status score_by_program(void *self, const sr1_trajectory *const *trajectories,
+                                   size_t n, double *out)
+{
+    struct reward_program *p = self;
+    json_t *scores = NULL;
+    sr1_status st = sr1__external_ask(
+        p->program, "score", pack_trajectories(p->name, trajectories, n), n, &scores);
+
+    if (st == SR1_OK)
+        st = take_scores(p, scores, n, out);
+    json_decref(scores);
+    if (st == SR1_OK || sr1__is_fatal(st))
+        return st;
+    if (sr1__log_is_news(&p->last_failure, sr1_last_error()))
+        sr1__log(SR1_LOG_WARN, "%zu trajector%s not scored: %.400s", n,
+                 n == 1 ? "y was" : "ies were", sr1_last_error());
+    for (size_t i = 0; i < n; i++)
+        out[i] = (double)NAN;
+    return SR1_OK;
+}
+
+static void destroy_reward_program(void *self)
+{
+    struct reward_program *p = self;
+
+    sr1__external_free(p->program);
+    sr1__free(p->name);
+    sr1__free(p);
+}
+
+sr1_status sr1_reward_set_add_external(sr1_reward_set *set, const char *path,
+                                       const char *name, double weight,
+                                       const sr1_external_options *options)
+{
+    sr1_reward_ops ops = {.struct_size = sizeof ops,
+                          .name = name,
+                          .score = score_by_program,
+                          .destroy = destroy_reward_program,
+                          .may_be_unknown = 1};
+    struct reward_program *p;
+    sr1_status st;
+
+    SR1__REQUIRE(set && path && name, "reward program: set, path and name");
+    SR1__CALLOC(p, 1, "reward program");
+    p->name = sr1__strdup(name);
+    st = p->name ? sr1__external_open(&p->program, "reward program", path, options)
+                 : sr1__fail_nomem("reward program");
+    if (st == SR1_OK)
+        st = sr1_reward_set_add(set, &ops, p, weight);
+    if (st != SR1_OK)
+        destroy_reward_program(p);
+    return st;
+}

@@ -1,0 +1,352 @@
+/* Tools of MCP servers: a program and an HTTP server of the tests, what they say, how
+ * they fail, and that they are started anew. */
+#include "support/torture.h"
+#include "support/files.h"
+
+#include "base/clock.h"
+#include "environment/env/env.h"
+#include "environment/mcp/mcp.h"
+
+#include <searchr1/ext/episodes.h>
+#include <searchr1/ext/mcp.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char server[512];
+
+#define OK(call) assert_ok((call), #call)
+
+static void assert_ok(sr1_status st, const char *what)
+{
+    if (st != SR1_OK)
+        fail_msg("%s: %s", what, sr1_last_error());
+}
+
+static int make(void **state)
+{
+    snprintf(server, sizeof server, "%s/tests/support/mcp_server.py", getenv("SR1_SRC"));
+    return scratch_make(state);
+}
+
+static sr1_env *open_tools(void)
+{
+    sr1_env_options o = {.struct_size = sizeof o, .protocol = "hermes"};
+    sr1_env *env = NULL;
+
+    OK(sr1_env_open(&env, "tools", NULL, &o));
+    return env;
+}
+
+static const char *stdio_file(const char *more)
+{
+    char text[2048];
+
+    snprintf(
+        text, sizeof text,
+        "{\"mcpServers\": {\"town\": {\"command\": \"python3\", \"args\": [\"%s\"]%s}}}",
+        server, more);
+    return scratch_file("mcp.json", text, 0);
+}
+
+static sr1_env *open_stdio(double timeout_s)
+{
+    sr1_mcp_options o = {.struct_size = sizeof o, .timeout_s = timeout_s};
+    sr1_env *env = open_tools();
+
+    OK(sr1_env_add_mcp(env, stdio_file(""), &o));
+    return env;
+}
+
+/* One call; its status. */
+static int32_t call(sr1_env *env, const char *name, const char *args, char *block,
+                    size_t size)
+{
+    sr1_env_reply reply = {.struct_size = sizeof reply};
+    char action[512], *text = NULL;
+    size_t n;
+
+    n = (size_t)snprintf(action, sizeof action, "{\"name\": \"%s\", \"arguments\": %s}",
+                         name, args);
+    OK(sr1_env_step(env, 0, action, n, &reply, &text, &n));
+    snprintf(block, size, "%s", text);
+    sr1_free(text);
+    return reply.status;
+}
+
+#define BLOCK(text) "<tool_response>\n" text "\n</tool_response>"
+
+static const struct {
+    const char *name, *args, *block;
+    int32_t status;
+} cases[] = {
+    {"echo", "{\"text\": \"\\u00c5s\"}", BLOCK("\u00c5s"), SR1_ACTION_OK},
+    {"add", "{\"a\": 2, \"b\": 40}", BLOCK("42"), SR1_ACTION_OK},
+    {"add", "{\"a\": 2, \"b\": null}", BLOCK("2"), SR1_ACTION_OK},
+    {"add", "{}", BLOCK("Error: add: argument 'a' is missing"), SR1_ACTION_OK},
+    {"echo", "{\"text\": \"\"}",
+     BLOCK("Error: echo: argument 'text' must have at least 1 characters"),
+     SR1_ACTION_OK},
+    {"fail", "{}", BLOCK("Error: there is no such town"), SR1_ACTION_OK},
+    {"reject", "{}", BLOCK("Error: there is no such argument"), SR1_ACTION_OK},
+    {"break", "{}", BLOCK(""), SR1_ACTION_ERROR},
+    {"picture", "{}", BLOCK("[image image/png]\ninside"), SR1_ACTION_OK},
+    {"odd", "{\"anything\": 1}", BLOCK("{\"anything\": 1}"), SR1_ACTION_OK},
+};
+
+static void check_cases(sr1_env *env)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char block[512];
+        int32_t status = call(env, cases[i].name, cases[i].args, block, sizeof block);
+
+        assert_int_equal(status, cases[i].status);
+        if (status == SR1_ACTION_OK)
+            assert_string_equal(block, cases[i].block);
+    }
+}
+
+static void a_programs_tools_are_called(void **state)
+{
+    sr1_env *env = open_stdio(30);
+    const char *tools = sr1_env_tools(env);
+
+    (void)state;
+    assert_non_null(strstr(tools, "\"description\": \"Adds two numbers.\""));
+    assert_non_null(strstr(tools, "\"name\": \"variable\"")); /* of the last page */
+    check_cases(env);
+    sr1_env_free(env);
+}
+
+/* ---- failures ---- */
+
+static void a_server_that_ends_is_started_anew(void **state)
+{
+    static const char *const ways[] = {"die", "garbage", "long"};
+    sr1_env *env = open_stdio(30);
+    char block[512];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        assert_int_equal(call(env, ways[i], "{}", block, sizeof block), SR1_ACTION_ERROR);
+        assert_int_equal(call(env, "add", "{\"a\": 1}", block, sizeof block),
+                         SR1_ACTION_OK);
+        assert_string_equal(block, BLOCK("1"));
+    }
+    sr1_env_free(env);
+}
+
+static void a_late_answer_is_dropped(void **state)
+{
+    sr1_env *env = open_stdio(0.2);
+    char block[512];
+
+    (void)state;
+    assert_int_equal(call(env, "sleep", "{\"s\": 0.6}", block, sizeof block),
+                     SR1_ACTION_TIMEOUT);
+    for (int tries = 0; tries < 100; tries++) /* the server is busy for a while */
+        if (call(env, "add", "{\"a\": 1}", block, sizeof block) == SR1_ACTION_OK)
+            break;
+    assert_string_equal(block, BLOCK("1"));
+    sr1_env_free(env);
+}
+
+static void a_server_that_cannot_start_is_named(void **state)
+{
+    static const struct {
+        const char *text, *said;
+        sr1_status status;
+    } files[] = {
+        {"{\"mcpServers\": {\"x\": {\"command\": \"/no/such/program\"}}}",
+         "MCP server 'x': cannot start /no/such/program: No such file", SR1_E_IO},
+        {"{\"mcpServers\": {\"x\": {\"command\": \"false\"}}}",
+         "MCP server 'x': it has ended", SR1_E_NETWORK},
+        {"{\"mcpServers\": {\"x\": {\"command\": \"sh\", \"args\": [\"-c\", \"echo so "
+         ">&2; "
+         "exit 1\"]}}}",
+         "it said last: so", SR1_E_NETWORK},
+        {"{\"mcpServers\": {\"x\": {\"command\": \"echo\", \"args\": [\"hello\"]}}}",
+         "no message of JSON-RPC", SR1_E_PARSE},
+        {"{\"mcpServers\": {}}", "it has no servers", SR1_E_INVALID},
+        {"{\"mcpServers\": {\"x\": {}}}", "server 'x': it must be an object with either",
+         SR1_E_INVALID},
+        {"{\"mcpServers\": {\"x\": {\"command\": \"a\", \"url\": \"b\"}}}",
+         "either command", SR1_E_INVALID},
+        {"{\"mcpServers\": {\"x\": {\"command\": \"a\", \"args\": \"b\"}}}",
+         "args must be a list", SR1_E_INVALID},
+        {"{\"mcpServers\": {\"x\": {\"command\": \"a\", \"env\": {\"A\": "
+         "\"${SR1_NO_SUCH_VARIABLE}\"}}}}",
+         "the environment has no variable SR1_NO_SUCH_VARIABLE", SR1_E_INVALID},
+        {"{\"mcpServers\": {\"x\": {\"url\": \"ftp://a\"}}}", "MCP server 'x'",
+         SR1_E_INVALID},
+        {"{\"mcpServers\": {\"x\": {\"type\": \"sse\", \"url\": \"http://a\"}}}",
+         "the transport sse", SR1_E_UNSUPPORTED},
+        {"{\"mcpServers\": {\"x\": {\"url\": \"http://127.0.0.1:9/mcp\"}}}",
+         "MCP server 'x'", SR1_E_NETWORK},
+        {"[", "line", SR1_E_PARSE},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        sr1_env *env = open_tools();
+        sr1_status st =
+            sr1_env_add_mcp(env, scratch_file("wrong.json", files[i].text, 0), NULL);
+
+        if (st != files[i].status || !strstr(sr1_last_error(), files[i].said))
+            fail_msg("%s: %d, %s", files[i].text, (int)st, sr1_last_error());
+        sr1_env_free(env);
+    }
+}
+
+/* ---- side by side ---- */
+
+struct pair_call {
+    sr1_env *env;
+    const char *args;
+    char block[256];
+    int32_t status;
+};
+
+static void *make_pair_call(void *arg)
+{
+    struct pair_call *p = arg;
+
+    p->status = call(p->env, "pair", p->args, p->block, sizeof p->block);
+    return NULL;
+}
+
+/* Answers come in the other order, with a request of the server's between them. */
+static void answers_find_their_calls(void **state)
+{
+    sr1_env *env = open_stdio(60);
+    struct pair_call calls[2] = {{env, "{\"n\": 1}", "", 0}, {env, "{\"n\": 2}", "", 0}};
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, make_pair_call, &calls[0]), 0);
+    make_pair_call(&calls[1]);
+    pthread_join(thread, NULL);
+    assert_string_equal(calls[0].block, BLOCK("{\"n\": 1}"));
+    assert_string_equal(calls[1].block, BLOCK("{\"n\": 2}"));
+    sr1_env_free(env);
+}
+
+/* ---- the file ---- */
+
+static void variables_and_filters_of_the_file(void **state)
+{
+    sr1_env *env = open_tools();
+    char block[256];
+
+    (void)state;
+    setenv("SR1_TEST_TOKEN", "abc", 1);
+    OK(sr1_env_add_mcp(env,
+                       stdio_file(", \"env\": {\"TOKEN\": \"x-${SR1_TEST_TOKEN}-${env:"
+                                  "SR1_TEST_TOKEN}\"}, \"includeTools\": [\"variable\", "
+                                  "\"add\"], \"excludeTools\": [\"add\"]"),
+                       NULL));
+    assert_int_equal(call(env, "variable", "{\"name\": \"TOKEN\"}", block, sizeof block),
+                     SR1_ACTION_OK);
+    assert_string_equal(block, BLOCK("x-abc-abc"));
+    assert_null(strstr(sr1_env_tools(env), "\"add\""));
+    assert_null(strstr(sr1_env_tools(env), "\"echo\""));
+    sr1_env_free(env);
+}
+
+static void two_servers_with_one_tool_are_refused(void **state)
+{
+    char text[2048];
+    sr1_env *env = open_tools();
+
+    (void)state;
+    snprintf(
+        text, sizeof text,
+        "{\"mcpServers\": {\"a\": {\"command\": \"python3\", \"args\": [\"%s\"]}, \"b\": "
+        "{\"command\": \"python3\", \"args\": [\"%s\"]}}}",
+        server, server);
+    assert_int_equal(sr1_env_add_mcp(env, scratch_file("two.json", text, 0), NULL),
+                     SR1_E_INVALID);
+    assert_non_null(
+        strstr(sr1_last_error(), "MCP server 'b': tool 'echo' is there already"));
+    sr1_env_free(env);
+}
+
+/* ---- no program is left ---- */
+
+static void a_server_that_lingers_is_ended(void **state)
+{
+    const char *const argv[] = {"sh", "-c", "trap '' TERM; cat; sleep 1000", NULL};
+    struct sr1__line_process_options o = {.name = "sh", .argv = argv, .max_line = 100};
+    struct sr1__line_process *p = NULL;
+    struct sr1__buf line;
+    long id;
+
+    (void)state;
+    OK(sr1__line_process_start(&p, &o));
+    sr1__buf_init(&line, 0);
+    OK(sr1__line_process_write(p, "so", 2, sr1__now() + 60));
+    OK(sr1__line_process_read(p, &line, sr1__now() + 60));
+    assert_string_equal(sr1__buf_cstr(&line), "so");
+    id = sr1__line_process_id(p);
+    sr1__line_process_free(p);
+    assert_int_equal(kill((pid_t)id, 0), -1);
+    sr1__buf_free(&line);
+}
+
+/* ---- HTTP ---- */
+
+static void an_http_servers_tools_are_called(void **state)
+{
+    const char *const argv[] = {"python3", server, "http", NULL};
+    struct sr1__line_process_options o = {
+        .name = "server", .argv = argv, .max_line = 100};
+    struct sr1__line_process *program = NULL;
+    struct sr1__buf line;
+    char text[1024], block[512];
+    sr1_env *env = open_tools();
+
+    (void)state;
+    sr1__buf_init(&line, 0);
+    OK(sr1__line_process_start(&program, &o));
+    OK(sr1__line_process_read(program, &line, sr1__now() + 60));
+    setenv("SR1_TEST_TOKEN", "secret", 1);
+    snprintf(text, sizeof text,
+             "{\"mcpServers\": {\"web\": {\"type\": \"http\", \"url\": "
+             "\"http://127.0.0.1:%s/mcp\", \"headers\": {\"Authorization\": \"Bearer "
+             "${SR1_TEST_TOKEN}\"}}}}",
+             sr1__buf_cstr(&line));
+    OK(sr1_env_add_mcp(env, scratch_file("http.json", text, 0), NULL));
+    check_cases(env);
+    assert_int_equal(call(env, "die", "{}", block, sizeof block), SR1_ACTION_OK);
+    check_cases(env); /* in a new session */
+    sr1_env_free(env);
+    setenv("SR1_TEST_TOKEN", "wrong", 1);
+    env = open_tools();
+    assert_int_equal(sr1_env_add_mcp(env, scratch_path("http.json"), NULL),
+                     SR1_E_NETWORK);
+    assert_non_null(strstr(sr1_last_error(), "401"));
+    assert_null(strstr(sr1_last_error(), "wrong"));
+    sr1_env_free(env);
+    sr1__line_process_free(program);
+    sr1__buf_free(&line);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_programs_tools_are_called),
+        cmocka_unit_test(a_server_that_ends_is_started_anew),
+        cmocka_unit_test(a_late_answer_is_dropped),
+        cmocka_unit_test(a_server_that_cannot_start_is_named),
+        cmocka_unit_test(answers_find_their_calls),
+        cmocka_unit_test(variables_and_filters_of_the_file),
+        cmocka_unit_test(two_servers_with_one_tool_are_refused),
+        cmocka_unit_test(a_server_that_lingers_is_ended),
+        cmocka_unit_test(an_http_servers_tools_are_called),
+    };
+
+    return cmocka_run_group_tests(tests, make, scratch_remove);
+}

@@ -1,0 +1,153 @@
+/* A training run whose parts are programs: tools of an MCP server, a reward, an
+ * environment and a search engine. */
+#define ADD_CALL "{\"name\": \"add\", \"arguments\": {\"a\": 40, \"b\": 2}}"
+#define TINY_MORE_WORDS "<tool_call>", "</tool_call>", ADD_CALL
+
+#include "runs.h"
+
+static int make(void **state)
+{
+    static const struct tiny_rule caller[] = {{"", "<tool_call>"},
+                                              {"", "<answer>"},
+                                              {"<tool_call>", ADD_CALL},
+                                              {ADD_CALL, "</tool_call>"},
+                                              {"</tool_call>", "<|im_end|>"},
+                                              {"<answer>", " Paris"},
+                                              {"<answer>", " Rome"},
+                                              {" Paris", "</answer>"},
+                                              {" Rome", "</answer>"}};
+
+    if (scratch_make(state) != 0)
+        return -1;
+    tiny_model("model", TINY_SEARCHER, 9);
+    tiny_model("caller", caller, sizeof caller / sizeof *caller, 9);
+    runs_files();
+    return 0;
+}
+
+/* The configuration of a run that names programs of tests/support. */
+static sr1_config *own_config(const char *model, const char *run)
+{
+    static char reward[600], tools[600];
+    char text[1200];
+
+    snprintf(text, sizeof text,
+             "{\"mcpServers\": {\"sums\": {\"command\": \"python3\", \"args\": "
+             "[\"%s/tests/support/mcp_server.py\"]}}}",
+             getenv("SR1_SRC"));
+    snprintf(tools, sizeof tools, "tools=%s", scratch_file("mcp.json", text, 0));
+    snprintf(reward, sizeof reward, "reward_programs=%s/tests/support/program.py:length",
+             getenv("SR1_SRC"));
+    return tiny_config(model, train_path, out_pair(run), reward, tools, "max_steps=12",
+                       "rewards=length", "reward_weights=0.01", "environment=tools",
+                       "protocol=hermes", "search_engine=none", "learning_rate=3e-3",
+                       "group_size=8", "beta=0", NULL);
+}
+
+static void a_policy_learns_with_an_mcp_tool_by_a_programs_reward(void **state)
+{
+    sr1_trainer *tr = open_trainer(own_config("caller", "own"));
+    json_t *rows;
+
+    (void)state;
+    OK(sr1_trainer_run(tr, NULL));
+    rows = metrics("own");
+    assert_true(metric(rows, 11, "avg_reward") > metric(rows, 0, "avg_reward"));
+    assert_true(metric(rows, 0, "env/number_of_searches") > 0);
+    json_decref(rows);
+    sr1_trainer_free(tr);
+}
+
+/* What the run has recorded: the server's answer is in a message of results. */
+static void the_record_has_the_tools_answer(void **state)
+{
+    sr1_lines *lines = NULL;
+    char path[1200];
+    const char *text;
+    size_t len, found = 0;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/trajectories.jsonl.zst", scratch_path("own"));
+    OK(sr1_lines_open(&lines, path));
+    for (;;) {
+        sr1_trajectory *t = NULL;
+
+        OK(sr1_lines_next(lines, &text, &len));
+        if (!text)
+            break;
+        OK(sr1_trajectory_from_json(&t, text, len));
+        found += strstr(sr1_trajectory_generated_text(t, NULL),
+                        "<tool_response>\n42\n</tool_response>") != NULL;
+        sr1_trajectory_free(t);
+    }
+    assert_true(found > 0);
+    sr1_lines_free(lines);
+}
+
+static void a_program_is_the_environment_and_the_engine(void **state)
+{
+    char path[600];
+    sr1_config *c = tiny_config("model", train_path, out_pair("env"), "max_steps=2",
+                                "environment=program", "rewards=format", NULL);
+    sr1_trainer *tr;
+    json_t *rows;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/tests/support/program.py", getenv("SR1_SRC"));
+    OK(sr1_config_set(c, "environment_program", path));
+    tr = open_trainer(c);
+    OK(sr1_trainer_run(tr, NULL));
+    rows = metrics("env");
+    assert_true(metric(rows, 0, "env/number_of_searches") > 0);
+    json_decref(rows);
+    sr1_trainer_free(tr);
+    c = tiny_config("model", train_path, out_pair("engine"), "max_steps=2",
+                    "search_engine=program", "rewards=format", NULL);
+    OK(sr1_config_set(c, "search_program", path));
+    tr = open_trainer(c);
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+}
+
+static void programs_that_are_not_there_are_named(void **state)
+{
+    static const struct {
+        const char *key, *value, *more, *said;
+    } rows[] = {
+        {"reward_programs", "/no/such.py", "beta=0", "/no/such.py"},
+        {"reward_programs", "/no/:", "beta=0", "neither FILE nor FILE:NAME"},
+        {"environment_program", "/no/such.py", "environment=program", "/no/such.py"},
+        {"search_program", "/no/such.py", "search_engine=program", "/no/such.py"},
+        {"seed", "1", "search_engine=program", "search_program is empty"},
+        {"seed", "1", "environment=program", "environment_program is empty"},
+        {"tools", "/no/mcp.json", "environment=tools", "/no/mcp.json"},
+        {"tools", "/no/mcp.json", "environment=search", "set environment: tools"},
+        {"protocol_file", "/no/protocol.yaml", "environment=tools", "/no/protocol.yaml"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sr1_config *c =
+            tiny_config("model", train_path, out_pair("none"), rows[i].more, NULL);
+        sr1_trainer *tr = NULL;
+
+        OK(sr1_config_set(c, rows[i].key, rows[i].value));
+        assert_int_not_equal(sr1_trainer_new(&tr, c, NULL), SR1_OK);
+        if (!strstr(sr1_last_error(), rows[i].said))
+            fail_msg("'%s' is not in: %s", rows[i].said, sr1_last_error());
+        sr1_config_free(c);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_policy_learns_with_an_mcp_tool_by_a_programs_reward),
+        cmocka_unit_test(the_record_has_the_tools_answer),
+        cmocka_unit_test(a_program_is_the_environment_and_the_engine),
+        cmocka_unit_test(programs_that_are_not_there_are_named),
+        cmocka_unit_test(tiny_nothing_leaks),
+    };
+
+    return cmocka_run_group_tests(tests, make, scratch_remove);
+}
