@@ -227,5 +227,9 @@ sr1_status sr1_ranks_config(const sr1_ranks *r, sr1_config **out)
 sr1_status sr1_ranks_agree(sr1_ranks *r, sr1_status status)
 {
     SR1__REQUIRE(r, "ranks");
+    if (status > 0)
+        return sr1__fail(SR1_E_INVALID, "ranks: %d is no status", (int)status);
+    if (status != SR1_OK && sr1_last_error()[0] == '\0')
+        (void)sr1__fail(status, "a call of the program failed without a text");
     return sr1__dist_agree(r->dist, "opening", status);
 }

@@ -403,7 +403,8 @@ static void batches_are_of_one_length(void **state)
     sr1_trainer_free(tr);
     for (size_t i = 0; i < 12; i++)
         OK(sr1_trajectory_set_advantage(t[i], (double)(i % 5) - 2.0));
-    tr = tiny_trainer(tiny_config("model", "micro_batch_tokens=128", "workers=2", NULL));
+    tr = tiny_trainer(tiny_config("model", "micro_batch_tokens=128", "workers=2",
+                                  "share_prompts=false", NULL));
     OK(sr1_trainer_update(tr, t, 12, &even));
     keep_metrics(&even);
     sr1_trainer_free(tr);
