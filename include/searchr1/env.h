@@ -21,6 +21,8 @@
  *                       <level>1</level> to <level>4</level> (searchr1/ext/thinking.h)
  *            ctrl       no tags: a whole message of the policy is its action, and the
  *                       observation is a message of the user (searchr1/ext/critique.h)
+ *            chat       no tags, no system message of its own: a message of the policy is
+ *                       its answer, without the thoughts before it; environment "none"
  *
  * Where a protocol is named, the path of a file that describes one (with a '/', or ending
  * in .yaml or .json) stands for a protocol of your own (docs/formats.md).

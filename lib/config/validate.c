@@ -170,17 +170,23 @@ static sr1_status check_search_engine(const sr1_config *c)
     return SR1_OK;
 }
 
-/* Critiques are whole messages, and nothing else is. */
-static sr1_status check_critique_protocol(const sr1_config *c)
+/* Critiques are whole messages; else such messages are what nothing answers. */
+static sr1_status check_message_protocol(const sr1_config *c)
 {
     int critic = sr1__config_is(c, "environment", "critique");
     int whole = sr1__config_is(c, "protocol", "ctrl");
+    int silent = sr1__config_is(c, "environment", "none");
 
     if (critic && !whole)
         return sr1__fail(SR1_E_CONFIG, "environment critique needs protocol ctrl");
-    if (whole && !critic && !sr1__config_is(c, "environment", "none"))
+    if (whole && !critic && !silent)
         return sr1__fail(SR1_E_CONFIG,
                          "protocol ctrl goes with environment critique (or none)");
+    if (sr1__config_is(c, "protocol", "chat") && !silent)
+        return sr1__fail(
+            SR1_E_CONFIG,
+            "protocol chat has no tags to act by; it needs environment none "
+            "(a chat with searches or tools is protocol search-r1 or hermes)");
     return SR1_OK;
 }
 
@@ -294,11 +300,11 @@ static sr1_status check_async_level(const sr1_config *c)
 sr1_status sr1_config_validate(const sr1_config *config)
 {
     static sr1_status (*const rules[])(const sr1_config *) = {
-        check_turn_budget,       check_lr_schedule,     check_clip_epsilon,
-        check_reference,         check_ratio_bounds,    check_importance_correction,
-        check_data_splits,       check_validation_data, check_search_engine,
-        check_critique_protocol, check_stage_files,     data_files,
-        check_reward_weights,    check_fsdp_size,       check_async_level};
+        check_turn_budget,      check_lr_schedule,     check_clip_epsilon,
+        check_reference,        check_ratio_bounds,    check_importance_correction,
+        check_data_splits,      check_validation_data, check_search_engine,
+        check_message_protocol, check_stage_files,     data_files,
+        check_reward_weights,   check_fsdp_size,       check_async_level};
 
     SR1__REQUIRE(config, "configuration: config");
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)

@@ -471,12 +471,13 @@ static sr1_status insert_notice(struct sr1__sequence *row, enum sr1__sequence_ne
 }
 
 /* Where a whole message is the action, or holds several, it is complete when it ends, or
- * may be no longer. */
+ * may be no longer; an answer that may be no longer is none. */
 static int32_t end_message(struct sr1__sequence *row, int32_t id)
 {
     int ended = sr1__tokenizer_stops(row->g->rollout->tokenizer, id);
 
-    if (!ended && row->tokens < row->g->max_tokens && !turn_is_full(row))
+    if (!ended && (sr1__env_protocol(row->g->env)->answers ||
+                   (row->tokens < row->g->max_tokens && !turn_is_full(row))))
         return SR1__EVENT_NONE;
     row->cut = !ended;
     return sr1__scanner_end(&row->scanner);
@@ -485,9 +486,17 @@ static int32_t end_message(struct sr1__sequence *row, int32_t id)
 /* Do actions wait for the end of the message? */
 static int holds_actions(const struct sr1__sequence *row)
 {
-    return sr1__env_acts(row->g->env) &&
-           (sr1__env_protocol(row->g->env)->message || row->scanner.n_calls > 0 ||
+    const struct sr1__protocol *p = sr1__env_protocol(row->g->env);
+
+    return sr1__env_acts(row->g->env) && !p->answers &&
+           (p->message || row->scanner.n_calls > 0 ||
             sr1__scanner_reaches_end(&row->scanner));
+}
+
+/* Is the message an answer, or one with actions? */
+static int reads_message_end(const struct sr1__sequence *row)
+{
+    return sr1__env_protocol(row->g->env)->answers || holds_actions(row);
 }
 
 sr1_status sr1__sequence_append(struct sr1__sequence *row, int32_t id, float log_prob,
@@ -509,7 +518,7 @@ sr1_status sr1__sequence_append(struct sr1__sequence *row, int32_t id, float log
     }
     row->tokens++;
     row->turn_tokens++;
-    if (event == SR1__EVENT_NONE && holds_actions(row))
+    if (event == SR1__EVENT_NONE && reads_message_end(row))
         event = end_message(row, id);
     *want = choose_next_need(row, id, event);
     return *want == SR1__SEQUENCE_NEEDS_TOKEN && ends_with_notice(row, id, event)

@@ -4,8 +4,9 @@
 # A table between "<!-- doc_tables NAME -->" and "<!-- end -->" is what that command prints, and
 # lines between "<!-- printed_by SCRIPT -->" and "<!-- end -->" are what that script prints
 # (--set writes them anew); every metric has its line in docs/formats.md; links, their anchors
-# and the names and paths of files in backquotes lead somewhere; README.md lists every page,
-# and each begins with five sentences.
+# and the names and paths of files in backquotes lead somewhere; messages that
+# docs/troubleshooting.md shows are in the sources; README.md lists every page, and each begins
+# with five sentences.
 here=$PWD
 . "$(dirname "$0")/../lint/common.sh"
 
@@ -91,6 +92,15 @@ for page in $pages; do
         grep -oE '[.?](\*\*)? ' | grep -c .)
     [ "$count" -ge 5 ] || echo "$page: $count"
 done | report "begins with fewer than five sentences"
+
+# What docs/troubleshooting.md shows of messages is in them; literals that follow each other
+# are one text.
+find lib tools -name '*.c' -o -name '*.cpp' -o -name '*.def' | LC_ALL=C sort | xargs cat |
+    tr '\n' ' ' | sed 's/" *"//g' >"$work/literals"
+awk -F'|' '/^\| /{ print $2 }' docs/troubleshooting.md | grep -o '`[^`]*`' | tr -d '`' |
+    while IFS= read -r text; do
+    grep -qF -e "$text" "$work/literals" || echo "$text"
+done | report "docs/troubleshooting.md: no message has this text"
 
 # Files named in backquotes, where the name has no pattern in it.
 for page in $pages; do

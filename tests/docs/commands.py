@@ -95,7 +95,9 @@ CUT_TOOLS = {
 
 # What a page takes as there.
 MADE_RUN = "sr1-train run.yaml out=runs/{} " + " ".join(CUTS)
+TEXTS = "mkdir texts && printf 'Ada Moor keeps the lighthouse.\\n' >texts/harbour.txt"
 BEFORE = {
+    "docs/guides.md": [TEXTS],
     "docs/formats.md": [MADE_RUN.format("first"), MADE_RUN.format("second")],
     "examples/recipes/search-r1-grpo.yaml": ["rm train.jsonl test.jsonl"],
     "docs/recipes.md": [
@@ -254,6 +256,7 @@ def commands_of(block):
             command = ""
 
 
+OURS = r"(^|[ /])(sr1-[a-z]+|tools/recipe)\b|^echo |^python3 examples/"
 PROGRAM = re.compile(r"(build/)?tools/|sr1-[a-z]+ |hf |[a-z_]+=\S+ [a-z_]+=")
 
 
@@ -454,7 +457,7 @@ class Pages:
         self.last[page] = command
         if self.not_run(command):
             return
-        if not re.search(r"(^|[ /])(sr1-[a-z]+|tools/recipe)\b|^echo ", command):
+        if not re.search(OURS, command):
             self.fail(page, line, command, "is neither run nor in NOT_RUN")
             return
         self.run_count += 1

@@ -76,6 +76,30 @@ def test_a_reward_by_a_column(source, model_folder, tmp_path):
     assert all("short" in line for line in lines)
 
 
+def test_a_script_of_trl(source, model_folder, tmp_path):
+    script = source / "examples/python/from_trl.py"
+    lines = [line for line in script.read_text().splitlines() if line]
+    assert len(lines) - 1 <= 30
+    done = subprocess.run(
+        [sys.executable, script, model_folder, tmp_path],
+        capture_output=True,
+        text=True,
+        env=dict(os.environ, PYTHONPATH=str(source / "bindings/python")),
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"^step (\d): reward ", done.stdout, re.M) == list("1234")
+    rows = list(read_lines(tmp_path / "run" / "trajectories.jsonl.zst"))
+    rows = [json.loads(row) for row in rows]
+    assert len(rows) == 4 * 2 * 8
+    for row in rows:  # the function of TRL saw completions and columns
+        (part,) = row["reward_parts"]
+        assert part["name"] == "names_city"
+        assert part["value"] == float("Paris" in row["generated_text"])
+        assert row["final_answer"] in row["generated_text"]
+    assert any(row["final_answer"] == row["generated_text"].strip() for row in rows)
+    assert {"Paris" in row["generated_text"] for row in rows} == {True, False}
+
+
 def test_an_estimator_and_a_loss_of_ones_own(source, model_folder, tmp_path):
     pytest.importorskip("numpy")
     done = subprocess.run(

@@ -88,6 +88,14 @@ static const struct sr1__protocol protocols[] = {
      .around = "",
      .inside = "",
      .prompt = ""},
+    {.name = "chat", /* of its tags only that behind thoughts is looked for */
+     .tags = {PAIR("think"), PAIR("action"), PAIR("observation"), PAIR("answer")},
+     .chat = 1,
+     .message = 1,
+     .answers = 1,
+     .around = "",
+     .inside = "",
+     .prompt = ""},
 };
 
 #define N_PROTOCOLS (sizeof protocols / sizeof protocols[0])
@@ -316,6 +324,24 @@ int sr1__protocol_partial_answer(const struct sr1__protocol *p, const char *text
     return find_partial_answer(p, text, len, 0, content);
 }
 
+int sr1__protocol_message_answer(const struct sr1__protocol *p, const char *text,
+                                 size_t len, struct sr1__text_range *answer)
+{
+    const char *opening = p->tags[SR1__TAG_OPEN(SR1__ROLE_THINK)];
+    const char *closing = p->tags[SR1__TAG_CLOSE(SR1__ROLE_THINK)];
+    size_t n = strlen(closing), begin = len;
+
+    while (begin >= n && memcmp(text + begin - n, closing, n) != 0)
+        begin--;
+    if (begin < n) /* no thoughts, or open ones */
+        begin = len >= strlen(opening) && memcmp(text, opening, strlen(opening)) == 0
+                    ? len
+                    : 0;
+    *answer = (struct sr1__text_range){begin, len - begin};
+    sr1__strip(text, &answer->begin, &answer->len);
+    return answer->len > 0;
+}
+
 sr1_status sr1__observation_split(const struct sr1__protocol *p, const char *text,
                                   size_t len, size_t *body_begin, size_t *body_len)
 {
@@ -456,14 +482,21 @@ static void scan_search_r1_byte(struct sr1__scanner *s, char c, int tag)
         s->event = SR1__EVENT_VOID;
 }
 
+/* Where the message is kept: with the actions, or with the answers. */
+static struct sr1__buf *message_content(struct sr1__scanner *s)
+{
+    return &s->content[s->protocol->answers];
+}
+
 /* The message so far, as far as it is kept. */
 static sr1_status append_message_bytes(struct sr1__scanner *s, const char *bytes,
                                        size_t n)
 {
-    size_t room = SR1__MESSAGE_MAX - s->content[0].len;
+    struct sr1__buf *content = message_content(s);
+    size_t room = SR1__MESSAGE_MAX - content->len;
 
-    sr1__buf_add(&s->content[0], bytes, n < room ? n : room);
-    return sr1__buf_status(&s->content[0], "a message");
+    sr1__buf_add(content, bytes, n < room ? n : room);
+    return sr1__buf_status(content, "a message");
 }
 
 /* A message that begins with JSON is an action. Thoughts are no beginning. */
@@ -509,7 +542,7 @@ int32_t sr1__scanner_end(struct sr1__scanner *s)
     if (s->event == SR1__EVENT_NONE && sr1__scanner_reaches_end(s))
         close_open_action(s);
     if (s->protocol->message || (s->n_calls > 0 && s->event == SR1__EVENT_NONE))
-        s->event = SR1__EVENT_ACTION;
+        s->event = s->protocol->answers ? SR1__EVENT_ANSWER : SR1__EVENT_ACTION;
     return s->event;
 }
 
@@ -546,6 +579,17 @@ sr1_status sr1__scanner_feed(struct sr1__scanner *s, const char *bytes, size_t n
     return SR1_OK;
 }
 
+/* The answer in the message so far. */
+static const char *get_message_answer(const struct sr1__scanner *s, size_t *len)
+{
+    const char *text = sr1__buf_cstr(&s->content[1]);
+    struct sr1__text_range answer;
+
+    (void)sr1__protocol_message_answer(s->protocol, text, s->content[1].len, &answer);
+    *len = answer.len;
+    return text + answer.begin;
+}
+
 const char *sr1__scanner_text(const struct sr1__scanner *s, size_t *len)
 {
     const struct sr1__buf *content = &s->content[s->event == SR1__EVENT_ANSWER];
@@ -555,6 +599,8 @@ const char *sr1__scanner_text(const struct sr1__scanner *s, size_t *len)
         *len = s->found.len;
         return sr1__buf_cstr(&s->content[0]) + s->found.begin;
     }
+    if (s->protocol->answers && s->event == SR1__EVENT_ANSWER)
+        return get_message_answer(s, len);
     if (s->event == SR1__EVENT_ACTION && s->n_calls > 0)
         return sr1__scanner_call(s, 0, len);
     *len = s->event == SR1__EVENT_NONE ? 0 : content->len;
@@ -576,6 +622,8 @@ const char *sr1__scanner_partial_answer(const struct sr1__scanner *s, size_t *le
     struct sr1__text_range found = {0, 0};
 
     *len = 0;
+    if (s->event == SR1__EVENT_NONE && s->protocol->answers)
+        return get_message_answer(s, len);
     if (s->event != SR1__EVENT_NONE || !s->open[1] || s->seen[1] > s->max)
         return "";
     find_partial_answer(s->protocol, sr1__buf_cstr(content), content->len, 1, &found);

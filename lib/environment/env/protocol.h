@@ -47,6 +47,7 @@ struct sr1__protocol {
     /* chat: no tag means anything; the end of a message is the action, the message its
      * content, and a result stands without tags */
     int32_t message;
+    int32_t answers; /* message: it is the answer, not an action; thoughts apart */
     /* chat: a message may hold several actions, which are carried out side by side once
      * it ends; their results stand in one message, `between` between two blocks */
     int32_t several;
@@ -118,6 +119,12 @@ int sr1__search_r1_event(const struct sr1__protocol *p, const char *text, size_t
 int sr1__protocol_partial_answer(const struct sr1__protocol *p, const char *text,
                                  size_t len, struct sr1__text_range *content);
 
+/* answers: the answer in a message, stripped: all of it, or what follows the last
+ * thought. 0 if there is none (a thought that the message begins with is open), else 1.
+ */
+int sr1__protocol_message_answer(const struct sr1__protocol *p, const char *text,
+                                 size_t len, struct sr1__text_range *answer);
+
 /* Where the body of an inserted block lies in its whole text: between the first opening
  * and the last closing result tag. SR1_E_PARSE when there are none. */
 sr1_status sr1__observation_split(const struct sr1__protocol *p, const char *text,
@@ -176,8 +183,8 @@ void sr1__scanner_reset(struct sr1__scanner *s);
 sr1_status sr1__scanner_feed(struct sr1__scanner *s, const char *bytes, size_t n,
                              size_t *used, int32_t *event);
 
-/* The message ends. In a protocol of whole messages it is an action then, and in one of
- * several actions those that it holds are. The event. */
+/* The message ends. In a protocol of whole messages it is an action then, or the answer,
+ * and in one of several actions those that it holds are. The event. */
 int32_t sr1__scanner_end(struct sr1__scanner *s);
 
 /* After an event: the stripped query or answer. Borrowed until the next reset; not

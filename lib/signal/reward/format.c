@@ -170,6 +170,10 @@ int sr1__format_of_trajectory(const struct sr1__protocol *p, const sr1_trajector
 /* Does this message of the policy do what one must? */
 static int is_message(const struct sr1__protocol *p, const char *text, size_t len)
 {
+    struct sr1__text_range answer;
+
+    if (p->answers)
+        return sr1__protocol_message_answer(p, text, len, &answer);
     if (p->message)
         return sr1_critique_judgement(text, len) != SR1_JUDGEMENT_NONE;
     return sr1__protocol_first_event(p, text, len, SR1__SCANNER_MAX_CONTENT, NULL,
@@ -297,7 +301,10 @@ struct sr1__str sr1__closed_answer(const struct sr1__protocol *p, const sr1_traj
 
         if (sr1_trajectory_segment(t, i, &s) != SR1_OK || s.source != SR1_SOURCE_POLICY)
             continue;
-        if (find_last_answer(p, text + s.text_begin, s.text_len, &found, &open_at)) {
+        if (p->answers
+                ? sr1__protocol_message_answer(p, text + s.text_begin, s.text_len, &found)
+                : find_last_answer(p, text + s.text_begin, s.text_len, &found,
+                                   &open_at)) {
             answer.s = text + s.text_begin + found.begin;
             answer.n = found.len;
             return answer;

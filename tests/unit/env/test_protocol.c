@@ -365,6 +365,47 @@ static void a_whole_message_is_an_action(void **state)
     sr1__scanner_free(&s);
 }
 
+/* In the protocol chat a message is the answer, without its thoughts. */
+static void a_whole_message_is_an_answer(void **state)
+{
+    static const struct {
+        const char *text, *answer;
+    } rows[] = {
+        {" <search>x</search> 42.\n", "<search>x</search> 42."},
+        {"<think> 6 * 7 </think>\n\n42", "42"},
+        {"6 * 7 </think> 42", "42"}, /* the prompt opened it */
+        {"<think> a </think> b <think> c </think> d", "d"},
+        {"<think> 6 * 7", ""},
+        {"I <think> so", "I <think> so"},
+        {"  ", ""},
+        {"", ""},
+    };
+    const struct sr1__protocol *p = sr1__protocol_find("chat");
+    struct sr1__scanner s;
+    size_t used, n;
+    int32_t event;
+
+    (void)state;
+    sr1__scanner_init(&s, p, 0);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *text = rows[i].text, *answer = rows[i].answer;
+
+        sr1__scanner_reset(&s);
+        assert_int_equal(sr1__scanner_feed(&s, text, strlen(text), &used, &event),
+                         SR1_OK);
+        assert_int_equal(event, SR1__EVENT_NONE);
+        for (int whole = 0; whole < 2; whole++) { /* the same for one that is cut */
+            const char *got =
+                whole ? sr1__scanner_text(&s, &n) : sr1__scanner_partial_answer(&s, &n);
+
+            assert_int_equal(n, strlen(answer));
+            assert_memory_equal(got, answer, n);
+            assert_int_equal(sr1__scanner_end(&s), SR1__EVENT_ANSWER);
+        }
+    }
+    sr1__scanner_free(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +418,7 @@ int main(void)
         cmocka_unit_test(blocks_split),
         cmocka_unit_test(protocols_by_name),
         cmocka_unit_test(a_whole_message_is_an_action),
+        cmocka_unit_test(a_whole_message_is_an_answer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

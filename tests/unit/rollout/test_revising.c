@@ -364,6 +364,33 @@ static void another_environment_gets_the_configured_limits(void **state)
     sr1_rollout_free(r);
 }
 
+/* ---- nothing revises: the message is the answer ---- */
+
+static void answer_in_chat(const char *max_tokens, int32_t stop, const char *answer)
+{
+    sr1_rollout *r =
+        tiny_rollout(tiny_config("proxy", "environment=none", "protocol=chat",
+                                 "rewards=format,answer", max_tokens, NULL),
+                     NULL);
+    sr1_rollout_options o = {
+        .struct_size = sizeof o, .group_size = 1, .greedy = 1, .seed = 5};
+    sr1_query q = question("p0");
+    sr1_trajectory *t = NULL;
+
+    OK(sr1_rollout_generate(r, &q, 1, &o, &t));
+    assert_string_equal(sr1_trajectory_final_answer(t, NULL), answer);
+    assert_int_equal(sr1_trajectory_stop_reason(t), stop);
+    sr1_trajectory_free(t);
+    sr1_rollout_free(r);
+}
+
+static void a_message_is_the_answer(void **state)
+{
+    (void)state;
+    answer_in_chat("max_tokens=9", SR1_STOP_ANSWER, "Rome Paris");
+    answer_in_chat("max_tokens=1", SR1_STOP_TOKEN_LIMIT, "Rome");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +402,7 @@ int main(void)
         cmocka_unit_test(rows_that_wait_are_revised_as_one_batch),
         cmocka_unit_test(the_reviser_is_never_the_live_policy),
         cmocka_unit_test(a_model_writes),
+        cmocka_unit_test(a_message_is_the_answer),
         cmocka_unit_test(tiny_nothing_leaks),
     };
 

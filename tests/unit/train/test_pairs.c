@@ -140,17 +140,19 @@ static void speak_in(const char *protocol, const char *environment, const char *
 }
 
 /* A critique is a whole message and its answer a revision: ctrl and critique are for each
- * other (test_critics.c trains them). */
+ * other (test_critics.c trains them). A chat has nothing to act by. */
 static int is_refused(const char *protocol, const char *environment)
 {
+    int acts = strcmp(protocol, "chat") != 0;
     int speaks = strcmp(protocol, "ctrl") == 0;
     int revises = strcmp(environment, "critique") == 0;
 
-    return speaks != revises && strcmp(environment, "none") != 0;
+    return (!acts || speaks != revises) && strcmp(environment, "none") != 0;
 }
 
 static void refuse(const char *protocol, const char *environment)
 {
+    int chats = strcmp(protocol, "chat") == 0 && strcmp(environment, "critique") != 0;
     char p[64], e[64];
     sr1_trainer *tr = NULL;
     sr1_config *c;
@@ -158,7 +160,8 @@ static void refuse(const char *protocol, const char *environment)
     snprintf(p, sizeof p, "protocol=%s", protocol);
     snprintf(e, sizeof e, "environment=%s", environment);
     c = tiny_config("model", train_path, knowledge_path, out_pair("pair"), p, e, NULL);
-    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, "critique");
+    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG,
+            chats ? "it needs environment none" : "critique");
     sr1_config_free(c);
 }
 

@@ -1,0 +1,31 @@
+"""A GRPO script of TRL, ported (docs/guides.md): from_trl.py MODEL_FOLDER OUT"""
+import json
+import sys
+from pathlib import Path
+
+import searchr1
+
+folder, out = sys.argv[1], Path(sys.argv[2])
+data = [{"prompt": [{"role": "user", "content": f"Where is tower {i}?"}], "city": "Paris"}
+        for i in range(8)]
+out.mkdir(parents=True, exist_ok=True)
+(out / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in data))
+
+
+def names_city(completions, city, **kwargs):  # as it stands in the script of TRL
+    return [float(c in m[0]["content"]) for m, c in zip(completions, city)]
+
+
+def of_trl(function):  # the same as a reward of searchr1: from trajectories to numbers
+    def reward(trajectories):
+        said = [[{"role": "assistant", "content": t.generated_text}] for t in trajectories]
+        columns = {k: [t.row[k] for t in trajectories] for k in trajectories[0].row}
+        return function(prompts=columns.pop("prompt"), completions=said, **columns)
+    return reward
+
+
+config = dict(compat="trl", protocol="chat", environment="none", answers_optional=True,
+              model_name_or_path=folder, train_file=out / "train.jsonl", out=out / "run",
+              max_tokens=24, group_size=8, batch_size=2, max_steps=4, learning_rate=3e-3)
+with searchr1.Trainer(config, rewards={"names_city": of_trl(names_city)}) as trainer:
+    trainer.run(step=lambda r, _: print(f"step {r.step}: reward {r.avg_reward:.3f}"))
