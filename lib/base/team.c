@@ -18,7 +18,7 @@
 #define SPIN_MOST 4096 /* looks at a word before sleeping: 50 to 200 microseconds */
 #define SPIN_LEAST 64
 
-struct member {
+struct team_member {
     struct sr1__team *team;
     pthread_t thread;
     int32_t index;
@@ -36,7 +36,7 @@ struct sr1__team {
     pthread_mutex_t lock;
     pthread_cond_t wake; /* a loop has begun, or quit */
     pthread_cond_t rest; /* done has reached n */
-    struct member *members;
+    struct team_member *members;
     int32_t n_threads; /* the caller included */
     uint32_t number;   /* of the last loop */
     uint32_t spin;     /* the caller's */
@@ -113,7 +113,7 @@ static uint32_t await_work(struct sr1__team *t, uint32_t seen, uint32_t spin)
 
 static void *run_team_member(void *arg)
 {
-    const struct member *m = arg;
+    const struct team_member *m = arg;
     struct sr1__team *t = m->team;
     uint32_t spin = SPIN_MOST;
     uint32_t seen = 0;
@@ -207,9 +207,9 @@ static int32_t count_team_threads(int32_t n_threads)
 static sr1_status start_members(struct sr1__team *t)
 {
     for (int32_t i = 0; i < t->n_threads - 1; i++) {
-        struct member *m = &t->members[i];
+        struct team_member *m = &t->members[i];
 
-        *m = (struct member){.team = t, .index = i + 1};
+        *m = (struct team_member){.team = t, .index = i + 1};
         if (sr1__thread_start(&m->thread, run_team_member, m) != 0) {
             int32_t n = t->n_threads;
 

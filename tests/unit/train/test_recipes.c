@@ -199,7 +199,8 @@ static void make_apart(const char *name)
     sr1_model_free(m);
 }
 
-/* Of an adapter: five times that of all weights; with ten times some seeds do not learn. */
+/* Of an adapter: five times that of all weights. With ten times some seeds do not learn.
+ */
 #define RATE "learning_rate=1e-2"
 
 static void small_recipes_learn(void **state)
