@@ -252,33 +252,6 @@ static ssize_t write_quietly(int fd, const char *text, size_t n)
     return done;
 }
 
-static sr1_status write_bytes(struct sr1__line_process *p, const char *text, size_t n,
-                              double until)
-{
-    while (n > 0) {
-        ssize_t done = write_quietly(p->in, text, n);
-        struct pollfd can = {.fd = p->in, .events = POLLOUT};
-
-        if (done > 0) {
-            text += done;
-            n -= (size_t)done;
-            continue;
-        }
-        if (done < 0 && errno != EAGAIN && errno != EINTR)
-            return sr1__fail(SR1_E_NETWORK, "%s: it reads no more", p->name);
-        if (poll(&can, 1, poll_time(until)) == 0 && sr1__now() >= until)
-            return sr1__fail(SR1_E_TIMEOUT, "%s: it did not read in time", p->name);
-    }
-    return SR1_OK;
-}
-
-sr1_status sr1__line_process_write(struct sr1__line_process *p, const char *text,
-                                   size_t n, double until)
-{
-    SR1__TRY(write_bytes(p, text, n, until));
-    return write_bytes(p, "\n", 1, until);
-}
-
 /* Keep the end of what it wrote to standard error. */
 static void keep_tail(struct sr1__line_process *p, const char *text, size_t n)
 {
@@ -360,6 +333,47 @@ static sr1_status read_some(struct sr1__line_process *p)
         return report_end(p);
     sr1__buf_add(&p->unread, bytes, (size_t)n);
     return sr1__buf_status(&p->unread, "a line");
+}
+
+/* Until it reads, or has. What it writes meanwhile is taken, so that neither waits for
+ * the other: a program that says much before it reads. */
+static sr1_status await_reading(struct sr1__line_process *p, int alone, double until)
+{
+    int listens = alone && p->unread.len <= p->max_line;
+    struct pollfd some[3] = {{.fd = p->in, .events = POLLOUT},
+                             {.fd = alone ? p->err : -1, .events = POLLIN},
+                             {.fd = listens ? p->out : -1, .events = POLLIN}};
+
+    if (poll(some, 3, poll_time(until)) == 0 && sr1__now() >= until)
+        return sr1__fail(SR1_E_TIMEOUT, "%s: it did not read in time", p->name);
+    if (some[1].revents)
+        read_errors(p);
+    return some[2].revents ? read_some(p) : SR1_OK;
+}
+
+static sr1_status write_bytes(struct sr1__line_process *p, const char *text, size_t n,
+                              int alone, double until)
+{
+    while (n > 0) {
+        ssize_t done = write_quietly(p->in, text, n);
+
+        if (done > 0) {
+            text += done;
+            n -= (size_t)done;
+            continue;
+        }
+        if (done < 0 && errno != EAGAIN && errno != EINTR)
+            return sr1__fail(SR1_E_NETWORK, "%s: it reads no more", p->name);
+        SR1__TRY(await_reading(p, alone, until));
+    }
+    return SR1_OK;
+}
+
+sr1_status sr1__line_process_write(struct sr1__line_process *p, const char *text,
+                                   size_t n, int alone, double until)
+{
+    SR1__TRY(write_bytes(p, text, n, alone, until));
+    return write_bytes(p, "\n", 1, alone, until);
 }
 
 static sr1_status check_line_length(struct sr1__line_process *p)

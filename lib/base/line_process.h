@@ -27,10 +27,11 @@ sr1_status sr1__line_process_start(struct sr1__line_process **out,
 void sr1__line_process_free(struct sr1__line_process *p);
 
 /* Write text[0..n) and a line end by `until` (sr1__now()). SR1_E_TIMEOUT: it did not read
- * in time, and part of the line may be written. SR1_E_NETWORK: it has gone. One thread at
- * a time. */
+ * in time, and part of the line may be written. SR1_E_NETWORK: it has gone. alone: no
+ * thread reads meanwhile, and what the program writes before it reads is taken. One thread
+ * at a time. */
 sr1_status sr1__line_process_write(struct sr1__line_process *p, const char *text,
-                                   size_t n, double until);
+                                   size_t n, int alone, double until);
 /* The next line that it writes, without its end; *line is replaced. SR1_E_TIMEOUT: none
  * came, and reading can go on. SR1_E_NETWORK: it has gone; SR1_E_LIMIT: a line was longer
  * than max_line: nothing can be read any more. One thread at a time, which may be another

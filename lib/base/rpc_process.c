@@ -177,8 +177,9 @@ static sr1_status write_line(struct sr1__rpc_process *r, const struct sr1__buf *
                              double until)
 {
     double patience = sr1__now() + WRITE_S;
-    sr1_status st = sr1__line_process_write(r->program, sr1__buf_cstr(text), text->len,
-                                            until < patience ? until : patience);
+    sr1_status st =
+        sr1__line_process_write(r->program, sr1__buf_cstr(text), text->len, !r->reading,
+                                until < patience ? until : patience);
 
     r->torn |= st != SR1_OK;
     return st;

@@ -287,13 +287,41 @@ static void a_server_that_lingers_is_ended(void **state)
     (void)state;
     OK(sr1__line_process_start(&p, &o));
     sr1__buf_init(&line, 0);
-    OK(sr1__line_process_write(p, "so", 2, sr1__now() + 60));
+    OK(sr1__line_process_write(p, "so", 2, 1, sr1__now() + 60));
     OK(sr1__line_process_read(p, &line, sr1__now() + 60));
     assert_string_equal(sr1__buf_cstr(&line), "so");
     id = sr1__line_process_id(p);
     sr1__line_process_free(p);
     assert_int_equal(kill((pid_t)id, 0), -1);
     sr1__buf_free(&line);
+}
+
+/* It says more than a pipe holds before it reads a request that no pipe holds either. */
+static void a_program_that_says_much_first_is_heard(void **state)
+{
+    const char *const argv[] = {
+        "sh", "-c", "yes warning | head -c 300000 >&2; yes line | head -n 20000; cat",
+        NULL};
+    struct sr1__line_process_options o = {
+        .name = "sh", .argv = argv, .max_line = 1000000};
+    struct sr1__line_process *p = NULL;
+    size_t n = 500000, lines = 0;
+    char *request = calloc(1, n + 1);
+    struct sr1__buf line;
+
+    (void)state;
+    memset(request, 'q', n);
+    OK(sr1__line_process_start(&p, &o));
+    sr1__buf_init(&line, 0);
+    OK(sr1__line_process_write(p, request, n, 1, sr1__now() + 100));
+    do
+        OK(sr1__line_process_read(p, &line, sr1__now() + 100));
+    while (strcmp(sr1__buf_cstr(&line), "line") == 0 && ++lines > 0);
+    assert_int_equal(lines, 20000);
+    assert_string_equal(sr1__buf_cstr(&line), request);
+    sr1__line_process_free(p);
+    sr1__buf_free(&line);
+    free(request);
 }
 
 /* ---- HTTP ---- */
@@ -345,6 +373,7 @@ int main(void)
         cmocka_unit_test(variables_and_filters_of_the_file),
         cmocka_unit_test(two_servers_with_one_tool_are_refused),
         cmocka_unit_test(a_server_that_lingers_is_ended),
+        cmocka_unit_test(a_program_that_says_much_first_is_heard),
         cmocka_unit_test(an_http_servers_tools_are_called),
     };
 
