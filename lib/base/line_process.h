@@ -28,7 +28,7 @@ void sr1__line_process_free(struct sr1__line_process *p);
 
 /* Write text[0..n) and a line end by `until` (sr1__now()). SR1_E_TIMEOUT: it did not read
  * in time, and part of the line may be written. SR1_E_NETWORK: it has gone. alone: no
- * thread reads meanwhile, and what the program writes before it reads is taken. One thread
+ * thread reads meanwhile, and what the program writes until it reads is taken. One thread
  * at a time. */
 sr1_status sr1__line_process_write(struct sr1__line_process *p, const char *text,
                                    size_t n, int alone, double until);
