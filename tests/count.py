@@ -6,7 +6,8 @@ error the name of each test that did not pass.
 
 A cmocka program counts as its cases; any other meson test counts as one. Where the golden
 data lie beside the checkout, a test has no reason to skip for want of them: then a skipped
-test is a failure, except those that need a GPU, the real MiniLM, pyarrow, Jinja2 or a browser.
+test is a failure, except those that need a GPU, the real MiniLM, pyarrow, Jinja2,
+the SDK of MCP or a browser.
 """
 
 import json
@@ -16,7 +17,7 @@ import sys
 import xml.etree.ElementTree
 
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "shared", "data")
-MAY_SKIP = re.compile(r"cuda|gpu|minilm|parquet|chat_templates|bubblewrap|the_script_runs_without_errors")
+MAY_SKIP = re.compile(r"cuda|gpu|minilm|parquet|chat_templates|official_sdk|bubblewrap|the_script_runs_without_errors")
 
 
 def number(pattern, text):
