@@ -611,9 +611,7 @@ static void test_bits_of_a_row(void **state)
     int32_t before = sr1__torch_threads_get();
 
     (void)state;
-    if (!test_on_cpu())
-        skip();
-    for (size_t i = 0; i < N_KINDS; i++) {
+    for (size_t i = 0; test_on_cpu() && i < N_KINDS; i++) {
         sr1_model *m;
 
         if (strcmp(kinds[i].dtype, "fp16") == 0)
