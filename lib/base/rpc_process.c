@@ -246,8 +246,8 @@ static void wait_for_reply(struct sr1__rpc_process *r, struct pending *p, double
 }
 
 /* A request to the program that runs, with the lock held. */
-static sr1_status exchange(struct sr1__rpc_process *r, const char *method, json_t *params,
-                           double until, struct sr1__rpc_reply *reply)
+static sr1_status send_request(struct sr1__rpc_process *r, const char *method,
+                               json_t *params, double until, struct sr1__rpc_reply *reply)
 {
     struct pending p;
     struct sr1__buf text;
@@ -281,7 +281,7 @@ sr1_status sr1__rpc_exchange(struct sr1__rpc_process *r, const char *method,
     sr1_status st;
 
     pthread_mutex_lock(&r->lock);
-    st = r->program ? exchange(r, method, params, until, reply)
+    st = r->program ? send_request(r, method, params, until, reply)
                     : sr1__fail(SR1_E_NETWORK, "%s: it has ended", r->name);
     pthread_mutex_unlock(&r->lock);
     return st;
@@ -365,7 +365,7 @@ sr1_status sr1__rpc_call(struct sr1__rpc_process *r, const char *method, json_t 
     pthread_mutex_lock(&r->lock);
     st = need_program(r, until);
     if (st == SR1_OK)
-        st = exchange(r, method, params, until, reply);
+        st = send_request(r, method, params, until, reply);
     if (st == SR1_OK)
         r->failures = 0;
     else if (r->torn && r->program)

@@ -128,7 +128,7 @@ static void take_entry(struct sr1__unit_pass *p)
 }
 
 /* All before entry `until`, for a pass that is well. */
-static sr1_status advance(struct sr1__unit_pass *p, int32_t until)
+static sr1_status take_entries(struct sr1__unit_pass *p, int32_t until)
 {
     while (p->at < until && p->failed.code == SR1_OK)
         take_entry(p);
@@ -141,7 +141,7 @@ static sr1_status before_unit(void *self, int32_t u, int backward)
 {
     struct sr1__unit_pass *p = self;
 
-    return advance(p, backward ? adding_of(p, u) : u + 1);
+    return take_entries(p, backward ? adding_of(p, u) : u + 1);
 }
 
 static sr1_status after_unit(void *self, int32_t u, int backward)
@@ -149,7 +149,7 @@ static sr1_status after_unit(void *self, int32_t u, int backward)
     struct sr1__unit_pass *p = self;
 
     if (backward)
-        return advance(p, adding_of(p, u) + 1);
+        return take_entries(p, adding_of(p, u) + 1);
     if (u < p->units - 1 && (u > 0 || !is_tied(p)))
         release_unit(p, u);
     return SR1_OK;

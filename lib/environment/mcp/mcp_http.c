@@ -170,9 +170,10 @@ static int64_t take_request_id(struct sr1__mcp_http *h)
 }
 
 /* Send one message; *code is HTTP's, and *session (may be NULL) what the server gave. */
-static sr1_status exchange(struct sr1__mcp_http *h, int64_t id, const char *method,
-                           json_t *params, double until, struct sr1__rpc_reply *reply,
-                           int32_t *code, char *session)
+static sr1_status request_by_http(struct sr1__mcp_http *h, int64_t id, const char *method,
+                                  json_t *params, double until,
+                                  struct sr1__rpc_reply *reply, int32_t *code,
+                                  char *session)
 {
     struct sr1__http_response r = {0};
     struct sr1__buf body;
@@ -213,7 +214,7 @@ static void keep_session(struct sr1__mcp_http *h, const char *session,
     pthread_mutex_unlock(&h->lock);
 }
 
-static sr1_status greet(struct sr1__mcp_http *h, double until)
+static sr1_status initialize_session(struct sr1__mcp_http *h, double until)
 {
     json_t *params = sr1__mcp_greeting();
     struct sr1__rpc_reply reply = {0};
@@ -222,16 +223,16 @@ static sr1_status greet(struct sr1__mcp_http *h, double until)
     sr1_status st;
 
     SR1__CHECK_ALLOC(params, "a greeting");
-    st = exchange(h, take_request_id(h), "initialize", params, until, &reply, &code,
-                  session);
+    st = request_by_http(h, take_request_id(h), "initialize", params, until, &reply,
+                         &code, session);
     json_decref(params);
     if (st == SR1_OK)
         st = sr1__mcp_check_greeting(h->name, &reply);
     if (st == SR1_OK)
         keep_session(h, session, reply.result);
     sr1__rpc_reply_free(&reply);
-    return st == SR1_OK ? exchange(h, 0, "notifications/initialized", NULL, until, NULL,
-                                   &code, NULL)
+    return st == SR1_OK ? request_by_http(h, 0, "notifications/initialized", NULL, until,
+                                          NULL, &code, NULL)
                         : st;
 }
 
@@ -251,7 +252,7 @@ static sr1_status need_session(struct sr1__mcp_http *h, double until)
     pthread_mutex_lock(&h->lock);
     greeted = h->greeted;
     pthread_mutex_unlock(&h->lock);
-    return greeted ? SR1_OK : greet(h, until < start ? until : start);
+    return greeted ? SR1_OK : initialize_session(h, until < start ? until : start);
 }
 
 sr1_status sr1__mcp_http_call(struct sr1__mcp_http *h, const char *method, json_t *params,
@@ -262,7 +263,8 @@ sr1_status sr1__mcp_http_call(struct sr1__mcp_http *h, const char *method, json_
 
     for (int attempt = 0; attempt < 2; attempt++) {
         SR1__TRY(need_session(h, until));
-        st = exchange(h, take_request_id(h), method, params, until, reply, &code, NULL);
+        st = request_by_http(h, take_request_id(h), method, params, until, reply, &code,
+                             NULL);
         if (code != 404 && code != 400)
             return st;
         forget_session(h); /* the server has, too */
