@@ -33,7 +33,7 @@ struct sr1__rpc_process {
     struct sr1__line_process *program; /* NULL: none runs */
     struct pending *pending;
     struct sr1__buf line; /* the reader's */
-    int64_t next_id, starts;
+    int64_t next_id;
     int reading;  /* a caller does, without the lock */
     int starting; /* likewise */
     int torn;     /* part of a line may be written, which the next would continue */
@@ -108,16 +108,6 @@ void sr1__rpc_free(struct sr1__rpc_process *r)
     sr1__free(r->name);
     sr1__free(r->folder);
     sr1__free(r);
-}
-
-int64_t sr1__rpc_starts(struct sr1__rpc_process *r)
-{
-    int64_t n;
-
-    pthread_mutex_lock(&r->lock);
-    n = r->starts;
-    pthread_mutex_unlock(&r->lock);
-    return n;
 }
 
 /* ---- answers; with the lock held ---- */
@@ -310,7 +300,6 @@ static sr1_status start_program(struct sr1__rpc_process *r)
 
     r->starting = 1;
     r->torn = 0;
-    r->starts++;
     st = sr1__line_process_start(&r->program, &r->o.program);
     if (st == SR1_OK && r->o.begin) {
         pthread_mutex_unlock(&r->lock);

@@ -53,9 +53,6 @@ sr1_status sr1__rpc_start(struct sr1__rpc_process *r, double until);
 /* What errors call it. Borrowed. */
 const char *sr1__rpc_name(const struct sr1__rpc_process *r);
 
-/* How often the program was started. */
-int64_t sr1__rpc_starts(struct sr1__rpc_process *r);
-
 /* ---- messages, for other transports ---- */
 
 /* A line that asks; takes params. id 0: a notification. */

@@ -228,11 +228,6 @@ void sr1__protocol_file_free(struct sr1__protocol_file *f)
     sr1__free(f);
 }
 
-const struct sr1__protocol *sr1__protocol_file_row(const struct sr1__protocol_file *f)
-{
-    return &f->row;
-}
-
 sr1_status sr1__protocol_file_parse(struct sr1__protocol_file **out, const char *text,
                                     size_t n, const char *name)
 {

@@ -18,7 +18,6 @@ const struct sr1__protocol *sr1__protocol_from_file(const char *path);
 struct sr1__protocol_file;
 sr1_status sr1__protocol_file_parse(struct sr1__protocol_file **out, const char *text,
                                     size_t n, const char *name);
-const struct sr1__protocol *sr1__protocol_file_row(const struct sr1__protocol_file *f);
 void sr1__protocol_file_free(struct sr1__protocol_file *f);
 
 #endif

@@ -351,13 +351,6 @@ sr1_status sr1__trajectory_set_versions(sr1_trajectory *t,
     return SR1_OK;
 }
 
-size_t sr1__trajectory_versions(const sr1_trajectory *t,
-                                const struct sr1__version_run **runs)
-{
-    *runs = t->versions;
-    return t->n_versions;
-}
-
 int64_t sr1_trajectory_token_weights_version(const sr1_trajectory *t, size_t i)
 {
     const sr1_trajectory *of = sr1__trajectory_or_empty(t);

@@ -29,9 +29,6 @@ struct sr1__version_run {
  * before it; weights_version becomes the oldest. SR1_E_INVALID; n 0 changes nothing. */
 sr1_status sr1__trajectory_set_versions(sr1_trajectory *t,
                                         const struct sr1__version_run *runs, size_t n);
-/* Its runs; 0: all tokens are of sr1_trajectory_weights_version. Borrowed. */
-size_t sr1__trajectory_versions(const sr1_trajectory *t,
-                                const struct sr1__version_run **runs);
 
 /* Tokens that a forward pass over this trajectory has to read: those before the last
  * policy token, which is only predicted. 0 without policy tokens. */

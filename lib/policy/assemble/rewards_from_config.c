@@ -137,8 +137,7 @@ static sr1_status read_program_name(const char *item, struct reward_program_name
     return SR1_OK;
 }
 
-/* Add program i; its weight is that of its name in rewards, which is taken off the lists.
- */
+/* Add the program that an item of reward_programs names. */
 static sr1_status add_reward_program(sr1_reward_set *set, const char *item, double weight,
                                      const sr1_config *c)
 {
