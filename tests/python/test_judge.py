@@ -5,66 +5,41 @@ import math
 import os
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from json_server import JsonServer
 
 from searchr1 import Config, Judge, RewardSet, errors
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/python/judge.py"
 
 
-class Server:
+class Server(JsonServer):
     def __init__(self):
-        outer = self
+        super().__init__()
         self.reply, self.code, self.prompts = None, 200, []
+        self.url += "/v1"
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self):
-                self.say({"data": [{"id": "judge"}]}, 200)
+    def get(self, request):
+        return 200, {"data": [{"id": "judge"}]}
 
-            def do_POST(self):
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                prompt = body["messages"][0]["content"]
-                outer.prompts.append(prompt)
-                right = "330 m" in prompt.split("<answer>")[-1]
-                text = outer.reply or f"Score: {int(right)}"
-                self.say(
-                    {
-                        "choices": [
-                            {
-                                "finish_reason": "stop",
-                                "message": {"role": "assistant", "content": text},
-                            }
-                        ],
-                        "usage": {"prompt_tokens": 50, "completion_tokens": 5},
-                    },
-                    outer.code,
-                )
-
-            def say(self, answer, code):
-                text = json.dumps(answer).encode()
-                self.send_response(code)
-                self.send_header("Content-Length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text)
-
-            def log_message(self, *arguments):
-                pass
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.http.server_address[1]}/v1"
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+    def post(self, request, text):
+        prompt = json.loads(text)["messages"][0]["content"]
+        self.prompts.append(prompt)
+        right = "330 m" in prompt.split("<answer>")[-1]
+        message = {"role": "assistant", "content": self.reply or f"Score: {int(right)}"}
+        return self.code, {
+            "choices": [{"finish_reason": "stop", "message": message}],
+            "usage": {"prompt_tokens": 50, "completion_tokens": 5},
+        }
 
 
 @pytest.fixture()
 def server():
     server = Server()
     yield server
-    server.http.shutdown()
-    server.http.server_close()
+    server.close()
 
 
 ITEMS = [("How tall?", "330 m", ["330 metres"]), ("How tall?", "3 m", ["330 metres", "x"])]

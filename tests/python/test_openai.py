@@ -6,11 +6,11 @@ import os
 import signal
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
 import tiny
+from json_server import JsonServer
 
 import searchr1
 from searchr1 import Completion, Dataset, Model, OpenAI, RewardSet, Rollout, errors
@@ -18,7 +18,7 @@ from searchr1 import Completion, Dataset, Model, OpenAI, RewardSet, Rollout, err
 QUICK = {"retries": 1, "retry_first_s": 0.01, "retry_max_s": 0.01, "key_env": ""}
 
 
-class Server:
+class Server(JsonServer):
     """As vLLM answers, greedily."""
 
     def __init__(self, folder):
@@ -27,33 +27,17 @@ class Server:
         self.lock = threading.Lock()
         self.requests = []
         self.fail = 0
-        outer = self
+        super().__init__()
+        self.url += "/v1"
 
-        class Handler(BaseHTTPRequestHandler):
-            def log_message(self, *args):
-                pass
+    def get(self, request):
+        return 200, {"data": [{"id": "tiny", "max_model_len": 512}]}
 
-            def do_GET(self):
-                self.say({"data": [{"id": "tiny", "max_model_len": 512}]})
-
-            def do_POST(self):
-                size = int(self.headers["Content-Length"])
-                body = json.loads(self.rfile.read(size))
-                with outer.lock:
-                    outer.requests.append(body)
-                    answer = outer.complete(body)
-                self.say(answer, outer.fail or 200)
-
-            def say(self, answer, code=200):
-                data = json.dumps(answer).encode()
-                self.send_response(code)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.http.server_port}/v1"
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+    def post(self, request, text):
+        body = json.loads(text)
+        with self.lock:
+            self.requests.append(body)
+            return self.fail or 200, self.complete(body)
 
     def complete(self, body):
         chat = "messages" in body
@@ -86,8 +70,7 @@ class Server:
 def server(model_folder):
     server = Server(model_folder)
     yield server
-    server.http.shutdown()
-    server.http.server_close()
+    server.close()
 
 
 def test_completions(server):

@@ -1,10 +1,9 @@
 """Engines behind HTTP, chains and the disk cache, against a server of Python's own."""
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from json_server import JsonServer
 
 from searchr1 import (
     Chain,
@@ -25,40 +24,24 @@ from searchr1 import (
 QUICK = {"retries": 1, "retry_first_s": 0.01, "timeout_s": 5.0}
 
 
-class Server:
+class Server(JsonServer):
     """Answers POST /retrieve with a document of each query; `fail` sets an HTTP code."""
 
     def __init__(self):
-        outer = self
+        super().__init__()
         self.fail, self.requests = 0, []
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self):
-                self.reply(None)
+    def get(self, request):
+        return self.note(request, None)
 
-            def do_POST(self):
-                text = self.rfile.read(int(self.headers["Content-Length"]))
-                lines = "ndjson" in self.headers["Content-Type"]
-                self.reply(
-                    [json.loads(line) for line in text.split(b"\n")[:-1]]
-                    if lines
-                    else json.loads(text)
-                )
+    def post(self, request, text):
+        if "ndjson" in request.headers["Content-Type"]:
+            return self.note(request, [json.loads(x) for x in text.split(b"\n")[:-1]])
+        return self.note(request, json.loads(text))
 
-            def reply(self, body):
-                outer.requests.append((self.path, dict(self.headers), body))
-                text = json.dumps(outer.answer(body)).encode()
-                self.send_response(outer.fail or 200)
-                self.send_header("Content-Length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text)
-
-            def log_message(self, *arguments):
-                pass
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.http.server_address[1]}"
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+    def note(self, request, body):
+        self.requests.append((request.path, dict(request.headers), body))
+        return self.fail or 200, self.answer(body)
 
     def answer(self, body):
         if "q" in body:
@@ -78,8 +61,7 @@ class Server:
 def server():
     server = Server()
     yield server
-    server.http.shutdown()
-    server.http.server_close()
+    server.close()
 
 
 class Databases(Server):
@@ -119,8 +101,7 @@ class Databases(Server):
 def databases():
     server = Databases()
     yield server
-    server.http.shutdown()
-    server.http.server_close()
+    server.close()
 
 
 def test_opensearch(databases):
