@@ -14,7 +14,7 @@
 #include "retrieval/search/msearch.h"
 #include "retrieval/search/query_result.h"
 #include "support/files.h"
-#include "support/http_server.h"
+#include "support/search_server.h"
 #include "support/torture.h"
 
 #include <searchr1/ext/engines.h>
@@ -96,24 +96,6 @@ static sr1_search_results *ask(struct script *script, size_t n, sr1_search **eng
                                struct server *s)
 {
     return ask_with(2, script, n, engine, s);
-}
-
-static void end(sr1_search_results *found, sr1_search *engine, struct server *s)
-{
-    sr1_search_results_free(found);
-    sr1_search_free(engine);
-    server_stop(s);
-}
-
-static void expect_hit(const sr1_search_results *found, size_t query, int32_t k,
-                       const char *id, const char *contents, double score)
-{
-    sr1_search_hit hit = {sizeof(hit)};
-
-    assert_int_equal(sr1_search_results_hit(found, query, k, &hit), SR1_OK);
-    assert_string_equal(hit.id, id);
-    assert_string_equal(hit.contents, contents);
-    assert_true(hit.score == score);
 }
 
 /* ---- requests ---- */

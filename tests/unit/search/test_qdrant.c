@@ -14,7 +14,7 @@
 #include "retrieval/search/point_query.h"
 #include "retrieval/search/query_result.h"
 #include "support/files.h"
-#include "support/http_server.h"
+#include "support/search_server.h"
 #include "support/torture.h"
 
 #include <searchr1/ext/embed.h>
@@ -119,24 +119,6 @@ static sr1_search_results *ask(struct script *script, const sr1_search_http_opti
     return found;
 }
 
-static void end(sr1_search_results *found, sr1_search *engine, struct server *s)
-{
-    sr1_search_results_free(found);
-    sr1_search_free(engine);
-    server_stop(s);
-}
-
-static void expect_hit(const sr1_search_results *found, int32_t k, const char *id,
-                       const char *contents, double score)
-{
-    sr1_search_hit hit = {sizeof(hit)};
-
-    assert_int_equal(sr1_search_results_hit(found, 0, k, &hit), SR1_OK);
-    assert_string_equal(hit.id, id);
-    assert_string_equal(hit.contents, contents);
-    assert_true(hit.score == score);
-}
-
 static void a_batch_is_one_request(void **state)
 {
     struct script script = script_of(DOT, two);
@@ -158,8 +140,8 @@ static void a_batch_is_one_request(void **state)
                         "\"with_payload\":[\"contents\"]},{\"query\":[5.0,-0.1],"
                         "\"limit\":3,\"with_payload\":[\"contents\"]}]}");
     assert_int_equal(sr1_search_results_hit_count(found, 0), 2);
-    expect_hit(found, 0, "7", "A\nOne.", 2.5);
-    expect_hit(found, 1, "5c56c793-69f3-4fbf-87e6-c4bf54c28c26", "B", -1);
+    expect_hit(found, 0, 0, "7", "A\nOne.", 2.5);
+    expect_hit(found, 0, 1, "5c56c793-69f3-4fbf-87e6-c4bf54c28c26", "B", -1);
     assert_int_equal(sr1_search_results_status(found, 1), SR1_ACTION_EMPTY);
     end(found, e, &s);
     unsetenv("SR1_TEST_KEY");
@@ -184,7 +166,7 @@ static void names_choose_vector_text_and_id(void **state)
     assert_non_null(strstr(request_body(s.last),
                            "\"with_payload\":[\"title\",\"page\",\"meta.doc\"],"
                            "\"using\":\"dense\"}"));
-    expect_hit(found, 0, "d-9", "T\ntext", 1);
+    expect_hit(found, 0, 0, "d-9", "T\ntext", 1);
     end(found, e, &s);
 }
 
@@ -202,7 +184,7 @@ static void of_distances_the_least_scores_most(void **state)
         struct server s;
         sr1_search_results *found = ask(&script, &o, &e, &s);
 
-        expect_hit(found, 0, "7", "A\nOne.", -2.5);
+        expect_hit(found, 0, 0, "7", "A\nOne.", -2.5);
         end(found, e, &s);
     }
 }

@@ -11,7 +11,7 @@
 #include "retrieval/search/query_result.h"
 #include "retrieval/search/retrieve.h"
 #include "support/files.h"
-#include "support/http_server.h"
+#include "support/search_server.h"
 #include "support/torture.h"
 
 #include <searchr1/search.h>
@@ -66,24 +66,6 @@ static sr1_search_results *ask(const struct reply *reply, sr1_search **engine,
     *engine = open_at(s, &o);
     assert_int_equal(sr1_search_run(*engine, queries, 2, 3, &found), SR1_OK);
     return found;
-}
-
-static void end(sr1_search_results *found, sr1_search *engine, struct server *s)
-{
-    sr1_search_results_free(found);
-    sr1_search_free(engine);
-    server_stop(s);
-}
-
-static void expect_hit(const sr1_search_results *found, size_t query, int32_t k,
-                       const char *id, const char *contents, double score)
-{
-    sr1_search_hit hit = {sizeof(hit)};
-
-    assert_int_equal(sr1_search_results_hit(found, query, k, &hit), SR1_OK);
-    assert_string_equal(hit.id, id);
-    assert_string_equal(hit.contents, contents);
-    assert_true(hit.score == score);
 }
 
 /* ---- requests ---- */
