@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <string.h>
 
@@ -32,7 +33,7 @@ struct tag_reader {
 
 static void skip_blanks(struct tag_reader *r)
 {
-    while (r->at < r->end && strchr(" \t\r\n", *r->at) && *r->at)
+    while (r->at < r->end && sr1__is_json_space(*r->at))
         r->at++;
 }
 

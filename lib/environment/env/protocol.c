@@ -205,15 +205,10 @@ static int begins_json(char c)
     return c == '{' || c == '[';
 }
 
-static int is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
 /* Does JSON begin at text[*at], after blanks, which are skipped? */
 static int begins_bare_action(const char *text, size_t len, size_t *at)
 {
-    while (*at < len && is_blank(text[*at]))
+    while (*at < len && sr1__is_json_space(text[*at]))
         ++*at;
     return *at < len && begins_json(text[*at]);
 }
@@ -508,7 +503,7 @@ static void scan_bare_byte(struct sr1__scanner *s, char c, int tag)
         open_pair(s, 0);
         s->to_end = 1;
         s->led = 1;
-    } else if (!is_blank(c)) {
+    } else if (!sr1__is_json_space(c)) {
         s->led = 1;
     }
 }

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "base/struct.h"
 
 #include <errno.h>
@@ -36,11 +37,9 @@ static sr1_status read_options(double *timeout_s, const sr1_external_options *gi
     return SR1_OK;
 }
 
-static int ends_with(const char *text, const char *end)
+static int is_python_file(const char *path)
 {
-    size_t n = strlen(text), k = strlen(end);
-
-    return n >= k && strcmp(text + n - k, end) == 0;
+    return sr1__str_ends_with(sr1__str_of(path), ".py");
 }
 
 /* A name without a folder is a file of this one, not a program of PATH. */
@@ -50,7 +49,7 @@ static sr1_status open_program(struct sr1__external *x, const char *what,
     struct sr1__buf file, name;
     const char *argv[3] = {NULL, NULL, NULL};
     struct sr1__rpc_options o = {.start_s = START_S};
-    int script = ends_with(path, ".py") && access(path, X_OK) != 0;
+    int script = is_python_file(path) && access(path, X_OK) != 0;
     sr1_status st;
 
     sr1__buf_init(&file, 0);
@@ -79,7 +78,7 @@ sr1_status sr1__external_open(struct sr1__external **out, const char *what,
     sr1_status st;
 
     SR1__TRY(read_options(&timeout_s, options));
-    if (access(path, ends_with(path, ".py") ? R_OK : X_OK) != 0) {
+    if (access(path, is_python_file(path) ? R_OK : X_OK) != 0) {
         const char *remedy = errno == EACCES ? " (make it executable: chmod +x)" : "";
 
         return sr1__context(sr1__fail_errno("run", path), "%s%s", what, remedy);

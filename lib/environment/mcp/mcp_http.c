@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "retrieval/net/http_client.h"
 
 #include <pthread.h>
@@ -103,7 +104,7 @@ sr1_status sr1__mcp_http_read(const char *body, size_t n, int64_t id,
     int found = 0;
     sr1_status st;
 
-    while (at < n && strchr(" \t\r\n", body[at]) && body[at])
+    while (at < n && sr1__is_json_space(body[at]))
         at++;
     st = at < n && body[at] == '{' ? read_event(body, n, id, reply, &found)
                                    : read_stream(body, n, id, reply, &found);
