@@ -105,6 +105,12 @@ void sr1__error_save(struct sr1__error *e, sr1_status code)
     memcpy(e->text, last_error, sizeof e->text);
 }
 
+void sr1__error_keep_first(struct sr1__error *e, sr1_status st)
+{
+    if (st != SR1_OK && e->code == SR1_OK)
+        sr1__error_save(e, st);
+}
+
 sr1_status sr1__error_raise(const struct sr1__error *e)
 {
     if (e->code != SR1_OK)

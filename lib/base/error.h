@@ -43,6 +43,9 @@ struct sr1__error {
 /* Copy this thread's error into *e (code as given). */
 void sr1__error_save(struct sr1__error *e, sr1_status code);
 
+/* The same of the first failure: nothing if st is SR1_OK, or *e has one already. */
+void sr1__error_keep_first(struct sr1__error *e, sr1_status st);
+
 /* Make *e this thread's error; returns its code. SR1_OK passes through. */
 sr1_status sr1__error_raise(const struct sr1__error *e);
 

@@ -11,11 +11,6 @@
 
 /* ---- who owns what ---- */
 
-static size_t unit_begin(const struct sr1__shards *s, size_t u)
-{
-    return u ? s->ends[u - 1] : 0;
-}
-
 static const int64_t *bounds_of(const struct sr1__shards *s, size_t u)
 {
     return s->bounds + u * ((size_t)s->ranks + 1);
@@ -26,7 +21,7 @@ static int64_t find_bound(const struct sr1__shards *s, size_t u, int64_t at,
                           int64_t chunk)
 {
     int64_t below, above;
-    size_t i = unit_begin(s, u);
+    size_t i = sr1__shards_first(s, u);
 
     while (i + 1 < s->ends[u] && s->starts[i + 1] <= at)
         i++;
@@ -45,7 +40,7 @@ static int64_t share_of(int64_t all, int32_t of, int32_t n)
 static void choose_bounds(struct sr1__shards *s, int64_t chunk)
 {
     for (size_t u = 0; u < s->n_units; u++) {
-        int64_t begin = s->starts[unit_begin(s, u)], end = s->starts[s->ends[u]];
+        int64_t begin = s->starts[sr1__shards_first(s, u)], end = s->starts[s->ends[u]];
         int64_t *b = s->bounds + u * ((size_t)s->ranks + 1);
 
         b[0] = begin;
@@ -219,7 +214,8 @@ static void copy_range(sr1_scope *outer, const struct exchange *e, struct number
     sr1_scope *s = sr1__scope_nest(outer, "unit %zu", e->u);
 
     sr1__scope_no_grad(s);
-    for (size_t i = unit_begin(e->s, e->u); i < e->s->ends[e->u] && r.begin < r.end; i++)
+    for (size_t i = sr1__shards_first(e->s, e->u);
+         i < e->s->ends[e->u] && r.begin < r.end; i++)
         copy_tensor(s, e, i, r, flat, back);
     (void)sr1__scope_close(s);
 }
@@ -238,11 +234,6 @@ static sr1_status close_round(sr1_scope *s, sr1_status st)
 
 /* A rank that fails between two rounds comes to the next one and says so: none waits for
  * it. */
-static void note_round(struct sr1__error *failed, sr1_status st)
-{
-    if (st != SR1_OK && failed->code == SR1_OK)
-        sr1__error_save(failed, st);
-}
 
 /* ---- to the owners ---- */
 
@@ -287,7 +278,7 @@ sr1_status sr1__shards_scatter(const struct sr1__mesh *m, const struct sr1__shar
     sr1__error_save(&failed, st);
     for (int64_t k = 0; (part = size_round(&e, k)) > 0; k++) {
         e.st = sr1__error_raise(&failed);
-        note_round(&failed, scatter_round(m->world, &e, k, part, fn, user));
+        sr1__error_keep_first(&failed, scatter_round(m->world, &e, k, part, fn, user));
     }
     return sr1__error_raise(&failed);
 }
@@ -359,7 +350,7 @@ sr1_status sr1__shards_gather(const struct sr1__mesh *m, const struct sr1__shard
     sr1__error_save(&failed, st);
     for (int64_t k = 0; (n = size_round(&e, k)) > 0; k++) {
         e.st = sr1__error_raise(&failed);
-        note_round(&failed, gather_round(m->group, &e, k, n, part));
+        sr1__error_keep_first(&failed, gather_round(m->group, &e, k, n, part));
     }
     return sr1__error_raise(&failed);
 }

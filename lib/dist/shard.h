@@ -43,6 +43,12 @@ struct sr1__shards {
                               bounds[u][r] up to bounds[u][r + 1] */
 };
 
+/* The first tensor of unit u. */
+static inline size_t sr1__shards_first(const struct sr1__shards *s, size_t u)
+{
+    return u ? s->ends[u - 1] : 0;
+}
+
 sr1_status sr1__shards_new(struct sr1__shards **out, const struct sr1__mesh *m,
                            const struct sr1__shard_layout *l);
 void sr1__shards_free(struct sr1__shards *s); /* NULL is fine */

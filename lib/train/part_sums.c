@@ -138,17 +138,11 @@ static void reserve_sums(sr1_scope *s, struct addition *a, int64_t n)
         a->to->done = t_hold(s, t_empty(s, SR1__F32, T_SHAPE(n)));
 }
 
-/* A unit's first tensor. */
-static size_t first_param(const struct sr1__shards *s, size_t u)
-{
-    return u ? s->ends[u - 1] : 0;
-}
-
 /* Gradients as they come from one backward pass have the type of their weights. */
 static int32_t choose_exchange(const struct sr1__learner *l, size_t u, int32_t summed)
 {
     const sr1_model *m = l->replicas[0];
-    size_t begin = first_param(l->shards, u);
+    size_t begin = sr1__shards_first(l->shards, u);
     int32_t dtype = t_dtype(m->params[begin].tensor);
 
     for (size_t i = begin; i < l->shards->ends[u]; i++)
@@ -159,7 +153,7 @@ static int32_t choose_exchange(const struct sr1__learner *l, size_t u, int32_t s
 
 static void find_gradients(sr1_scope *s, struct sr1__part_sums *p, size_t u)
 {
-    for (size_t i = first_param(p->l->shards, u); i < p->l->shards->ends[u]; i++) {
+    for (size_t i = sr1__shards_first(p->l->shards, u); i < p->l->shards->ends[u]; i++) {
         p->grads[i] = sr1__model_grad(s, p->l->replicas[0], i);
         p->trained[i] |= p->grads[i] != NULL;
     }
@@ -188,7 +182,7 @@ sr1_status sr1__part_sums_add(struct sr1__part_sums *p, size_t u, sr1_status st,
                              choose_exchange(l, u, order->summed), add_rows, &a);
     sr1__error_save(&e, st);
     (void)sr1__scope_close(s);
-    sr1__model_clear_grads(m, first_param(l->shards, u), l->shards->ends[u]);
+    sr1__model_clear_grads(m, sr1__shards_first(l->shards, u), l->shards->ends[u]);
     return sr1__error_raise(&e);
 }
 
@@ -216,7 +210,7 @@ static void view_parts(sr1_scope *s, const struct sr1__shards *shards, size_t u,
 {
     int64_t at = 0, from;
 
-    for (size_t i = first_param(shards, u); i < shards->ends[u]; i++) {
+    for (size_t i = sr1__shards_first(shards, u); i < shards->ends[u]; i++) {
         int64_t n = sr1__shards_own(shards, i, &from);
 
         if (wanted[i] && n > 0)
@@ -247,8 +241,7 @@ sr1_status sr1__part_sums_finish(struct sr1__part_sums *p, const uint8_t *wanted
     for (size_t u = 0; u < p->l->shards->n_units; u++) {
         sr1_status st = finish_part(p, u, wanted, parts, sr1__error_raise(&failed));
 
-        if (st != SR1_OK && failed.code == SR1_OK)
-            sr1__error_save(&failed, st);
+        sr1__error_keep_first(&failed, st);
     }
     return sr1__error_raise(&failed);
 }

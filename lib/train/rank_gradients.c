@@ -194,14 +194,14 @@ static sr1_status add_sums_of_ranks(struct sharded_step *p)
         return st;
     }
     order.fresh = fresh;
+    sr1__error_save(&failed, SR1_OK);
     for (size_t u = 0; u < p->l->shards->n_units; u++) {
-        sr1__error_save(&failed, st);
-        st = sr1__part_sums_add(p->l->sums, u, st, &order);
-        if (failed.code != SR1_OK) /* the first */
-            st = sr1__error_raise(&failed);
+        st = sr1__part_sums_add(p->l->sums, u, sr1__error_raise(&failed), &order);
+        sr1__error_keep_first(&failed, st);
     }
     sr1__free(fresh);
-    return sr1__dist_agree(p->l->mesh.world, "sums of gradients", st);
+    return sr1__dist_agree(p->l->mesh.world, "sums of gradients",
+                           sr1__error_raise(&failed));
 }
 
 /* A rank's chunks come leaf by leaf. */
@@ -273,8 +273,7 @@ static sr1_status gather_weights(struct sharded_step *p)
             sr1__shards_gather(&p->l->mesh, shards, u, sr1__error_raise(&failed),
                                p->weights, NULL, choose_exchange(p->m));
 
-        if (st != SR1_OK && failed.code == SR1_OK)
-            sr1__error_save(&failed, st);
+        sr1__error_keep_first(&failed, st);
     }
     return sr1__dist_agree(p->l->mesh.world, "updated weights",
                            sr1__error_raise(&failed));

@@ -22,23 +22,18 @@ struct sr1__unit_pass {
 
 /* ---- memory of weights ---- */
 
-static size_t first_leaf(const struct sr1__unit_pass *p, int32_t u)
-{
-    return u ? p->held->ends[u - 1] : 0;
-}
-
 static void release_unit(struct sr1__unit_pass *p, int32_t u)
 {
     if (!p->parts || !p->parts[u])
         return;
-    for (size_t i = first_leaf(p, u); i < p->held->ends[u]; i++)
+    for (size_t i = sr1__shards_first(p->held, (size_t)u); i < p->held->ends[u]; i++)
         if (p->leaves[i])
             (void)sr1__shim_drop_memory(p->leaves[i]);
 }
 
 static sr1_status reserve_unit(struct sr1__unit_pass *p, int32_t u)
 {
-    for (size_t i = first_leaf(p, u); i < p->held->ends[u]; i++)
+    for (size_t i = sr1__shards_first(p->held, (size_t)u); i < p->held->ends[u]; i++)
         if (p->leaves[i])
             SR1__TRY(sr1__shim_make_memory(p->leaves[i]));
     return SR1_OK;
@@ -98,17 +93,12 @@ static int adds_gradients(const struct sr1__unit_pass *p, int32_t u)
     return p->l->shards->n_units > 1 || u == 0;
 }
 
-static void note_failure(struct sr1__unit_pass *p, sr1_status st)
-{
-    if (st != SR1_OK && p->failed.code == SR1_OK)
-        sr1__error_save(&p->failed, st);
-}
-
 static void add_gradients(struct sr1__unit_pass *p, int32_t u)
 {
     if (adds_gradients(p, u))
-        note_failure(p, sr1__part_sums_add(p->l->sums, (size_t)u,
-                                           sr1__error_raise(&p->failed), &p->order));
+        sr1__error_keep_first(&p->failed, sr1__part_sums_add(p->l->sums, (size_t)u,
+                                                             sr1__error_raise(&p->failed),
+                                                             &p->order));
     release_unit(p, u);
     if (u == p->units - 1 && is_tied(p))
         release_unit(p, 0);
@@ -124,7 +114,8 @@ static void take_entry(struct sr1__unit_pass *p)
     if (e.adds)
         add_gradients(p, e.unit);
     else if (gets_weights(p, at, e.unit))
-        note_failure(p, gather_unit(p, e.unit, sr1__error_raise(&p->failed)));
+        sr1__error_keep_first(&p->failed,
+                              gather_unit(p, e.unit, sr1__error_raise(&p->failed)));
 }
 
 /* All before entry `until`, for a pass that is well. */
@@ -165,7 +156,7 @@ void sr1__unit_pass_begin(struct sr1__unit_pass *p, const struct sr1__sum_order 
 
 sr1_status sr1__unit_pass_end(struct sr1__unit_pass *p, sr1_status st)
 {
-    note_failure(p, st);
+    sr1__error_keep_first(&p->failed, st);
     while (p->at < count_entries(p))
         take_entry(p);
     p->m->hooks = NULL;
@@ -197,7 +188,8 @@ static void move_weights(struct sr1__unit_pass *p, sr1_scope *s)
     for (int32_t u = 0; u < p->units; u++) {
         int64_t at = 0, from;
 
-        for (size_t i = first_leaf(p, u); i < p->held->ends[u]; i++) {
+        for (size_t i = sr1__shards_first(p->held, (size_t)u); i < p->held->ends[u];
+             i++) {
             int64_t n = sr1__shards_own(p->held, i, &from);
 
             views[i] = n > 0 ? t_narrow(s, p->parts[u], 0, at, n) : NULL;
@@ -249,7 +241,7 @@ static void spoil_unit(struct sr1__unit_pass *p, int32_t u)
     sr1_scope *s = sr1__scope_open(p->m->device, "lost weights");
 
     sr1__scope_check(s, reserve_unit(p, u));
-    for (size_t i = first_leaf(p, u); i < p->held->ends[u]; i++)
+    for (size_t i = sr1__shards_first(p->held, (size_t)u); i < p->held->ends[u]; i++)
         if (p->leaves[i] && sr1__scope_status(s) == SR1_OK)
             t_fill_(s, p->leaves[i], NAN);
     (void)sr1__scope_close(s);
@@ -265,8 +257,7 @@ static sr1_status restore_units(struct sr1__unit_pass *p)
     for (int32_t u = 0; u < p->units; u++) {
         if (p->parts[u])
             st = gather_unit(p, u, sr1__error_raise(&failed));
-        if (st != SR1_OK && failed.code == SR1_OK)
-            sr1__error_save(&failed, st);
+        sr1__error_keep_first(&failed, st);
         free_part(p, u);
     }
     sr1__free(p->parts);
