@@ -521,6 +521,8 @@ static void a_frozen_reference_stays_where_training_began(void **state)
     }
 }
 
+/* By rounding only. A draw within rounding of the border of two tokens would part the
+ * runs: with this seed there is none. */
 static void workers_score_the_reference_side_by_side(void **state)
 {
     sr1_query q = tiny_query("Where?");
@@ -531,7 +533,7 @@ static void workers_score_the_reference_side_by_side(void **state)
         sr1_trainer *tr = tiny_trainer(
             tiny_config("model", "kl_reference=frozen", "micro_batch_tokens=100",
                         "learning_rate=3e-3", "update_times=3",
-                        k ? "workers=4" : "workers=1", "threads=4", NULL));
+                        k ? "workers=4" : "workers=1", "threads=4", "seed=1", NULL));
 
         for (int i = 0; i < 4; i++) {
             sr1_step_report r = {.struct_size = sizeof r};
@@ -542,7 +544,7 @@ static void workers_score_the_reference_side_by_side(void **state)
         sr1_trainer_free(tr);
     }
     assert_true(kl[0] > 1e-6);
-    tiny_near(kl[1], kl[0], 1e-3);
+    tiny_near(kl[1], kl[0], 1e-6);
 }
 
 static void clipping_and_aggregation_matter(void **state)
