@@ -20,12 +20,7 @@ void sr1__level_branch_free(struct sr1__level_branch *row)
     sr1__ids_free(&row->ends);
     sr1__buf_free(&row->text);
     sr1_token_stream_free(row->stream);
-    *row = (struct sr1__level_branch){.at = row->at};
-}
-
-size_t sr1__level_tail_length(const struct sr1__level_branch_task *task)
-{
-    return task->turn.action.end - task->turn.behind;
+    *row = (struct sr1__level_branch){0};
 }
 
 /* Each step and level draws from a stream of its own. */
@@ -38,6 +33,19 @@ static void seed_branch(struct sr1__level_branch *row,
 
     sr1__rng_seed(&row->rng, sr1__hash64(id, strlen(id), c->o->seed),
                   sr1__hash64(place, sizeof place, 0));
+}
+
+static int fits_context(const struct sr1__level_branch *row,
+                        const struct sr1__level_branch_call *c)
+{
+    return (int64_t)row->ids.n <= c->rollout->limits.max_context;
+}
+
+static sr1_status append_ids(struct sr1__ids *to, const int32_t *ids, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(sr1__ids_add(to, ids[i]));
+    return SR1_OK;
 }
 
 /* ---- texts ---- */
@@ -119,18 +127,7 @@ static sr1_status append_fixed_thought(struct sr1__level_branch *row,
     return st;
 }
 
-/* The step's action, as it was sampled. */
-static sr1_status append_sampled_action(struct sr1__level_branch *row,
-                                        const struct sr1__level_branch_task *task)
-{
-    const int32_t *ids = sr1_trajectory_ids(task->t);
-
-    for (size_t i = task->turn.behind; i < task->turn.action.end; i++)
-        SR1__TRY(sr1__ids_add(&row->ids, ids[i]));
-    return SR1_OK;
-}
-
-/* The action's tag behind what stands before it, then the action. */
+/* The action's tag behind what stands before it, then the action as it was sampled. */
 static sr1_status append_action_tail(struct sr1__level_branch *row,
                                      const struct sr1__level_branch_call *c,
                                      const struct sr1__level_branch_task *task,
@@ -141,14 +138,52 @@ static sr1_status append_action_tail(struct sr1__level_branch *row,
 
     sr1__buf_add(&row->text, tail, n);
     SR1__TRY(encode_from(row, c, from));
-    return append_sampled_action(row, task);
+    return append_ids(&row->ids, sr1_trajectory_ids(task->t) + task->turn.behind,
+                      task->turn.action.end - task->turn.behind);
 }
 
 /* ---- beginning ---- */
 
-sr1_status sr1__level_branch_begin(struct sr1__level_branch *row,
-                                   const struct sr1__level_branch_call *c,
-                                   const struct sr1__level_branch_task *task)
+/* Thoughts are asked for in words: the level's sentence goes to the end of what the
+ * environment said last, before the opening of the message. */
+static sr1_status append_level_prompt(struct sr1__level_branch *row,
+                                      const struct sr1__level_branch_call *c,
+                                      const int32_t *history, size_t n)
+{
+    const struct sr1__ids *open = &c->rollout->border.open_ids;
+    const sr1_tokenizer *tok = c->rollout->tokenizer;
+    const char *text;
+
+    if (n < open->n ||
+        memcmp(history + n - open->n, open->v, open->n * sizeof *open->v) != 0)
+        return sr1__fail(SR1_E_UNSUPPORTED, "level_prompts: the prompt does not end with "
+                                            "the opening of a message");
+    row->asked_in_words = 1;
+    row->n_held = n - open->n;
+    SR1__TRY(sr1_thinking_level(row->level + 1, NULL, &text));
+    SR1__TRY(append_ids(&row->ids, history, row->n_held));
+    SR1__TRY(sr1__tokenizer_encode(tok, "\n", 1, SR1_ENCODE_ADDED_AS_TEXT, &row->ids));
+    SR1__TRY(sr1__tokenizer_encode(tok, text, strlen(text), SR1_ENCODE_ADDED_AS_TEXT,
+                                   &row->ids));
+    return append_ids(&row->ids, open->v, open->n);
+}
+
+/* The level that was sampled: of its message all but the action was read, and the last
+ * token of that predicts the action's first. */
+static sr1_status copy_sampled_message(struct sr1__level_branch *row,
+                                       const struct sr1__level_branch_task *task)
+{
+    const struct sr1__thinking_turn *turn = &task->turn;
+
+    row->base = turn->message.begin;
+    row->n_held = turn->behind - 1;
+    row->cost = (int64_t)(turn->thoughts.end - turn->thoughts.begin);
+    return append_ids(&row->ids, sr1_trajectory_ids(task->t), turn->action.end);
+}
+
+static sr1_status begin_message(struct sr1__level_branch *row,
+                                const struct sr1__level_branch_call *c,
+                                const struct sr1__level_branch_task *task)
 {
     sr1__buf_init(&row->text, 0);
     append_level_tag(row, task);
@@ -163,14 +198,24 @@ sr1_status sr1__level_branch_begin(struct sr1__level_branch *row,
     return SR1_OK;
 }
 
-sr1_status sr1__level_branch_begin_sampled(struct sr1__level_branch *row,
-                                           const struct sr1__level_branch_task *task)
+sr1_status sr1__level_branch_begin(struct sr1__level_branch *row,
+                                   const struct sr1__level_branch_call *c,
+                                   const struct sr1__level_branch_task *task,
+                                   int32_t *outcome)
 {
-    const struct sr1__thinking_turn *turn = &task->turn;
+    const int32_t *ids = sr1_trajectory_ids(task->t);
 
-    row->cost = (int64_t)(turn->thoughts.end - turn->thoughts.begin);
-    SR1__TRY(sr1__ids_add(&row->ids, sr1_trajectory_ids(task->t)[turn->behind - 1]));
-    return append_sampled_action(row, task);
+    if (row->level == task->out->level)
+        return copy_sampled_message(row, task);
+    row->n_held = task->turn.message.begin;
+    SR1__TRY(row->level > 0 && c->o->prompts
+                 ? append_level_prompt(row, c, ids, row->n_held)
+                 : append_ids(&row->ids, ids, row->n_held));
+    row->base = row->ids.n;
+    SR1__TRY(begin_message(row, c, task));
+    if (!fits_context(row, c))
+        *outcome = SR1__BRANCH_CONTEXT_FULL;
+    return SR1_OK;
 }
 
 /* ---- drawing ---- */
@@ -192,7 +237,7 @@ static size_t tail_room_needed(const struct sr1__level_branch_call *c,
     size_t n;
 
     (void)tail_text(c, task, &n);
-    return n + sr1__level_tail_length(task);
+    return n + task->turn.action.end - task->turn.behind;
 }
 
 sr1_status sr1__level_branch_append(struct sr1__level_branch *row,
@@ -216,7 +261,7 @@ sr1_status sr1__level_branch_append(struct sr1__level_branch *row,
         *outcome = SR1__BRANCH_NO_ACTION;
     else if (row->made >= c->o->max_tokens[row->level])
         *outcome = SR1__BRANCH_TRUNCATED;
-    else if ((int64_t)(row->base + row->ids.n + tail_room_needed(c, task)) >=
+    else if ((int64_t)(row->ids.n + tail_room_needed(c, task)) >=
              c->rollout->limits.max_context)
         *outcome = SR1__BRANCH_CONTEXT_FULL;
     return SR1_OK;
@@ -239,13 +284,31 @@ static int64_t count_thoughts(const struct sr1__level_branch *row,
     return n;
 }
 
-sr1_status sr1__level_branch_finish(struct sr1__level_branch *row,
-                                    const struct sr1__level_branch_call *c,
-                                    const struct sr1__level_branch_task *task,
-                                    size_t *keep, int32_t *outcome)
+/* The message without its last tokens, behind the history itself where it was asked for
+ * in words. */
+static void truncate_message(struct sr1__level_branch *row,
+                             const struct sr1__level_branch_task *task, size_t keep)
+{
+    size_t history = task->turn.message.begin;
+
+    if (row->asked_in_words) {
+        memmove(row->ids.v + history, row->ids.v + row->base, keep * sizeof *row->ids.v);
+        memcpy(row->ids.v, sr1_trajectory_ids(task->t), history * sizeof *row->ids.v);
+        row->base = row->n_held = history;
+    }
+    row->ids.n = row->base + keep;
+    row->ends.n = keep;
+    if (row->n_held > row->ids.n)
+        row->n_held = row->ids.n;
+}
+
+static sr1_status finish_thoughts(struct sr1__level_branch *row,
+                                  const struct sr1__level_branch_call *c,
+                                  const struct sr1__level_branch_task *task,
+                                  int32_t *outcome)
 {
     sr1_thinking_step step = {.struct_size = sizeof step};
-    size_t cut = find_action(row, c, 0), from;
+    size_t cut = find_action(row, c, 0), keep = 0;
 
     SR1__TRY(sr1_thinking_parse(row->text.data, cut, &step));
     if (step.fallbacks & SR1_THINKING_THINK_OPEN) {
@@ -253,11 +316,21 @@ sr1_status sr1__level_branch_finish(struct sr1__level_branch *row,
         return SR1_OK;
     }
     row->cost = count_thoughts(row, &step);
-    *keep = 0;
-    while (*keep < row->ids.n && (size_t)row->ends.v[*keep] <= cut)
-        ++*keep;
-    from = *keep > 0 ? (size_t)row->ends.v[*keep - 1] : 0;
-    row->ids.n = row->ends.n = *keep;
+    while (keep < row->ends.n && (size_t)row->ends.v[keep] <= cut)
+        keep++;
+    truncate_message(row, task, keep);
     row->text.len = cut;
-    return append_action_tail(row, c, task, from);
+    return append_action_tail(row, c, task, keep > 0 ? (size_t)row->ends.v[keep - 1] : 0);
+}
+
+sr1_status sr1__level_branch_finish(struct sr1__level_branch *row,
+                                    const struct sr1__level_branch_call *c,
+                                    const struct sr1__level_branch_task *task,
+                                    int32_t *outcome)
+{
+    if (row->stream)
+        SR1__TRY(finish_thoughts(row, c, task, outcome));
+    if (*outcome == SR1__BRANCH_COMPARED && !fits_context(row, c))
+        *outcome = SR1__BRANCH_CONTEXT_FULL;
+    return SR1_OK;
 }

@@ -5,7 +5,9 @@
  *     sr1__sequence    one trajectory in the making (sequence.h)
  *     sr1__engine      what continues many of them (generation_engine.h): decoders of
  *                      this process (local_engine.c), a server (server_engine.c)
- *     multi_turn.c     the loop over an engine and the environment
+ *     engine_loop.h    the one loop over an engine; its clients are
+ *     multi_turn.c     that makes trajectories with the environment, and
+ *     level_branches.c that compares thinking levels
  *     background_rollout.h  a generation by servers on a thread of its own
  */
 #ifndef SR1__POLICY_ROLLOUT_INTERNAL_H
