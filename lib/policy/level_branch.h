@@ -23,15 +23,18 @@ struct sr1__level_branch_call {
 };
 
 struct sr1__level_branch {
-    int32_t level; /* from 0 */
-    int32_t drawing;
+    const struct sr1__level_branch_call *call;
+    const struct sr1__level_branch_task *task;
+    int32_t level;   /* from 0 */
+    int32_t outcome; /* enum sr1__branch_outcome */
+    int32_t sampling;
     int32_t asked_in_words;
     struct sr1__ids ids; /* the history (asked in words something else) and the message so
                             far; once finished with the action */
     size_t base;         /* where the message begins in ids */
     size_t n_held;       /* of ids, what an engine has in its slot held_by */
     int32_t held_by;
-    int64_t made; /* tokens drawn */
+    int64_t n_sampled;
     int64_t cost; /* of them and the fixed ones, those of thought */
     struct sr1__buf text;
     struct sr1__ids ends; /* where in text each of the message's ids ends */
@@ -39,28 +42,22 @@ struct sr1__level_branch {
     sr1_token_stream *stream;
 };
 
-/* Begin a message at row->level of the step. The level that was sampled is complete at
+/* Begin a message at this level of the step. The level that was sampled is complete at
  * once, as is level 1; for other levels only the tag is set and the thoughts are then
- * sampled (row->drawing). n_held: ids that it has in common with its trajectory's.
- * *outcome: SR1__BRANCH_CONTEXT_FULL where it does not fit. */
-sr1_status sr1__level_branch_begin(struct sr1__level_branch *row,
-                                   const struct sr1__level_branch_call *c,
+ * sampled (b->sampling). n_held: ids that it has in common with its trajectory's. In
+ * b->outcome: SR1__BRANCH_CONTEXT_FULL where it does not fit. */
+sr1_status sr1__level_branch_begin(struct sr1__level_branch *b,
+                                   const struct sr1__level_branch_call *call,
                                    const struct sr1__level_branch_task *task,
-                                   int32_t *outcome);
-/* Take a drawn token. *outcome: SR1__BRANCH_COMPARED while all is well; row->drawing 0:
- * the action has begun. */
-sr1_status sr1__level_branch_append(struct sr1__level_branch *row,
-                                    const struct sr1__level_branch_call *c,
-                                    const struct sr1__level_branch_task *task, int32_t id,
-                                    int32_t *outcome);
-/* Drawn thoughts end where the action begins, and the step's own action follows: ids is
+                                   int32_t level);
+/* Append a sampled token. b->outcome: SR1__BRANCH_COMPARED while all is well; b->sampling
+ * 0: the action has begun. */
+sr1_status sr1__level_branch_append(struct sr1__level_branch *b, int32_t id);
+/* Sampled thoughts end where the action begins, and the step's own action follows: ids is
  * the history and the whole message, however it was asked for, and n_held at most what
  * of it the engine was given. */
-sr1_status sr1__level_branch_finish(struct sr1__level_branch *row,
-                                    const struct sr1__level_branch_call *c,
-                                    const struct sr1__level_branch_task *task,
-                                    int32_t *outcome);
+sr1_status sr1__level_branch_finish(struct sr1__level_branch *b);
 /* Free a branch; a zeroed one is fine. */
-void sr1__level_branch_free(struct sr1__level_branch *row);
+void sr1__level_branch_free(struct sr1__level_branch *b);
 
 #endif

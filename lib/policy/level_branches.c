@@ -33,9 +33,8 @@ struct level_work {
 /* A step being compared. */
 struct branch_step {
     struct sr1__level_branch_task *task; /* NULL: free */
-    struct sr1__level_branch rows[LEVELS];
-    int32_t outcome; /* other than SR1__BRANCH_COMPARED: given up */
-    int32_t ready;   /* all four messages are complete */
+    struct sr1__level_branch branches[LEVELS];
+    int32_t ready; /* all four messages are complete */
 };
 
 /* Those of one engine. */
@@ -47,7 +46,7 @@ struct level_client {
         const int32_t *ids; /* of the trajectory whose steps were begun last */
         size_t n, n_held;   /* of ids: wanted, read */
     } prefix;
-    int32_t copies;            /* rows that have yet to copy the prefix */
+    int32_t copies;            /* branches that have yet to copy the prefix */
     struct branch_step *steps; /* [n_steps] */
     size_t n_steps;
     int32_t n_begun, n_ready; /* of them */
@@ -61,15 +60,27 @@ static int32_t first_slot(const struct level_client *l, const struct branch_step
     return PREFIX_SLOT + 1 + (int32_t)(s - l->steps) * LEVELS;
 }
 
+/* Other than SR1__BRANCH_COMPARED, the step is given up. */
+static int32_t step_outcome(const struct branch_step *s)
+{
+    int32_t k = 0;
+
+    while (k < LEVELS - 1 && s->branches[k].outcome == SR1__BRANCH_COMPARED)
+        k++;
+    return s->branches[k].outcome;
+}
+
 /* A step is compared, or given up: its slots are free. */
 static void end_step(struct level_client *l, struct branch_step *s)
 {
+    int32_t outcome = step_outcome(s);
+
     for (int32_t k = 0; k < LEVELS; k++) {
         l->engine->ops->close(l->engine->self, first_slot(l, s) + k);
-        sr1__level_branch_free(&s->rows[k]);
+        sr1__level_branch_free(&s->branches[k]);
     }
-    s->task->out->outcome = s->outcome;
-    l->stats.outcomes[s->outcome]++;
+    s->task->out->outcome = outcome;
+    l->stats.outcomes[outcome]++;
     l->n_begun--;
     l->n_ready -= s->ready;
     *s = (struct branch_step){0};
@@ -119,12 +130,11 @@ static sr1_status admit_step(struct level_client *l, struct branch_step *s)
 {
     s->task = &l->w->tasks[l->next++];
     l->n_begun++;
-    for (int32_t k = 0; k < LEVELS && s->outcome == SR1__BRANCH_COMPARED; k++) {
-        s->rows[k].level = k;
-        s->rows[k].held_by = PREFIX_SLOT;
-        SR1__TRY(sr1__level_branch_begin(&s->rows[k], &l->w->call, s->task, &s->outcome));
+    for (int32_t k = 0; k < LEVELS; k++) {
+        SR1__TRY(sr1__level_branch_begin(&s->branches[k], &l->w->call, s->task, k));
+        s->branches[k].held_by = PREFIX_SLOT;
     }
-    if (s->outcome == SR1__BRANCH_COMPARED)
+    if (step_outcome(s) == SR1__BRANCH_COMPARED)
         l->copies += LEVELS;
     else
         end_step(l, s);
@@ -165,19 +175,19 @@ static int next_prefix_input(struct level_client *l, struct sr1__engine_input *i
     return 1;
 }
 
-/* A row begins with a copy of the prefix, then samples thoughts, then scores its action.
- * All rows sample in one pass, so those that could wait while others are read or scored.
+/* A branch begins with a copy of the prefix, then samples thoughts, then has its action
+ * scored. All sample in one pass: those that could wait while others copy or are scored.
  */
-static int fill_row_input(struct level_client *l, const struct branch_step *s,
-                          const struct sr1__level_branch *row,
-                          struct sr1__engine_input *in)
+static int fill_branch_input(struct level_client *l, const struct branch_step *s,
+                             const struct sr1__level_branch *b,
+                             struct sr1__engine_input *in)
 {
-    if (row->held_by == PREFIX_SLOT) {
-        in->n_ids = row->n_held;
+    if (b->held_by == PREFIX_SLOT) {
+        in->n_ids = b->n_held;
     } else if (s->ready) {
         in->n_scored = s->task->turn.action.end - s->task->turn.action.begin;
         l->stats.tokens_alone += (int64_t)(in->n_ids - 1);
-    } else if (row->drawing && l->copies == 0 && l->n_ready == 0) {
+    } else if (b->sampling && l->copies == 0 && l->n_ready == 0) {
         in->max_tokens = 1;
     } else {
         return 0;
@@ -190,21 +200,21 @@ static int next_level_input(void *self, struct sr1__engine_input *in)
     struct level_client *l = self;
     int32_t i = in->slot - PREFIX_SLOT - 1;
     struct branch_step *s;
-    struct sr1__level_branch *row;
+    struct sr1__level_branch *b;
 
     if (in->slot == PREFIX_SLOT)
         return next_prefix_input(l, in);
     s = &l->steps[i / LEVELS];
-    row = &s->rows[i % LEVELS];
-    in->held_by = row->held_by;
-    in->ids = row->ids.v;
-    in->n_ids = row->ids.n;
-    in->n_held = row->n_held;
-    in->rng = &row->rng;
-    if (!s->task || !fill_row_input(l, s, row, in))
+    b = &s->branches[i % LEVELS];
+    in->held_by = b->held_by;
+    in->ids = b->ids.v;
+    in->n_ids = b->ids.n;
+    in->n_held = b->n_held;
+    in->rng = &b->rng;
+    if (!s->task || !fill_branch_input(l, s, b, in))
         return 0;
-    row->held_by = in->slot;
-    row->n_held = in->n_ids;
+    b->held_by = in->slot;
+    b->n_held = in->n_ids;
     l->stats.tokens_fed += (int64_t)(in->n_ids - in->n_held) - (in->n_scored > 0);
     return 1;
 }
@@ -219,7 +229,7 @@ static sr1_status store_scores(const struct level_client *l, const struct branch
 
     SR1__TRY(sr1_thinking_confidence(l->w->call.o->confidence, o->log_probs, o->entropies,
                                      NULL, o->n, &task->out->confidences[level]));
-    task->out->costs[level] = (double)s->rows[level].cost;
+    task->out->costs[level] = (double)s->branches[level].cost;
     if (level == task->out->level)
         memcpy(task->entropies + (turn->action.begin - turn->message.begin), o->entropies,
                o->n * sizeof *o->entropies);
@@ -235,16 +245,13 @@ static sr1_status take_level_output(void *self, struct sr1__engine_output *o)
     if (!o->ids)
         return store_scores(l, s, i % LEVELS, o);
     l->stats.tokens_made++;
-    return s->outcome == SR1__BRANCH_COMPARED
-               ? sr1__level_branch_append(&s->rows[i % LEVELS], &l->w->call, s->task,
-                                          o->ids[0], &s->outcome)
-               : SR1_OK;
+    return sr1__level_branch_append(&s->branches[i % LEVELS], o->ids[0]);
 }
 
-static int is_drawing(const struct branch_step *s)
+static int is_sampling(const struct branch_step *s)
 {
     for (int k = 0; k < LEVELS; k++)
-        if (s->rows[k].drawing)
+        if (s->branches[k].sampling)
             return 1;
     return 0;
 }
@@ -255,13 +262,12 @@ static sr1_status complete_step(struct level_client *l, struct branch_step *s)
 {
     int32_t own = first_slot(l, s) + s->task->out->level;
 
-    for (int k = 0; k < LEVELS && s->outcome == SR1__BRANCH_COMPARED; k++) {
-        SR1__TRY(
-            sr1__level_branch_finish(&s->rows[k], &l->w->call, s->task, &s->outcome));
-        if (s->rows[k].asked_in_words)
-            s->rows[k].held_by = own;
+    for (int32_t k = 0; k < LEVELS; k++) {
+        SR1__TRY(sr1__level_branch_finish(&s->branches[k]));
+        if (s->branches[k].asked_in_words)
+            s->branches[k].held_by = own;
     }
-    s->ready = s->outcome == SR1__BRANCH_COMPARED;
+    s->ready = step_outcome(s) == SR1__BRANCH_COMPARED;
     l->n_ready += s->ready;
     return SR1_OK;
 }
@@ -274,8 +280,8 @@ static void show_branches(const struct level_client *l, const struct branch_step
     pthread_mutex_lock(&l->w->lock);
     for (int32_t k = 0; k < LEVELS; k++)
         o->look(o->user, s->task->t, turn->turn, k,
-                s->rows[k].ids.v + turn->message.begin,
-                s->rows[k].ids.n - turn->message.begin,
+                s->branches[k].ids.v + turn->message.begin,
+                s->branches[k].ids.n - turn->message.begin,
                 turn->action.end - turn->action.begin);
     pthread_mutex_unlock(&l->w->lock);
 }
@@ -290,11 +296,11 @@ static sr1_status end_level_round(void *self)
 
         if (!s->task)
             continue;
-        if (!scored && !is_drawing(s))
+        if (!scored && !is_sampling(s))
             SR1__TRY(complete_step(l, s));
         if (scored && l->w->call.o->look)
             show_branches(l, s);
-        if (scored || s->outcome != SR1__BRANCH_COMPARED)
+        if (scored || step_outcome(s) != SR1__BRANCH_COMPARED)
             end_step(l, s);
     }
     return SR1_OK;
@@ -346,7 +352,7 @@ static sr1_status compare_share(void *arg, size_t worker)
     st = sr1__engine_loop_run(l.engine, &task, &level_client, &l);
     add_branch_stats(w, &l.stats);
     for (size_t i = 0; i < l.n_steps * LEVELS; i++)
-        sr1__level_branch_free(&l.steps[i / LEVELS].rows[i % LEVELS]);
+        sr1__level_branch_free(&l.steps[i / LEVELS].branches[i % LEVELS]);
     sr1__free(l.steps);
     return st;
 }
