@@ -1,9 +1,9 @@
 /* policy/level_branches.c - the steps of trajectories at the levels that they did not
  * choose, as a client of the engine loop.
  *
- * The prefix slot is read a trajectory once; what it has in common with the one before (a
- * group's prompt) is kept. A step takes four slots that copy the prefix up to where they
- * part: one behind the thoughts that were thought, three behind the history, for which
+ * One slot, the prefix, reads each trajectory once, and keeps what the trajectory shares
+ * with the one before (a group's prompt). A step has four slots, which copy the prefix up
+ * to where they part: one behind the sampled thoughts, three behind the history, where
  * thoughts are sampled until an action begins. Then the step's action is scored behind
  * all four in one pass, which reads nothing but the action anew. */
 #include "policy/level_branch.h"
@@ -60,7 +60,7 @@ static int32_t first_slot(const struct level_client *l, const struct branch_step
     return PREFIX_SLOT + 1 + (int32_t)(s - l->steps) * LEVELS;
 }
 
-/* Other than SR1__BRANCH_COMPARED, the step is given up. */
+/* Of the first branch that failed; the step is given up then. */
 static int32_t step_outcome(const struct branch_step *s)
 {
     int32_t k = 0;
@@ -108,9 +108,7 @@ static size_t prefix_length_needed(const struct level_client *l, size_t i)
     return at;
 }
 
-/* The prefix becomes that of the next step's trajectory; 0: another is still to be
- * copied.
- */
+/* The next step's trajectory becomes the prefix; 0: branches have yet to copy another. */
 static int change_prefix(struct level_client *l)
 {
     const int32_t *ids = sr1_trajectory_ids(l->w->tasks[l->next].t);
@@ -149,7 +147,7 @@ static sr1_status admit_steps(struct level_client *l)
     return SR1_OK;
 }
 
-/* A step that is ready is scored first, then its place is taken. */
+/* Steps that are ready are scored before others take their slots. */
 static sr1_status begin_level_round(void *self, int *over)
 {
     struct level_client *l = self;

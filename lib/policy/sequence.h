@@ -1,6 +1,5 @@
-/* policy/sequence.h - one trajectory in the making: takes sampled tokens, tells what
- * follows.
- */
+/* policy/sequence.h - one trajectory in the making: appends sampled tokens and
+ * observations, and decides after each what it needs next. */
 #ifndef SR1__POLICY_SEQUENCE_H
 #define SR1__POLICY_SEQUENCE_H
 
