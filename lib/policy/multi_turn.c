@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-struct multi_turn {
+struct turn_loop {
     struct sr1__generation *g;
     struct sr1__engine *engine;
     struct sr1__sequence *sequences; /* [cap]; the index is the engine's slot */
@@ -52,7 +52,7 @@ struct multi_turn {
 
 /* ---- memory ---- */
 
-static void free_observations(struct multi_turn *l)
+static void free_observations(struct turn_loop *l)
 {
     size_t n = (size_t)l->cap * (size_t)l->max_calls;
 
@@ -61,7 +61,7 @@ static void free_observations(struct multi_turn *l)
     sr1__free(l->observations);
 }
 
-static void free_multi_turn(struct multi_turn *l)
+static void free_multi_turn(struct turn_loop *l)
 {
     sr1__env_completions_free(l->completions);
     for (int32_t i = 0; l->sequences && i < l->cap; i++)
@@ -78,7 +78,7 @@ static void free_multi_turn(struct multi_turn *l)
     sr1_free(l->prompt);
 }
 
-static sr1_status allocate_rows(struct multi_turn *l)
+static sr1_status allocate_rows(struct turn_loop *l)
 {
     size_t cap = (size_t)l->cap, n = cap * (size_t)l->max_calls;
 
@@ -102,7 +102,7 @@ static void wake_engine(void *engine)
 
 /* The executor carries out the actions of an environment that lets one wait, and those of
  * an engine that goes on meanwhile. */
-static sr1_status open_completions(struct multi_turn *l)
+static sr1_status open_completions(struct turn_loop *l)
 {
     const struct sr1__generation *g = l->g;
     int waits = (sr1__env_flags(g->env) & SR1_ENV_WAITS) != 0;
@@ -117,18 +117,18 @@ static sr1_status open_completions(struct multi_turn *l)
     return SR1_OK;
 }
 
-static sr1_status init_multi_turn(struct multi_turn *l, struct sr1__generation *g,
+static sr1_status init_multi_turn(struct turn_loop *l, struct sr1__generation *g,
                                   size_t worker)
 {
     struct sr1__engine *e = &g->engines[worker];
 
-    *l = (struct multi_turn){.g = g,
-                             .engine = e,
-                             .cap = g->rows < e->n_slots ? g->rows : e->n_slots,
-                             .max_calls = sr1__env_max_calls(g->env),
-                             .query = worker,
-                             .query_step = (size_t)g->n_engines,
-                             .prompt_slot = -1};
+    *l = (struct turn_loop){.g = g,
+                            .engine = e,
+                            .cap = g->rows < e->n_slots ? g->rows : e->n_slots,
+                            .max_calls = sr1__env_max_calls(g->env),
+                            .query = worker,
+                            .query_step = (size_t)g->n_engines,
+                            .prompt_slot = -1};
     if (sr1__engine_is(e, SR1__ENGINE_SYNCHRONOUS))
         l->entropy = &g->entropy[worker];
     SR1__TRY(allocate_rows(l));
@@ -138,13 +138,13 @@ static sr1_status init_multi_turn(struct multi_turn *l, struct sr1__generation *
 /* ---- the caller ---- */
 
 /* Called with the generation's lock held: sequences and tokens are counted together. */
-static void count_tokens(struct multi_turn *l)
+static void count_tokens(struct turn_loop *l)
 {
     l->g->stats.policy_tokens += l->tokens;
     l->tokens = 0;
 }
 
-static sr1_status report_progress(struct multi_turn *l)
+static sr1_status report_progress(struct turn_loop *l)
 {
     struct sr1__generation *g = l->g;
     sr1_status st = SR1_OK;
@@ -159,7 +159,7 @@ static sr1_status report_progress(struct multi_turn *l)
     return st;
 }
 
-static sr1_status finish_sequence(struct multi_turn *l, int32_t i)
+static sr1_status finish_sequence(struct turn_loop *l, int32_t i)
 {
     struct sr1__sequence *row = &l->sequences[i];
     struct sr1__generation *g = l->g;
@@ -179,7 +179,7 @@ static sr1_status finish_sequence(struct multi_turn *l, int32_t i)
 
 /* ---- beginning sequences ---- */
 
-static int32_t next_free_row(const struct multi_turn *l)
+static int32_t next_free_row(const struct turn_loop *l)
 {
     int32_t i = 0;
 
@@ -188,7 +188,7 @@ static int32_t next_free_row(const struct multi_turn *l)
     return i;
 }
 
-static int32_t count_active_sequences(const struct multi_turn *l)
+static int32_t count_active_sequences(const struct turn_loop *l)
 {
     int32_t n = 0;
 
@@ -197,7 +197,7 @@ static int32_t count_active_sequences(const struct multi_turn *l)
     return n;
 }
 
-static void advance_query(struct multi_turn *l)
+static void advance_query(struct turn_loop *l)
 {
     sr1_free(l->prompt);
     l->prompt = NULL;
@@ -207,7 +207,7 @@ static void advance_query(struct multi_turn *l)
 }
 
 /* A query that asks nothing gives empty trajectories. */
-static sr1_status admit_empty_query(struct multi_turn *l)
+static sr1_status admit_empty_query(struct turn_loop *l)
 {
     for (int32_t k = 0; k < l->g->group_size; k++) {
         int32_t i = next_free_row(l);
@@ -220,7 +220,7 @@ static sr1_status admit_empty_query(struct multi_turn *l)
     return SR1_OK;
 }
 
-static sr1_status admit_sequence(struct multi_turn *l, const sr1_query *query)
+static sr1_status admit_sequence(struct turn_loop *l, const sr1_query *query)
 {
     int32_t i = next_free_row(l);
     struct sr1__sequence *row = &l->sequences[i];
@@ -243,7 +243,7 @@ static sr1_status admit_sequence(struct multi_turn *l, const sr1_query *query)
 }
 
 /* Begin n samples of the group: the prompt is fed to the first, the others copy it. */
-static sr1_status admit_group(struct multi_turn *l, const sr1_query *query, int32_t n)
+static sr1_status admit_group(struct turn_loop *l, const sr1_query *query, int32_t n)
 {
     if (!l->prompt)
         SR1__TRY(sr1__context(
@@ -259,14 +259,14 @@ static sr1_status admit_group(struct multi_turn *l, const sr1_query *query, int3
 
 /* Sequences that must find room together: of a group all that are left, where the engine
  * copies its prompt. */
-static int32_t room_needed(const struct multi_turn *l, int32_t left)
+static int32_t room_needed(const struct turn_loop *l, int32_t left)
 {
     if (!sr1__engine_is(l->engine, SR1__ENGINE_COPIES))
         return 1;
     return left < l->cap ? left : l->cap;
 }
 
-static sr1_status admit_sequences(struct multi_turn *l)
+static sr1_status admit_sequences(struct turn_loop *l)
 {
     while (l->query < l->g->n_queries) {
         sr1_query query = sr1__query_at(l->g->queries, l->query);
@@ -286,7 +286,7 @@ static sr1_status admit_sequences(struct multi_turn *l)
 /* ---- the end of a turn ---- */
 
 /* After an observation, or the protocol's notice (NULL), the next turn has begun. */
-static sr1_status begin_next_turn(struct multi_turn *l, int32_t i,
+static sr1_status begin_next_turn(struct turn_loop *l, int32_t i,
                                   const struct sr1__observation *o)
 {
     const struct sr1__generation_ops *ops = l->engine->ops;
@@ -304,7 +304,7 @@ static sr1_status begin_next_turn(struct multi_turn *l, int32_t i,
 }
 
 /* Row i has all its answers, which are freed. */
-static sr1_status insert_observations(struct multi_turn *l, int32_t i)
+static sr1_status insert_observations(struct turn_loop *l, int32_t i)
 {
     enum sr1__sequence_need want = SR1__SEQUENCE_NEEDS_TOKEN;
     struct sr1__observation *o = &l->observations[i * l->max_calls];
@@ -320,7 +320,7 @@ static sr1_status insert_observations(struct multi_turn *l, int32_t i)
 
 /* The answer to the action at this place has come; the last one of a message goes in with
  * the others. o is empty after it. */
-static sr1_status take_observation(struct multi_turn *l, int32_t place,
+static sr1_status take_observation(struct turn_loop *l, int32_t place,
                                    struct sr1__observation *o)
 {
     int32_t i = place / l->max_calls;
@@ -333,7 +333,7 @@ static sr1_status take_observation(struct multi_turn *l, int32_t place,
 /* ---- tokens ---- */
 
 /* The engine failed to continue this sequence: no failure of the policy. */
-static sr1_status exclude_sequence(struct multi_turn *l, int32_t i,
+static sr1_status exclude_sequence(struct turn_loop *l, int32_t i,
                                    const struct sr1__error *why)
 {
     struct sr1__generation *g = l->g;
@@ -370,7 +370,7 @@ static sr1_status append_tokens(struct sr1__sequence *row,
 }
 
 /* The output's tokens, and those that the engine had left out. */
-static sr1_status take_tokens(struct multi_turn *l, struct sr1__engine_output *o,
+static sr1_status take_tokens(struct turn_loop *l, struct sr1__engine_output *o,
                               int *open, enum sr1__sequence_need *want)
 {
     struct sr1__sequence *row = &l->sequences[o->slot];
@@ -404,7 +404,7 @@ static void finish_output(struct sr1__sequence *row, enum sr1__engine_finish fin
 /* Sequences that want an action afterwards are left in acting. */
 static sr1_status take_sequence_output(void *self, struct sr1__engine_output *o)
 {
-    struct multi_turn *l = self;
+    struct turn_loop *l = self;
     struct sr1__sequence *row = &l->sequences[o->slot];
     enum sr1__sequence_need want = SR1__SEQUENCE_NEEDS_TOKEN;
     int32_t turn = row->turn;
@@ -425,7 +425,7 @@ static sr1_status take_sequence_output(void *self, struct sr1__engine_output *o)
 /* Every sequence that does not wait samples. */
 static int next_sequence_input(void *self, struct sr1__engine_input *in)
 {
-    struct multi_turn *l = self;
+    struct turn_loop *l = self;
     struct sr1__sequence *row = &l->sequences[in->slot];
 
     if (!row->active || row->waiting)
@@ -442,7 +442,7 @@ static int next_sequence_input(void *self, struct sr1__engine_input *in)
 
 /* ---- actions ---- */
 
-static sr1_status call_environment(struct multi_turn *l, size_t n)
+static sr1_status call_environment(struct turn_loop *l, size_t n)
 {
     struct sr1__generation *g = l->g;
     double began = sr1__now();
@@ -457,7 +457,7 @@ static sr1_status call_environment(struct multi_turn *l, size_t n)
     return st;
 }
 
-static int all_sequences_wait(const struct multi_turn *l)
+static int all_sequences_wait(const struct turn_loop *l)
 {
     for (int32_t i = 0; i < l->cap; i++)
         if (l->sequences[i].active && !l->sequences[i].waiting)
@@ -467,7 +467,7 @@ static int all_sequences_wait(const struct multi_turn *l)
 
 /* The actions of rows[n] that may be carried out: actions and places, *count of them. The
  * others are answered here. */
-static sr1_status list_actions(struct multi_turn *l, const int32_t *rows, size_t n,
+static sr1_status list_actions(struct turn_loop *l, const int32_t *rows, size_t n,
                                size_t *count)
 {
     *count = 0;
@@ -487,7 +487,7 @@ static sr1_status list_actions(struct multi_turn *l, const int32_t *rows, size_t
 }
 
 /* Carry out the actions that have gathered. */
-static sr1_status execute_pending_actions(struct multi_turn *l)
+static sr1_status execute_pending_actions(struct turn_loop *l)
 {
     size_t n;
     sr1_status st;
@@ -510,14 +510,14 @@ static sr1_status execute_pending_actions(struct multi_turn *l)
 /* Actions gather for search_batch_steps rounds, or until no sequence can go on. Rounds
  * are counted, not seconds, so that equal seeds give equal results; those of an engine
  * that samples by itself count nothing. */
-static int may_gather(struct multi_turn *l)
+static int may_gather(struct turn_loop *l)
 {
     return sr1__engine_is(l->engine, SR1__ENGINE_SYNCHRONOUS) &&
            l->pending_rounds++ < l->g->rollout->limits.batch_steps &&
            !all_sequences_wait(l);
 }
 
-static sr1_status submit_actions(struct multi_turn *l)
+static sr1_status submit_actions(struct turn_loop *l)
 {
     size_t n;
 
@@ -527,7 +527,7 @@ static sr1_status submit_actions(struct multi_turn *l)
 }
 
 /* The actions of the sequences in acting go to the executor, or to the environment. */
-static sr1_status execute_actions(struct multi_turn *l)
+static sr1_status execute_actions(struct turn_loop *l)
 {
     size_t n = l->n_acting;
 
@@ -543,7 +543,7 @@ static sr1_status execute_actions(struct multi_turn *l)
 }
 
 /* What has been answered meanwhile; when no row can go on, wait. */
-static sr1_status collect_observations(struct multi_turn *l)
+static sr1_status collect_observations(struct turn_loop *l)
 {
     size_t n = 0;
     sr1_status st = SR1_OK;
@@ -571,7 +571,7 @@ static sr1_status collect_observations(struct multi_turn *l)
     return st;
 }
 
-static sr1_status check_others(const struct multi_turn *l)
+static sr1_status check_others(const struct turn_loop *l)
 {
     return atomic_load(&l->g->stopped)
                ? sr1__fail(SR1_E_CANCELLED, "the rollout was stopped")
@@ -582,7 +582,7 @@ static sr1_status check_others(const struct multi_turn *l)
 
 static sr1_status begin_turn_round(void *self, int *over)
 {
-    struct multi_turn *l = self;
+    struct turn_loop *l = self;
 
     l->n_acting = 0;
     SR1__TRY(check_others(l));
@@ -616,7 +616,7 @@ static void stop_all(struct sr1__generation *g, sr1_status st)
 
 sr1_status sr1__multi_turn_run(struct sr1__generation *g, size_t worker)
 {
-    struct multi_turn l;
+    struct turn_loop l;
     sr1_status st = init_multi_turn(&l, g, worker);
     const struct sr1__engine_task task = {.sampling = &g->sampling,
                                           .env = g->env,
