@@ -115,7 +115,7 @@ static sr1_status take_answers(struct sr1__external *x, const char *method,
 }
 
 sr1_status sr1__external_ask(struct sr1__external *x, const char *method, json_t *params,
-                             size_t n, json_t **out)
+                             size_t n, json_t **out, int64_t *incarnation)
 {
     struct sr1__rpc_reply reply = {0};
     sr1_status st;
@@ -125,19 +125,25 @@ sr1_status sr1__external_ask(struct sr1__external *x, const char *method, json_t
     json_decref(params);
     if (st == SR1_OK)
         st = take_answers(x, method, &reply, n, out);
+    if (st == SR1_OK && incarnation)
+        *incarnation = reply.incarnation;
     sr1__rpc_reply_free(&reply);
     return st;
 }
 
-sr1_status sr1__external_tell(struct sr1__external *x, const char *method, json_t *params)
+sr1_status sr1__external_tell(struct sr1__external *x, const char *method, json_t *params,
+                              int64_t *incarnation)
 {
-    double until = sr1__now() + x->timeout_s;
     sr1_status st;
 
     SR1__CHECK_ALLOC(params, "a message to a program");
-    st = sr1__rpc_start(x->program, until);
-    if (st == SR1_OK)
-        st = sr1__rpc_notify(x->program, method, params, until);
+    st = sr1__rpc_notify(x->program, method, params, sr1__now() + x->timeout_s,
+                         incarnation);
     json_decref(params);
-    return st == SR1_E_NOMEM ? st : SR1_OK;
+    return st;
+}
+
+sr1_status sr1__external_start(struct sr1__external *x, int64_t *incarnation)
+{
+    return sr1__rpc_start(x->program, sr1__now() + x->timeout_s, incarnation);
 }

@@ -276,10 +276,19 @@ static void two_servers_with_one_tool_are_refused(void **state)
 
 /* ---- no program is left ---- */
 
+static void read_line(struct sr1__line_process *p, struct sr1__buf *line)
+{
+    struct sr1__line_exchange x = {.line = line};
+
+    OK(sr1__line_process_exchange(p, &x, -1, sr1__now() + 100));
+    assert_true(x.came);
+}
+
 static void a_server_that_lingers_is_ended(void **state)
 {
     const char *const argv[] = {"sh", "-c", "trap '' TERM; cat; sleep 1000", NULL};
     struct sr1__line_process_options o = {.name = "sh", .argv = argv, .max_line = 100};
+    struct sr1__line_exchange x = {.text = "so\n", .n = 3};
     struct sr1__line_process *p = NULL;
     struct sr1__buf line;
     long id;
@@ -287,8 +296,9 @@ static void a_server_that_lingers_is_ended(void **state)
     (void)state;
     OK(sr1__line_process_start(&p, &o));
     sr1__buf_init(&line, 0);
-    OK(sr1__line_process_write(p, "so", 2, 1, sr1__now() + 60));
-    OK(sr1__line_process_read(p, &line, sr1__now() + 60));
+    x.line = &line;
+    OK(sr1__line_process_exchange(p, &x, -1, sr1__now() + 100));
+    read_line(p, &line);
     assert_string_equal(sr1__buf_cstr(&line), "so");
     id = sr1__line_process_id(p);
     sr1__line_process_free(p);
@@ -306,18 +316,25 @@ static void a_program_that_says_much_first_is_heard(void **state)
         .name = "sh", .argv = argv, .max_line = 1000000};
     struct sr1__line_process *p = NULL;
     size_t n = 500000, lines = 0;
-    char *request = calloc(1, n + 1);
+    char *request = calloc(1, n + 2);
+    struct sr1__line_exchange x = {.text = request, .n = n + 1};
     struct sr1__buf line;
 
     (void)state;
     memset(request, 'q', n);
+    request[n] = '\n';
     OK(sr1__line_process_start(&p, &o));
     sr1__buf_init(&line, 0);
-    OK(sr1__line_process_write(p, request, n, 1, sr1__now() + 100));
+    x.line = &line;
+    for (; x.n > 0; x.text += x.written, x.n -= x.written) {
+        OK(sr1__line_process_exchange(p, &x, -1, sr1__now() + 100));
+        lines += x.came && strcmp(sr1__buf_cstr(&line), "line") == 0;
+    }
     do
-        OK(sr1__line_process_read(p, &line, sr1__now() + 100));
+        read_line(p, &line);
     while (strcmp(sr1__buf_cstr(&line), "line") == 0 && ++lines > 0);
     assert_int_equal(lines, 20000);
+    request[n] = '\0';
     assert_string_equal(sr1__buf_cstr(&line), request);
     sr1__line_process_free(p);
     sr1__buf_free(&line);
@@ -339,7 +356,7 @@ static void an_http_servers_tools_are_called(void **state)
     (void)state;
     sr1__buf_init(&line, 0);
     OK(sr1__line_process_start(&program, &o));
-    OK(sr1__line_process_read(program, &line, sr1__now() + 60));
+    read_line(program, &line);
     setenv("SR1_TEST_TOKEN", "secret", 1);
     snprintf(text, sizeof text,
              "{\"mcpServers\": {\"web\": {\"type\": \"http\", \"url\": "
