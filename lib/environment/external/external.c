@@ -8,7 +8,9 @@
 #include "base/struct.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MAX_LINE ((size_t)64 << 20)
@@ -40,6 +42,39 @@ static sr1_status read_options(double *timeout_s, const sr1_external_options *gi
 static int is_python_file(const char *path)
 {
     return sr1__str_ends_with(sr1__str_of(path), ".py");
+}
+
+/* Python would run it, but the system takes it for a program of its own. */
+static int lacks_first_line(const char *path)
+{
+    char begin[2] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, begin, 2) : -1;
+
+    if (fd >= 0)
+        close(fd);
+    return n >= 0 && !(n == 2 && begin[0] == '#' && begin[1] == '!');
+}
+
+/* What cannot be run is told now, not at the first request. */
+static sr1_status check_program(const char *what, const char *path)
+{
+    struct stat info;
+
+    if (access(path, is_python_file(path) ? R_OK : X_OK) != 0) {
+        const char *remedy = errno == EACCES ? " (make it executable: chmod +x)" : "";
+
+        return sr1__context(sr1__fail_errno("run", path), "%s%s", what, remedy);
+    }
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode))
+        return sr1__fail(SR1_E_IO, "%s: cannot run %s: it is no file", what, path);
+    if (is_python_file(path) && access(path, X_OK) == 0 && lacks_first_line(path))
+        return sr1__fail(SR1_E_IO,
+                         "%s: cannot run %s: it is executable, but its first line is not "
+                         "#!/usr/bin/env python3 (without the permission, chmod -x, "
+                         "python3 runs it)",
+                         what, path);
+    return SR1_OK;
 }
 
 /* A name without a folder is a file of this one, not a program of PATH. */
@@ -78,11 +113,7 @@ sr1_status sr1__external_open(struct sr1__external **out, const char *what,
     sr1_status st;
 
     SR1__TRY(read_options(&timeout_s, options));
-    if (access(path, is_python_file(path) ? R_OK : X_OK) != 0) {
-        const char *remedy = errno == EACCES ? " (make it executable: chmod +x)" : "";
-
-        return sr1__context(sr1__fail_errno("run", path), "%s%s", what, remedy);
-    }
+    SR1__TRY(check_program(what, path));
     SR1__CALLOC(x, 1, what);
     x->timeout_s = timeout_s;
     st = open_program(x, what, path);

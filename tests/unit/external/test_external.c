@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -442,6 +443,14 @@ static void files_that_are_no_program_are_named(void **state)
         sr1_search_open_external(&engine, scratch_file("text.sh", "exit 0", 0), NULL),
         SR1_E_IO);
     assert_non_null(strstr(sr1_last_error(), "make it executable"));
+    assert_int_equal(mkdir(scratch_path("folder.py"), 0755), 0);
+    assert_int_equal(sr1_search_open_external(&engine, scratch_path("folder.py"), NULL),
+                     SR1_E_IO);
+    assert_non_null(strstr(sr1_last_error(), "folder.py: it is no file"));
+    assert_int_equal(chmod(scratch_file("bare.py", "print(1)\n", 0), 0755), 0);
+    assert_int_equal(sr1_search_open_external(&engine, scratch_path("bare.py"), NULL),
+                     SR1_E_IO);
+    assert_non_null(strstr(sr1_last_error(), "its first line is not #!"));
     assert_null(engine);
 }
 
