@@ -16,6 +16,8 @@
 
 #include <string.h>
 
+#define STOP_S 3.0 /* for answers to actions, once a stop was asked for */
+
 struct turn_loop {
     struct sr1__generation *g;
     struct sr1__engine *engine;
@@ -48,6 +50,7 @@ struct turn_loop {
     struct sr1__env_completion *received;
     struct sr1__env_completions
         *completions; /* NULL: actions are carried out between two rounds */
+    double stopping;  /* since when all wait after a stop was asked for; 0: they do not */
 };
 
 /* ---- memory ---- */
@@ -542,6 +545,21 @@ static sr1_status execute_actions(struct turn_loop *l)
     return execute_pending_actions(l);
 }
 
+/* What answers actions may hang: a stop has some patience with it. */
+static sr1_status check_stop(struct turn_loop *l)
+{
+    const atomic_int *stop = l->g->rollout->stop;
+
+    if (!stop || !atomic_load(stop))
+        return SR1_OK;
+    if (l->stopping == 0)
+        l->stopping = sr1__now();
+    if (sr1__now() < l->stopping + STOP_S)
+        return SR1_OK;
+    return sr1__fail(SR1_E_CANCELLED, "actions that are not answered were given up: the "
+                                      "rollout is to stop");
+}
+
 /* What has been answered meanwhile; when no row can go on, wait. */
 static sr1_status collect_observations(struct turn_loop *l)
 {
@@ -561,7 +579,11 @@ static sr1_status collect_observations(struct turn_loop *l)
         pthread_mutex_unlock(&l->g->lock);
         if (st == SR1_OK && n == 0)
             st = report_progress(l);
+        if (st == SR1_OK && n == 0)
+            st = check_stop(l);
     }
+    if (n > 0)
+        l->stopping = 0;
     for (size_t k = 0; k < n; k++) {
         if (st == SR1_OK)
             st = take_observation(l, l->received[k].row, &l->received[k].observation);

@@ -28,6 +28,7 @@
 #include <searchr1/rollout.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct sr1__env_executor;
 struct sr1__row_text;
@@ -72,6 +73,8 @@ struct sr1_rollout {
                       * nobody named an engine; else NULL */
     char *odd_pair;  /* likewise where its protocol is that of another environment */
     int32_t warned;  /* both were said, or a run says them */
+    const atomic_int *stop; /* of whoever trains it: once it is not 0, answers that do not
+                             * come are not waited for; NULL: nobody */
     struct sr1__rollout_limits limits;
     int32_t go_on;        /* search_failure, and search_deadline, as configured: */
     double ask_deadline;  /* limits has what holds in this environment */

@@ -249,6 +249,14 @@ static sr1_status fail_unknown_reward(struct sr1__str name)
     return sr1__fail_unknown("reward", text, builtin_reward_name);
 }
 
+int sr1__reward_is_builtin(const char *name)
+{
+    for (size_t i = 0; i < N_BUILTINS; i++)
+        if (strcmp(builtins[i].name, name) == 0)
+            return 1;
+    return 0;
+}
+
 static sr1_status find_builtin_reward(struct sr1__str name, const sr1_reward_ops **out)
 {
     size_t i;
