@@ -18,6 +18,7 @@ from ._structs import (
     RolloutOptionsProgress,
     RolloutOptionsText,
 )
+from ._rows import Rows
 from ._text import (
     PathLike,
     decode,
@@ -29,8 +30,8 @@ from ._text import (
     text_at,
 )
 from .config import Config, as_config
-from .data import Dataset, Row
-from .env import Environment
+from .data import Dataset, Row, as_dataset
+from .env import Environment, own_environment
 from .errors import CancelledError
 from .model import Model
 from .ranks import Ranks
@@ -189,14 +190,18 @@ class Rollout(Handle):
         model: Optional[Model] = None,
         tokenizer: Optional[Tokenizer] = None,
         search: Any = None,
+        env: Any = None,
+        tools: Sequence[Any] = (),
     ) -> None:
         """None: opened as the configuration says. search: a Search, or a Python engine
-        (see PythonSearch)."""
+        (see PythonSearch). env: an Environment, or what it is made of: a function or an
+        object from actions to answers. tools: functions or Tools that the policy calls."""
         engine = as_search(search)
         self.carrier = _callbacks.Carrier(engine.carrier if engine else None)
-        super().__init__(
-            make(lib.sr1_rollout_new, as_config(config), model, tokenizer, engine)
-        )
+        settings, own = own_environment(as_config(config), env, tools, engine)
+        super().__init__(make(lib.sr1_rollout_new, settings, model, tokenizer, engine))
+        if own:
+            self.set_env(own)
 
     @classmethod
     def _borrow(cls, pointer: int, owner: Handle, carrier: _callbacks.Carrier) -> Rollout:
@@ -327,7 +332,7 @@ class Rollout(Handle):
 
     def evaluate(
         self,
-        dataset: Dataset,
+        dataset: Union[Dataset, Rows],
         max_rows: int = 0,
         greedy: bool = True,
         seed: int = 0,
@@ -339,7 +344,8 @@ class Rollout(Handle):
         partial: bool = False,
         ranks: Optional[Ranks] = None,
     ) -> Evaluation:
-        """Answer the rows of a dataset (0: all) and score the answers. trajectory: called
+        """Answer the rows of a dataset, or rows as Dataset.from_rows takes them (0: all),
+        and score the answers. trajectory: called
         with each finished one, in row order. embedder: for the score "embedding".
         rewards: a RewardSet, for the score "reward". partial: where Ctrl-C, or a
         CancelledError that progress or trajectory raises, ends it, the scores of the
@@ -363,11 +369,11 @@ class Rollout(Handle):
             partial=partial,
             ranks=ranks and ranks._as_parameter_,
         )
-        out = c_void_p()
+        data, out = as_dataset(dataset), c_void_p()
         try:
             try:
                 with carrier.call(rollout=True):
-                    lib.sr1_evaluate(byref(out), self, dataset, byref(options))
+                    lib.sr1_evaluate(byref(out), self, data, byref(options))
             except (CancelledError, KeyboardInterrupt):
                 if not partial or not out:
                     raise
