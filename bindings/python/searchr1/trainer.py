@@ -240,7 +240,9 @@ class Trainer(Handle):
         """search: a Search or a Python engine (see PythonSearch); None: as configured.
         rewards: the whole set: a function, a list of functions and names of built-in
         rewards, {"name": function}, {"name": (function, weight)} or, of a built-in reward,
-        {"answer": weight}; None: as configured. add_reward adds to either.
+        {"answer": weight}; None: as configured. add_reward adds to either. A function
+        gives each trajectory a number, None where it does not apply to it, or an exception
+        object where it could not be had.
         train, validation: rows in place of train_file and validation_file: a list or an
         iterator of mappings, a datasets.Dataset, a table of pandas or pyarrow, or a file.
         The run folder keeps them (rows/), so resume needs none.
@@ -324,7 +326,8 @@ class Trainer(Handle):
     def add_reward(
         self, name: str, function: RewardFunction, weight: float = 1.0
     ) -> None:
-        """Add a function from trajectories to a number each; not once a run has begun."""
+        """Add a function from trajectories to a number (None, an exception object: see
+        RewardSet.add) each; not once a run has begun."""
         add_reward(
             lib.sr1_trainer_add_reward, self, self._carrier, name, function, weight
         )
