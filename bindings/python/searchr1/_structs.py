@@ -1365,6 +1365,23 @@ class ServerStats(Sized):
     ]
 
 
+SuiteOptionsProgress = CFUNCTYPE(c_int32, c_void_p, c_int64, c_int64, c_int64)
+
+
+class SuiteOptions(Sized):
+    _fields_ = [
+        ("samples", c_int32),
+        ("greedy", c_int32),
+        ("seed", c_uint64),
+        ("max_rows", c_int64),
+        ("no_search", c_int32),
+        ("results", c_char_p),
+        ("progress", SuiteOptionsProgress),
+        ("user", c_void_p),
+        ("ranks", c_void_p),
+    ]
+
+
 SynthOptionsProgress = CFUNCTYPE(c_int32, c_void_p, c_int64, c_int64, c_int64)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from ctypes import byref, c_char_p, c_float, c_size_t, c_void_p
+from ctypes import byref, c_char_p, c_double, c_float, c_size_t, c_void_p
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
@@ -151,6 +151,60 @@ class Evaluation:
     total: Scores
     by_source: Dict[str, Scores]
     partial: bool = False  # stopped on request: of the rows before
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A mean with the ends of its interval of 95 % (searchr1/ext/suite.h)."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class SuiteScores:
+    """A set of questions, or the average over sets."""
+
+    name: str
+    rows: int
+    excluded: int  # further questions: a search, or the server, failed
+    exact_match: Figure  # mean@n
+    f1: Figure
+    majority: Figure  # maj@n
+    passes: Dict[int, Figure]  # pass@k, k from 1 to n
+    searches: float  # per answer
+    tokens: float
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A table over sets of questions."""
+
+    sets: Dict[str, SuiteScores]  # Search-R1's first, in the order of its table
+    average: SuiteScores
+    samples: int
+
+
+def _suite_scores(suite: Any, index: int) -> SuiteScores:
+    def figure(name: str, k: int = 0) -> Figure:
+        ends = (c_double(), c_double(), c_double())
+        lib.sr1_suite_figure(suite, index, name.encode(), k, *map(byref, ends))
+        return Figure(*(end.value for end in ends))
+
+    return SuiteScores(
+        name=decode(lib.sr1_suite_name(suite, index)),
+        rows=lib.sr1_suite_rows(suite, index),
+        excluded=lib.sr1_suite_excluded(suite, index),
+        exact_match=figure("exact_match"),
+        f1=figure("f1"),
+        majority=figure("majority"),
+        passes={
+            k: figure("pass", k) for k in range(1, lib.sr1_suite_samples(suite) + 1)
+        },
+        searches=figure("searches").value,
+        tokens=figure("tokens").value,
+    )
 
 
 @dataclass(frozen=True)
@@ -381,6 +435,46 @@ class Rollout(Handle):
             return read_evaluation(out)
         finally:
             lib.sr1_evaluation_free(out)
+
+    def evaluate_suite(
+        self,
+        folder: PathLike,
+        samples: int = 1,
+        greedy: bool = True,
+        seed: int = 0,
+        max_rows: int = 0,
+        no_search: bool = False,
+        results: Optional[PathLike] = None,
+        progress: Optional[Progress] = None,
+        ranks: Optional[Ranks] = None,
+        config: Optional[Config] = None,
+    ) -> Suite:
+        """Answer every set of questions in a folder (.jsonl, .json, .csv), such as the
+        seven of Search-R1's table, samples times each. results: a folder that keeps every
+        answer; a call that was stopped is continued by the same call. config: names the
+        fields of rows; None: the defaults."""
+        carrier = _callbacks.Carrier(self.carrier, *self.carrier.others)
+        options = _structs.SuiteOptions(
+            samples=samples,
+            greedy=greedy,
+            seed=seed,
+            max_rows=max_rows,
+            no_search=no_search,
+            results=None if results is None else path_bytes(results),
+            progress=_structs.SuiteOptionsProgress(_progress(carrier, progress)),
+            ranks=ranks and ranks._as_parameter_,
+        )
+        out = c_void_p()
+        with carrier.call(rollout=True):
+            lib.sr1_suite_run(byref(out), self, config, path_bytes(folder), byref(options))
+        with _SuiteHandle(out.value) as suite:
+            count = lib.sr1_suite_count(suite)
+            scores = [_suite_scores(suite, i) for i in range(count + 1)]
+            return Suite({s.name: s for s in scores[:-1]}, scores[-1], samples)
+
+
+class _SuiteHandle(Handle):
+    _free = "sr1_suite_free"
 
 
 def _progress(carrier: _callbacks.Carrier, progress: Optional[Progress]) -> Any:
