@@ -412,7 +412,8 @@ static sr1_status check_new(const sr1_reward_set *set, const sr1_reward_ops *ops
 {
     size_t i;
 
-    if (set == NULL || ops->name == NULL || ops->score == NULL)
+    if (set == NULL || ops->name == NULL ||
+        (ops->score == NULL && ops->score_states == NULL))
         return sr1__fail(SR1_E_INVALID,
                          "reward: set, ops with name and score are needed");
     if (*ops->name == '\0' || strlen(ops->name) > SR1__REWARD_NAME_MAX ||
