@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write tests/golden/model/<case>/: small random models and what transformers computes with them.
 
-    python3 tests/golden/make_model_vectors.py OUT_FOLDER      (torch 2.11.0, transformers 5.23.0)
+    python3 tests/golden/make_model_vectors.py OUT_FOLDER [CASE...]     (torch 2.11.0, transformers 5.23.0)
 
 A case holds the model folder itself (config.json, safetensors) and
   expected.json         sequences [n][ids]; loss; gradient norm of each parameter;
@@ -20,10 +20,11 @@ import torch
 from safetensors.torch import save_file
 from transformers import (AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM, MistralConfig,
                           MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config,
-                          Qwen3ForCausalLM)
+                          Qwen3ForCausalLM, SmolLM3Config, SmolLM3ForCausalLM)
 
 KINDS = {"qwen3": (Qwen3Config, Qwen3ForCausalLM), "qwen2": (Qwen2Config, Qwen2ForCausalLM),
-         "llama": (LlamaConfig, LlamaForCausalLM), "mistral": (MistralConfig, MistralForCausalLM)}
+         "llama": (LlamaConfig, LlamaForCausalLM), "mistral": (MistralConfig, MistralForCausalLM),
+         "smollm3": (SmolLM3Config, SmolLM3ForCausalLM)}
 
 SHAPE = dict(hidden_size=32, num_hidden_layers=2, intermediate_size=48, vocab_size=128,
              max_position_embeddings=256, bos_token_id=None, eos_token_id=1, pad_token_id=0)
@@ -70,6 +71,16 @@ CASES = {
                               rope=dict(rope_type="yarn", factor=2.0, original_max_position_embeddings=128,
                                         beta_fast=16.0, beta_slow=2.0, mscale=1.5, mscale_all_dim=0.5,
                                         truncate=False)),
+    "smollm3": dict(kind="smollm3", num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
+                    no_rope_layer_interval=2, rope_theta=5e4, grads=True),
+    "smollm3-window": dict(kind="smollm3", num_hidden_layers=3, num_attention_heads=2, num_key_value_heads=2,
+                           no_rope_layers=[0, 1, 0], use_sliding_window=True, sliding_window=7,
+                           tie_word_embeddings=False, rope_theta=2e6),
+    "mistral-window": dict(kind="mistral", num_attention_heads=4, num_key_value_heads=2, head_dim=8,
+                           tie_word_embeddings=False, rope_theta=1e4, sliding_window=8, grads=True),
+    "qwen3-window": dict(kind="qwen3", num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
+                         head_dim=8, tie_word_embeddings=True, rope_theta=1e6, use_sliding_window=True,
+                         sliding_window=5, max_window_layers=1),
 }
 
 
@@ -150,8 +161,10 @@ def expected(model, with_grads):
 
 
 def main():
-    root = sys.argv[1]
+    root, wanted = sys.argv[1], sys.argv[2:]
     for number, (name, case) in enumerate(CASES.items()):
+        if wanted and name not in wanted:
+            continue
         torch.manual_seed(1000 + number)
         out = os.path.join(root, name)
         shutil.rmtree(out, ignore_errors=True)

@@ -161,7 +161,7 @@ static int64_t max_context(const sr1_rollout *r, const sr1_config *c)
     int64_t said = r->server.ops ? r->server_context : 0;
 
     if (r->model)
-        most = sr1__min_i64(most, sr1__hf_config_context(&r->model->config));
+        most = sr1__min_i64(most, r->model->config.max_positions);
     if (r->server.ops && key > 0)
         return sr1__min_i64(most, key);
     return said > 0 ? sr1__min_i64(most, said) : most;

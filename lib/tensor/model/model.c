@@ -270,6 +270,11 @@ sr1_status sr1__model_replica(sr1_model **out, const sr1_model *of)
     SR1__RETURN_NEW(out, m, share_adapter(m, of), sr1_model_free);
 }
 
+sr1_status sr1__model_reserve_positions(sr1_model *m, int64_t n)
+{
+    return sr1__rope_reserve(&m->rope, n);
+}
+
 sr1_model *sr1__model_retain(sr1_model *m)
 {
     if (m)

@@ -150,8 +150,6 @@ sr1_tensor *sr1__qwen_body(sr1_scope *s, sr1_model *m,
 /* Around a pass: SR1_E_STATE when another thread is in one. */
 sr1_status sr1__qwen_begin(sr1_model *m);
 void sr1__qwen_end(sr1_model *m);
-/* SR1_E_LIMIT where the model cannot attend that far back. */
-sr1_status sr1__qwen_check_position(const sr1_model *m, int64_t position);
 
 /* Logits [n,V] of hidden states [n,E], in the model's dtype. */
 sr1_tensor *sr1__qwen_logits(sr1_scope *s, sr1_model *m, sr1_tensor *hidden);
@@ -215,6 +213,9 @@ sr1_status sr1__model_quantize(sr1_model **out, const sr1_model *from, int32_t d
 /* Overwrite the weights of `to` with those of `from` (same shapes, converts dtype), and
  * its adapter. */
 sr1_status sr1__model_copy_weights(sr1_model *to, const sr1_model *from);
+
+/* Make the rotary tables cover positions below n. */
+sr1_status sr1__model_reserve_positions(sr1_model *m, int64_t n);
 
 /* A model whose weights are not set yet. */
 sr1_status sr1__model_empty(sr1_model **out, const struct sr1__hf_config *config,

@@ -31,6 +31,16 @@ struct sr1__sequence_spans {
 sr1_tensor *sr1__nn_shared_attention(sr1_scope *s, sr1_tensor *q, sr1_tensor *k,
                                      sr1_tensor *v, const struct sr1__sequence_spans *in);
 
+/* The same where a token attends to the last `window` tokens only, itself among them;
+ * continues may be NULL. On any device. */
+sr1_tensor *sr1__nn_window_attention(sr1_scope *s, sr1_tensor *q, sr1_tensor *k,
+                                     sr1_tensor *v, const struct sr1__sequence_spans *in,
+                                     int64_t window);
+/* The same of one sequence's tokens that follow `past` others: qkv are q [1,H,T,D], k and
+ * v [1,Hkv,past+T,D] -> [1,H,T,D]. */
+sr1_tensor *sr1__nn_attend_window(sr1_scope *s, sr1_tensor *const qkv[3], int64_t past,
+                                  int64_t window);
+
 /* log softmax(hidden weight^T / temperature)[target], fp32 [N], for hidden [N,E], weight
  * [V,E], targets i64 [N]. Rows go in chunks of chunk_rows (0: a size that bounds the
  * logits to about 32 MiB); logits are computed again in backward, so no [N,V] tensor ever

@@ -1,8 +1,9 @@
 /* tensor/weights/hf_config.c - reading and checking config.json of decoders. Defaults of
- * absent keys, but of token ids, are those of transformers' Qwen3Config, Qwen2Config,
- * LlamaConfig and MistralConfig. */
-#include "tensor/weights/hf_config_tables.h"
+ * absent keys, but of token ids, are those of the architecture's configuration in
+ * transformers (decoder_archs.c). */
+#include "tensor/weights/decoder_archs.h"
 
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -14,18 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ARCH(name)                                                                       \
-    {                                                                                    \
-        name "ForCausalLM", name "ForTokenClassification"                                \
-    }
-const struct sr1__arch_row sr1__archs[SR1__ARCHS] = {
-    {ARCH("Qwen3"), "qwen3", 1, 0, 128, 32, 32768, 0},
-    {ARCH("Qwen2"), "qwen2", 0, 1, 0, 32, 32768, 0},
-    {ARCH("Llama"), "llama", 0, 0, 0, 0, 2048, 0},
-    {ARCH("Mistral"), "mistral", 0, 0, 0, 8, 131072, 4096},
-};
-#undef ARCH
-
 #define BY_ARCH (INT64_MIN + 1) /* a column of sr1__archs */
 
 const struct sr1__hf_size sr1__sizes[SR1__N_SIZES] = {
@@ -35,7 +24,7 @@ const struct sr1__hf_size sr1__sizes[SR1__N_SIZES] = {
     }
     SIZE("vocab_size", vocab_size, SR1__HF_NEEDED, 1 << 22),
     SIZE("hidden_size", hidden_size, SR1__HF_NEEDED, 1 << 16),
-    SIZE("num_hidden_layers", n_layers, SR1__HF_NEEDED, 1024),
+    SIZE("num_hidden_layers", n_layers, SR1__HF_NEEDED, SR1__MAX_LAYERS),
     SIZE("num_attention_heads", n_heads, SR1__HF_NEEDED, 1024),
     SIZE("num_key_value_heads", n_kv_heads, BY_ARCH, 1024), /* null: as many as heads */
     SIZE("head_dim", head_dim, BY_ARCH, 1024),
@@ -47,7 +36,6 @@ const struct sr1__hf_size sr1__sizes[SR1__N_SIZES] = {
 /* Keys of architectures other than the dense decoder; refused unless the value means off
  * (null, false, 0, empty). */
 static const struct sr1__hf_refused refused[] = {
-    {"use_sliding_window", "sliding-window attention"},
     {"num_experts", "mixture of experts"},
     {"num_local_experts", "mixture of experts"},
     {"n_routed_experts", "mixture of experts"},
@@ -57,7 +45,7 @@ static const struct sr1__hf_refused refused[] = {
     {"is_encoder_decoder", "an encoder-decoder"},
 };
 
-#define REMEDY "use a dense Qwen3, Qwen2.5, Llama or Mistral model"
+#define REMEDY "use a dense model of an architecture that docs/formats.md lists"
 
 static const struct sr1__hf_refused quantised = {"quantization_config",
                                                  "quantised weights"};
@@ -74,26 +62,32 @@ static sr1_status refuse_config_key(const char *name, const char *key, const cha
 static sr1_status check_features(const json_t *root, const char *name)
 {
     const json_t *act = sr1__hf_given(root, "hidden_act");
-    const json_t *types = sr1__hf_given(root, "layer_types");
-    const json_t *type;
-    size_t i;
 
     SR1__TRY(sr1__hf_refuse_all(root, refused, sizeof refused / sizeof *refused, REMEDY,
                                 name));
     SR1__TRY(sr1__hf_refuse_all(root, &quantised, 1, QUANTISED_REMEDY, name));
     if (act && (!json_is_string(act) || strcmp(json_string_value(act), "silu") != 0))
         return refuse_config_key(name, "hidden_act", "an activation other than silu");
-    if (types && !json_is_array(types))
-        return sr1__fail(SR1_E_PARSE, "%s: 'layer_types' is not a list", name);
-    json_array_foreach((json_t *)(uintptr_t)types, i, type)
-    {
-        const char *text = json_string_value(type);
-
-        if (!text || strcmp(text, "full_attention") != 0)
-            return refuse_config_key(name, "layer_types",
-                                     "attention other than full_attention");
-    }
     return SR1_OK;
+}
+
+static sr1_status refuse_arch(const char *text, const char *name)
+{
+    struct sr1__buf b;
+    sr1_status status;
+
+    sr1__buf_init(&b, 0);
+    for (int32_t i = 0; i < SR1__ARCHS; i++)
+        sr1__buf_fmt(&b, "%s%s",
+                     i == 0               ? ""
+                     : i + 1 < SR1__ARCHS ? ", "
+                                          : " and ",
+                     sr1__archs[i].architectures[0]);
+    status =
+        sr1__fail(SR1_E_UNSUPPORTED, "%s: architecture %.100s is not supported; %s are",
+                  name, text, sr1__buf_cstr(&b));
+    sr1__buf_free(&b);
+    return status;
 }
 
 static sr1_status read_arch(const json_t *root, const char *name,
@@ -114,10 +108,7 @@ static sr1_status read_arch(const json_t *root, const char *name,
             return SR1_OK;
         }
     }
-    return sr1__fail(SR1_E_UNSUPPORTED,
-                     "%s: architecture %.100s is not supported; Qwen3ForCausalLM, "
-                     "Qwen2ForCausalLM, LlamaForCausalLM and MistralForCausalLM are",
-                     name, text);
+    return refuse_arch(text, name);
 }
 
 /* ---- numbers ---- */
@@ -145,18 +136,13 @@ static sr1_status read_sizes(const json_t *root, const char *name,
     return SR1_OK;
 }
 
-/* An architecture without a window leaves the key alone: Qwen's use_sliding_window says
- * whether theirs counts. */
-static sr1_status read_window(const json_t *root, const char *name,
+/* Not beyond the layers that there can be; sr1__hf_config_check says so. */
+static sr1_status read_layers(const json_t *root, const char *name,
                               struct sr1__hf_config *c)
 {
-    int64_t window = sr1__archs[c->arch].sliding_window;
-    const json_t *v = json_object_get(root, "sliding_window");
-
-    if (window && v && !json_is_null(v) && !json_is_integer(v))
-        return sr1__fail(SR1_E_PARSE, "%s: 'sliding_window' is not an integer", name);
-    c->sliding_window = window && v ? json_integer_value(v) : window;
-    return SR1_OK;
+    if (c->n_layers < 1 || c->n_layers > SR1__MAX_LAYERS)
+        return SR1_OK;
+    return sr1__archs[c->arch].read_layers(root, name, c);
 }
 
 static sr1_status read_config_dtype(const json_t *root, const char *name,
@@ -239,10 +225,12 @@ static sr1_status read_hf_config(const json_t *root, const char *name,
     SR1__TRY(read_arch(root, name, c));
     SR1__TRY(check_features(root, name));
     SR1__TRY(read_sizes(root, name, c));
-    SR1__TRY(read_window(root, name, c));
+    SR1__TRY(read_layers(root, name, c));
+    c->rope.theta = sr1__archs[c->arch].rope_theta;
     SR1__TRY(
         sr1__rope_config_read(&c->rope, root, (double)c->max_positions, REMEDY, name));
     SR1__TRY(read_config_dtype(root, name, c));
+    c->tie_word_embeddings = sr1__archs[c->arch].tied;
     SR1__TRY(sr1__hf_flag(root, "tie_word_embeddings", name, &c->tie_word_embeddings));
     SR1__TRY(sr1__hf_flag(root, "attention_bias", name, &attention_bias));
     c->qk_norm = sr1__archs[c->arch].qk_norm;
@@ -312,11 +300,22 @@ sr1_status sr1__hf_config_parse(struct sr1__hf_config *out, const char *text, si
     return SR1_OK;
 }
 
-int64_t sr1__hf_config_context(const struct sr1__hf_config *c)
+int sr1__hf_config_has(const struct sr1__hf_config *c, uint8_t what)
 {
-    int windowed = c->sliding_window > 0 && c->sliding_window < c->max_positions;
+    for (int64_t i = 0; i < c->n_layers; i++)
+        if (c->layers[i] & what)
+            return 1;
+    return 0;
+}
 
-    return windowed ? c->sliding_window : c->max_positions;
+int32_t sr1__hf_config_turn(const struct sr1__hf_config *c, int64_t layer)
+{
+    return c->layers[layer] & SR1__LAYER_NO_ROPE ? SR1__TURN_NONE : SR1__TURN_ROPE;
+}
+
+int64_t sr1__hf_config_window(const struct sr1__hf_config *c, int64_t layer)
+{
+    return c->layers[layer] & SR1__LAYER_WINDOW ? c->sliding_window : 0;
 }
 
 static sr1_status parse_file(struct sr1__hf_config *out, const char *path)

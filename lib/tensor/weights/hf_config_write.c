@@ -1,6 +1,6 @@
 /* tensor/weights/hf_config_write.c - writing config.json of decoders, and of critics made
  * from them. */
-#include "tensor/weights/hf_config_tables.h"
+#include "tensor/weights/decoder_archs.h"
 
 #include "base/file.h"
 #include "base/json.h"
@@ -41,10 +41,7 @@ static int set_rope(json_t *root, const struct sr1__rope_config *c)
 /* What only some models have. */
 static int set_others(json_t *root, const struct sr1__hf_config *c)
 {
-    json_t *window = c->sliding_window ? json_integer(c->sliding_window) : json_null();
-
-    if (json_object_set_new(root, "sliding_window", window) ||
-        json_object_set_new(root, "use_sliding_window", json_false()))
+    if (sr1__archs[c->arch].write_layers(root, c))
         return 1;
     if (!c->value_head)
         return 0;

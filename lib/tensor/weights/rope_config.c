@@ -163,7 +163,7 @@ sr1_status sr1__rope_config_read(struct sr1__rope_config *out, const json_t *roo
                                  double max_positions, const char *remedy,
                                  const char *name)
 {
-    struct sr1__rope_config c = {.theta = 10000.0};
+    struct sr1__rope_config c = {.theta = out->theta};
 
     SR1__TRY(sr1__hf_real(root, "rope_theta", name, &c.theta));
     SR1__TRY(read_rope_object(&c, root, max_positions, "rope_parameters", remedy, name));
