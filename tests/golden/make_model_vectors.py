@@ -20,11 +20,13 @@ import torch
 from safetensors.torch import save_file
 from transformers import (AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM, MistralConfig,
                           MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config,
-                          Qwen3ForCausalLM, SmolLM3Config, SmolLM3ForCausalLM)
+                          Qwen3ForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM, SmolLM3Config,
+                          SmolLM3ForCausalLM)
 
 KINDS = {"qwen3": (Qwen3Config, Qwen3ForCausalLM), "qwen2": (Qwen2Config, Qwen2ForCausalLM),
          "llama": (LlamaConfig, LlamaForCausalLM), "mistral": (MistralConfig, MistralForCausalLM),
-         "smollm3": (SmolLM3Config, SmolLM3ForCausalLM)}
+         "smollm3": (SmolLM3Config, SmolLM3ForCausalLM),
+         "qwen3-moe": (Qwen3MoeConfig, Qwen3MoeForCausalLM)}
 
 SHAPE = dict(hidden_size=32, num_hidden_layers=2, intermediate_size=48, vocab_size=128,
              max_position_embeddings=256, bos_token_id=None, eos_token_id=1, pad_token_id=0)
@@ -81,6 +83,14 @@ CASES = {
     "qwen3-window": dict(kind="qwen3", num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
                          head_dim=8, tie_word_embeddings=True, rope_theta=1e6, use_sliding_window=True,
                          sliding_window=5, max_window_layers=1),
+    "qwen3-moe": dict(kind="qwen3-moe", num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
+                      head_dim=8, moe_intermediate_size=24, num_experts=6, num_experts_per_tok=2,
+                      norm_topk_prob=True, mlp_only_layers=[1], tie_word_embeddings=False, rope_theta=1e6,
+                      grads=True),
+    "qwen3-moe-sparse": dict(kind="qwen3-moe", num_hidden_layers=4, num_attention_heads=2,
+                             num_key_value_heads=1, head_dim=16, moe_intermediate_size=16, num_experts=5,
+                             num_experts_per_tok=3, norm_topk_prob=False, decoder_sparse_step=2,
+                             tie_word_embeddings=True, rope_theta=1e4),
 }
 
 
@@ -138,6 +148,23 @@ def prompt_and_greedy(model, length):
             return prompt, new
 
 
+def by_stored_name(grads):
+    """Experts, which are one tensor of three dimensions in memory, by the names that they have in files."""
+    out = {}
+    for name, g in grads.items():
+        if name.endswith("experts.gate_up_proj"):
+            for i, both in enumerate(g):
+                gate, up = both.chunk(2)
+                out[name[:-len("gate_up_proj")] + "%d.gate_proj.weight" % i] = gate
+                out[name[:-len("gate_up_proj")] + "%d.up_proj.weight" % i] = up
+        elif name.endswith("experts.down_proj"):
+            for i, down in enumerate(g):
+                out[name[:-len("down_proj")] + "%d.down_proj.weight" % i] = down
+        else:
+            out[name] = g
+    return out
+
+
 def expected(model, with_grads):
     seqs = [torch.randint(2, model.config.vocab_size, (n,)) for n in LENGTHS]
     tensors, terms = {}, []
@@ -150,7 +177,7 @@ def expected(model, with_grads):
             terms.append(lp)
     loss = -torch.cat(terms).mean()
     loss.backward()
-    grads = {n: p.grad for n, p in model.named_parameters()}
+    grads = by_stored_name({n: p.grad for n, p in model.named_parameters()})
     if with_grads:
         tensors.update({"grad." + n: g for n, g in grads.items()})
     prompts, continuations = zip(*(prompt_and_greedy(model, n) for n in PROMPTS))

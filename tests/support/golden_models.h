@@ -8,7 +8,8 @@ static const char *const golden_names[] = {
     "qwen3-yarn",          "qwen2-tied",        "qwen2-yarn-mscale",
     "qwen2-untied-bf16",   "llama-scaled",      "llama-linear-bias",
     "mistral-window-bf16", "smollm3",           "smollm3-window",
-    "mistral-window",      "qwen3-window"};
+    "mistral-window",      "qwen3-window",      "qwen3-moe",
+    "qwen3-moe-sparse"};
 #define GOLDEN_COUNT (sizeof golden_names / sizeof golden_names[0])
 
 #endif

@@ -12,10 +12,12 @@
 #include "tensor/ops/int8_linear.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#define LEAVES_PER_LAYER 14
-#define VIEWS_PER_LAYER 16
+#define LEAVES_PER_LAYER 18
+#define VIEWS_PER_LAYER 20
+#define VIEWS_PER_EXPERT 3
 #define BLOCK 65536 /* random numbers of one stream */
 
 /* ---- building ---- */
@@ -129,16 +131,38 @@ static void build_attention(sr1_scope *s, sr1_model *m, int64_t i, struct sr1__l
         w->o_bias = make_plain_leaf(s, m, i, "self_attn.o_proj.bias", c->hidden_size, 0);
 }
 
-static void build_layer(sr1_scope *s, sr1_model *m, int64_t i)
+/* "mlp.experts.EXPERT.NAME" */
+static void add_expert_view(sr1_scope *s, sr1_model *m, int64_t layer, int64_t expert,
+                            const char *name, sr1_tensor *t, int64_t from, int64_t n)
+{
+    char whole[64];
+
+    snprintf(whole, sizeof whole, "mlp.experts.%lld.%s", (long long)expert, name);
+    add_weight_view(s, m, layer, whole, t, from, n);
+}
+
+static void build_experts(sr1_scope *s, sr1_model *m, int64_t i, struct sr1__layer *w)
+{
+    const struct sr1__hf_config *c = &m->config;
+    int64_t e = c->hidden_size, f = c->expert_size, n = c->n_experts;
+
+    w->router = make_plain_leaf(s, m, i, "mlp.gate.weight", n, e);
+    w->gate_up = make_matrix_leaf(s, m, i, "mlp.experts.gate_up_proj.weight", n * 2 * f,
+                                  e, &w->gate_up_scale);
+    w->down = make_matrix_leaf(s, m, i, "mlp.experts.down_proj.weight", n * e, f,
+                               &w->down_scale);
+    for (int64_t k = 0; k < n; k++) {
+        add_expert_view(s, m, i, k, "gate_proj.weight", w->gate_up, 2 * k * f, f);
+        add_expert_view(s, m, i, k, "up_proj.weight", w->gate_up, (2 * k + 1) * f, f);
+        add_expert_view(s, m, i, k, "down_proj.weight", w->down, k * e, e);
+    }
+}
+
+static void build_mlp(sr1_scope *s, sr1_model *m, int64_t i, struct sr1__layer *w)
 {
     const struct sr1__hf_config *c = &m->config;
     int64_t f = c->intermediate_size;
-    struct sr1__layer *w = &m->layers[i];
 
-    w->input_norm = make_plain_leaf(s, m, i, "input_layernorm.weight", c->hidden_size, 0);
-    build_attention(s, m, i, w);
-    w->post_norm =
-        make_plain_leaf(s, m, i, "post_attention_layernorm.weight", c->hidden_size, 0);
     w->gate_up = make_matrix_leaf(s, m, i, "mlp.gate_up_proj.weight", 2 * f,
                                   c->hidden_size, &w->gate_up_scale);
     add_weight_view(s, m, i, "mlp.gate_proj.weight", w->gate_up, 0, f);
@@ -146,6 +170,21 @@ static void build_layer(sr1_scope *s, sr1_model *m, int64_t i)
     w->down = make_matrix_leaf(s, m, i, "mlp.down_proj.weight", c->hidden_size, f,
                                &w->down_scale);
     add_weight_view(s, m, i, "mlp.down_proj.weight", w->down, 0, c->hidden_size);
+}
+
+static void build_layer(sr1_scope *s, sr1_model *m, int64_t i)
+{
+    const struct sr1__hf_config *c = &m->config;
+    struct sr1__layer *w = &m->layers[i];
+
+    w->input_norm = make_plain_leaf(s, m, i, "input_layernorm.weight", c->hidden_size, 0);
+    build_attention(s, m, i, w);
+    w->post_norm =
+        make_plain_leaf(s, m, i, "post_attention_layernorm.weight", c->hidden_size, 0);
+    if (c->layers[i] & SR1__LAYER_EXPERTS)
+        build_experts(s, m, i, w);
+    else
+        build_mlp(s, m, i, w);
 }
 
 size_t sr1__model_units(const sr1_model *m, size_t *ends)
@@ -220,7 +259,9 @@ static sr1_status create_model(sr1_model **out, const struct sr1__hf_config *con
     sr1__rope_init(&m->rope, &config->rope, (int32_t)config->head_dim, device);
     m->layers = sr1__calloc(n, sizeof *m->layers);
     m->leaves = sr1__calloc(n * LEAVES_PER_LAYER + 4, sizeof *m->leaves);
-    m->views = sr1__calloc(n * VIEWS_PER_LAYER + 4, sizeof *m->views);
+    m->views = sr1__calloc(
+        n * (VIEWS_PER_LAYER + VIEWS_PER_EXPERT * (size_t)config->n_experts) + 4,
+        sizeof *m->views);
     if (m->layers && m->leaves && m->views)
         status = sr1__host_share_new(&m->host);
     else

@@ -38,6 +38,8 @@ struct sr1__layer {
     sr1_tensor *o_scale;       /* [E, 1] */
     sr1_tensor *o_bias;        /* [E], Qwen3 with attention_bias */
     sr1_tensor *post_norm;     /* [E] */
+    sr1_tensor *router;        /* [experts, E], a layer with experts; what follows is */
+                               /* that of all of them, one above the other */
     sr1_tensor *gate_up;       /* [2F, E], rows gate | up */
     sr1_tensor *gate_up_scale; /* [2F, 1] */
     sr1_tensor *down;          /* [E, F] */

@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "tensor/model/decode_tables.h"
+#include "tensor/model/experts.h"
 #include "tensor/ops/fused.h"
 #include "tensor/ops/int8_linear.h"
 
@@ -155,6 +156,8 @@ static sr1_tensor *run_qwen_mlp(sr1_scope *s, const struct qwen_pass *p, int32_t
     const struct sr1__layer *w = &p->m->layers[layer];
     sr1_tensor *y = sr1__fused_rms_norm(s, x, w->post_norm, p->m->config.rms_norm_eps);
 
+    if (w->router)
+        return t_add(s, x, sr1__experts_run(s, p->m, &p->attention, layer, y));
     y = apply_linear(
         s, p, y,
         (struct linear){w->gate_up, w->gate_up_scale, NULL, {layer, SR1__LORA_GATE, 2}});

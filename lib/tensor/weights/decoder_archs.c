@@ -162,6 +162,48 @@ static sr1_status read_smollm3_layers(const json_t *root, const char *name,
     return SR1_OK;
 }
 
+/* Qwen3-MoE: every decoder_sparse_step-th layer has experts, but for mlp_only_layers; a
+ * window is all layers'. */
+static sr1_status read_dense_layers(const json_t *root, const char *name,
+                                    struct sr1__hf_config *c)
+{
+    const json_t *list = sr1__hf_given(root, "mlp_only_layers");
+
+    if (list && !json_is_array(list))
+        return sr1__fail(SR1_E_PARSE, "%s: 'mlp_only_layers' is not a list", name);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *v = json_array_get(list, i);
+        json_int_t layer = json_integer_value(v);
+
+        if (!json_is_integer(v) || layer < 0 || layer >= c->n_layers)
+            return sr1__fail(SR1_E_PARSE,
+                             "%s: 'mlp_only_layers' has an entry that is not a layer, "
+                             "from 0 to %lld",
+                             name, (long long)c->n_layers - 1);
+        c->layers[layer] &= (uint8_t)~SR1__LAYER_EXPERTS;
+    }
+    return SR1_OK;
+}
+
+static sr1_status read_expert_layers(const json_t *root, const char *name,
+                                     struct sr1__hf_config *c)
+{
+    const json_t *v = sr1__hf_given(root, "decoder_sparse_step");
+    int64_t step = v ? json_integer_value(v) : 1;
+
+    if (step < 1 || (v && !json_is_integer(v)))
+        return sr1__fail(SR1_E_PARSE,
+                         "%s: 'decoder_sparse_step' is not a number of layers of at "
+                         "least 1",
+                         name);
+    for (int64_t i = 0; i < c->n_layers; i++)
+        c->layers[i] |= (i + 1) % step == 0 ? SR1__LAYER_EXPERTS : 0;
+    SR1__TRY(read_dense_layers(root, name, c));
+    SR1__TRY(read_window_in_use(root, name, c));
+    window_layers_from(c, 0);
+    return SR1_OK;
+}
+
 /* ---- writing ---- */
 
 static int has_windows(const struct sr1__hf_config *c)
@@ -218,6 +260,29 @@ static int write_smollm3_layers(json_t *root, const struct sr1__hf_config *c)
     return 1;
 }
 
+/* Layers without experts, one by one. */
+static int write_expert_layers(json_t *root, const struct sr1__hf_config *c)
+{
+    json_t *list = json_array();
+    int bad = !list;
+
+    for (int64_t i = 0; i < c->n_layers && !bad; i++)
+        if (!(c->layers[i] & SR1__LAYER_EXPERTS))
+            bad = json_array_append_new(list, json_integer(i));
+    for (size_t i = 0; i < SR1__N_EXPERT_SIZES && !bad; i++)
+        bad = json_object_set_new(
+            root, sr1__expert_sizes[i].key,
+            json_integer(*sr1__hf_size_at((void *)(uintptr_t)c, &sr1__expert_sizes[i])));
+    if (!bad)
+        return json_object_set_new(root, "mlp_only_layers", list) ||
+               json_object_set_new(root, "decoder_sparse_step", json_integer(1)) ||
+               json_object_set_new(root, "norm_topk_prob",
+                                   json_boolean(c->norm_expert_probs)) ||
+               write_window(root, c);
+    json_decref(list);
+    return 1;
+}
+
 /* ---- the table ---- */
 
 #define NAMED(name) .architectures = {name "ForCausalLM", name "ForTokenClassification"}
@@ -243,4 +308,9 @@ const struct sr1__arch_row sr1__archs[SR1__ARCHS] = {
                            .n_kv_heads = 4, .max_positions = 32768, .rope_theta = 2e6,
                            .read_layers = read_smollm3_layers,
                            .write_layers = write_smollm3_layers},
+    [SR1__ARCH_QWEN3_MOE] = {NAMED("Qwen3Moe"), .model_type = "qwen3_moe", .qk_norm = 1,
+                             .experts = 1, .n_kv_heads = 4, .max_positions = 32768,
+                             .sliding_window = 4096, .rope_theta = 10000,
+                             .read_layers = read_expert_layers,
+                             .write_layers = write_expert_layers},
 };

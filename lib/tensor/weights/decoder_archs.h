@@ -13,6 +13,7 @@ struct sr1__arch_row {
     /* What its layers do otherwise. */
     int qk_norm;
     int qkv_bias; /* always; else attention_bias decides for q, k, v and o */
+    int experts;  /* some layers have routed experts */
     /* Where config.json does not say: */
     int tied;           /* the head is the embedding */
     int64_t head_dim;   /* 0: hidden_size / heads */
@@ -31,5 +32,9 @@ extern const struct sr1__arch_row sr1__archs[SR1__ARCHS];
 /* The accepted sizes. */
 #define SR1__N_SIZES 8
 extern const struct sr1__hf_size sr1__sizes[SR1__N_SIZES];
+
+/* And those of architectures with experts. */
+#define SR1__N_EXPERT_SIZES 3
+extern const struct sr1__hf_size sr1__expert_sizes[SR1__N_EXPERT_SIZES];
 
 #endif

@@ -33,13 +33,27 @@ const struct sr1__hf_size sr1__sizes[SR1__N_SIZES] = {
 #undef SIZE
 };
 
-/* Keys of architectures other than the dense decoder; refused unless the value means off
+const struct sr1__hf_size sr1__expert_sizes[SR1__N_EXPERT_SIZES] = {
+#define SIZE(key, member, def, max)                                                      \
+    {                                                                                    \
+        key, offsetof(struct sr1__hf_config, member), def, 1, max                        \
+    }
+    SIZE("num_experts", n_experts, 128, 1024),
+    SIZE("num_experts_per_tok", experts_per_token, 8, 1024),
+    SIZE("moe_intermediate_size", expert_size, 768, 1 << 20),
+#undef SIZE
+};
+
+/* Keys of dense architectures and of all others; refused unless the value means off
  * (null, false, 0, empty). */
-static const struct sr1__hf_refused refused[] = {
+static const struct sr1__hf_refused refused_experts[] = {
     {"num_experts", "mixture of experts"},
     {"num_local_experts", "mixture of experts"},
-    {"n_routed_experts", "mixture of experts"},
     {"moe_intermediate_size", "mixture of experts"},
+};
+static const struct sr1__hf_refused refused[] = {
+    {"n_routed_experts", "DeepSeek's form of experts"},
+    {"shared_expert_intermediate_size", "an expert for all tokens"},
     {"attention_dropout", "dropout"},
     {"mlp_bias", "biases in the MLP"},
     {"is_encoder_decoder", "an encoder-decoder"},
@@ -59,12 +73,16 @@ static sr1_status refuse_config_key(const char *name, const char *key, const cha
     return sr1__hf_refuse(name, key, what, REMEDY);
 }
 
-static sr1_status check_features(const json_t *root, const char *name)
+static sr1_status check_features(const json_t *root, int32_t arch, const char *name)
 {
     const json_t *act = sr1__hf_given(root, "hidden_act");
 
     SR1__TRY(sr1__hf_refuse_all(root, refused, sizeof refused / sizeof *refused, REMEDY,
                                 name));
+    if (!sr1__archs[arch].experts)
+        SR1__TRY(sr1__hf_refuse_all(root, refused_experts,
+                                    sizeof refused_experts / sizeof *refused_experts,
+                                    REMEDY, name));
     SR1__TRY(sr1__hf_refuse_all(root, &quantised, 1, QUANTISED_REMEDY, name));
     if (act && (!json_is_string(act) || strcmp(json_string_value(act), "silu") != 0))
         return refuse_config_key(name, "hidden_act", "an activation other than silu");
@@ -133,6 +151,35 @@ static sr1_status read_sizes(const json_t *root, const char *name,
     c->head_dim =
         by_arch(c->head_dim, arch->head_dim ? arch->head_dim : c->hidden_size / heads);
     c->max_positions = by_arch(c->max_positions, arch->max_positions);
+    return SR1_OK;
+}
+
+/* transformers 5 writes num_local_experts. */
+static sr1_status read_expert_sizes(const json_t *root, const char *name,
+                                    struct sr1__hf_config *c)
+{
+    const json_t *n = sr1__hf_given(root, "num_local_experts");
+
+    if (!sr1__archs[c->arch].experts)
+        return SR1_OK;
+    SR1__TRY(sr1__hf_sizes_read(root, sr1__expert_sizes, SR1__N_EXPERT_SIZES, name, c));
+    if (n && !json_is_integer(n))
+        return sr1__fail(SR1_E_PARSE, "%s: 'num_local_experts' is not an integer", name);
+    if (n)
+        c->n_experts = json_integer_value(n);
+    return sr1__hf_flag(root, "norm_topk_prob", name, &c->norm_expert_probs);
+}
+
+static sr1_status check_expert_sizes(const struct sr1__hf_config *c, const char *name)
+{
+    if (!sr1__archs[c->arch].experts)
+        return SR1_OK;
+    SR1__TRY(sr1__hf_sizes_check(c, sr1__expert_sizes, SR1__N_EXPERT_SIZES, name));
+    if (c->experts_per_token > c->n_experts)
+        return sr1__fail(SR1_E_INVALID,
+                         "%s: 'num_experts_per_tok' %" PRId64
+                         " is above 'num_experts' %" PRId64,
+                         name, c->experts_per_token, c->n_experts);
     return SR1_OK;
 }
 
@@ -223,8 +270,9 @@ static sr1_status read_hf_config(const json_t *root, const char *name,
     if (!json_is_object(root))
         return sr1__fail(SR1_E_PARSE, "%s: not a JSON object", name);
     SR1__TRY(read_arch(root, name, c));
-    SR1__TRY(check_features(root, name));
+    SR1__TRY(check_features(root, c->arch, name));
     SR1__TRY(read_sizes(root, name, c));
+    SR1__TRY(read_expert_sizes(root, name, c));
     SR1__TRY(read_layers(root, name, c));
     c->rope.theta = sr1__archs[c->arch].rope_theta;
     SR1__TRY(
@@ -261,6 +309,7 @@ sr1_status sr1__hf_config_check(const struct sr1__hf_config *c, const char *name
     if (c->arch < 0 || c->arch >= SR1__ARCHS || c->dtype < 0 ||
         c->dtype >= SR1__WEIGHT_DTYPES || c->n_eos < 0 || c->n_eos > SR1__MAX_EOS)
         return sr1__fail(SR1_E_INVALID, "%s: not a model configuration", name);
+    SR1__TRY(check_expert_sizes(c, name));
     if (c->sliding_window < 0 || c->sliding_window > 1 << 30)
         return sr1__fail(SR1_E_INVALID,
                          "%s: 'sliding_window' must be from 0 to %d, not %" PRId64, name,
@@ -300,12 +349,18 @@ sr1_status sr1__hf_config_parse(struct sr1__hf_config *out, const char *text, si
     return SR1_OK;
 }
 
+int64_t sr1__hf_config_count(const struct sr1__hf_config *c, uint8_t what)
+{
+    int64_t n = 0;
+
+    for (int64_t i = 0; i < c->n_layers; i++)
+        n += (c->layers[i] & what) != 0;
+    return n;
+}
+
 int sr1__hf_config_has(const struct sr1__hf_config *c, uint8_t what)
 {
-    for (int64_t i = 0; i < c->n_layers; i++)
-        if (c->layers[i] & what)
-            return 1;
-    return 0;
+    return sr1__hf_config_count(c, what) > 0;
 }
 
 int32_t sr1__hf_config_turn(const struct sr1__hf_config *c, int64_t layer)

@@ -15,13 +15,15 @@ enum sr1__arch {
     SR1__ARCH_LLAMA,
     SR1__ARCH_MISTRAL,
     SR1__ARCH_SMOLLM3,
+    SR1__ARCH_QWEN3_MOE,
     SR1__ARCHS
 };
 
 /* What one layer does otherwise than the others. */
 enum {
     SR1__LAYER_NO_ROPE = 1 << 0, /* its heads are not turned to their positions */
-    SR1__LAYER_WINDOW = 1 << 1   /* a token attends to the last sliding_window ones */
+    SR1__LAYER_WINDOW = 1 << 1,  /* a token attends to the last sliding_window ones */
+    SR1__LAYER_EXPERTS = 1 << 2  /* its MLP consists of routed experts */
 };
 #define SR1__MAX_LAYERS 1024
 
@@ -45,8 +47,12 @@ struct sr1__hf_config {
     int64_t head_dim;   /* even; not always hidden_size / n_heads */
     int64_t intermediate_size;
     int64_t max_positions;
-    int64_t sliding_window; /* tokens that a token attends to in layers with a window,
-                               itself among them; 0: no layer has one */
+    int64_t sliding_window;    /* tokens that a token attends to in layers with a window,
+                                  itself among them; 0: no layer has one */
+    int64_t n_experts;         /* of a layer that has any; 0: none has, and */
+    int64_t experts_per_token; /* 0, as */
+    int64_t expert_size;       /* the intermediate size of one */
+    int32_t norm_expert_probs; /* those of a token's experts are made to add up to 1 */
     double rms_norm_eps;
     struct sr1__rope_config rope;
     double initializer_range;      /* standard deviation of fresh weights, default 0.02 */
@@ -65,7 +71,8 @@ sr1_status sr1__hf_config_parse(struct sr1__hf_config *out, const char *text, si
                                 const char *name);
 /* The checks of load on a struct filled by hand (name as above). */
 sr1_status sr1__hf_config_check(const struct sr1__hf_config *c, const char *name);
-/* Does a layer have this SR1__LAYER_...? */
+/* How many layers have this SR1__LAYER_..., and does any? */
+int64_t sr1__hf_config_count(const struct sr1__hf_config *c, uint8_t what);
 int sr1__hf_config_has(const struct sr1__hf_config *c, uint8_t what);
 /* How a layer turns its heads to their positions. */
 enum { SR1__TURN_ROPE, SR1__TURN_NONE, SR1__TURNS };

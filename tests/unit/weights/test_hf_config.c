@@ -81,8 +81,8 @@ static const struct bad_row {
     sr1_status status;
     const char *also; /* in the text beside the key */
 } bad[] = {
-    {"architectures", "[\"Qwen3MoeForCausalLM\"]", SR1_E_UNSUPPORTED,
-     "Qwen3MoeForCausalLM"},
+    {"architectures", "[\"Qwen2MoeForCausalLM\"]", SR1_E_UNSUPPORTED,
+     "Qwen2MoeForCausalLM"},
     {"architectures", "[\"GemmaForCausalLM\"]", SR1_E_UNSUPPORTED, "LlamaForCausalLM"},
     {"architectures", NULL, SR1_E_PARSE, "architectures"},
     {"architectures", "\"Qwen3ForCausalLM\"", SR1_E_PARSE, "architectures"},
@@ -110,6 +110,7 @@ static const struct bad_row {
     {"num_hidden_layers", "1025", SR1_E_INVALID, "1024"},
     {"layer_types", "7", SR1_E_PARSE, "layer_types"},
     {"num_experts", "128", SR1_E_UNSUPPORTED, "experts"},
+    {"shared_expert_intermediate_size", "128", SR1_E_UNSUPPORTED, "all tokens"},
     {"num_local_experts", "8", SR1_E_UNSUPPORTED, "experts"},
     {"moe_intermediate_size", "768", SR1_E_UNSUPPORTED, "experts"},
     {"rope_parameters", "{\"full_attention\":{\"rope_theta\":1e6}}", SR1_E_UNSUPPORTED,
@@ -289,6 +290,11 @@ static void test_layers(void **state)
                "\"sliding_window\":5,\"layer_types\":[\"full_attention\","
                "\"sliding_attention\",\"full_attention\"]"),
          5, "nwn"},
+        {THREE("Qwen3MoeForCausalLM", ""), 0, "eee"},
+        {THREE("Qwen3MoeForCausalLM", ",\"decoder_sparse_step\":2"), 0, "-e-"},
+        {THREE("Qwen3MoeForCausalLM",
+               ",\"mlp_only_layers\":[0],\"use_sliding_window\":true"),
+         4096, "wxx"},
     };
     struct sr1__hf_config c;
 
@@ -298,7 +304,7 @@ static void test_layers(void **state)
             fail_msg("row %zu: %s", i, sr1_last_error());
         assert_int_equal(c.sliding_window, rows[i].window);
         for (int l = 0; l < 3; l++)
-            assert_int_equal("-nwb"[c.layers[l]], rows[i].layers[l]);
+            assert_int_equal("-nwbe?x"[c.layers[l]], rows[i].layers[l]);
     }
 }
 
@@ -309,6 +315,14 @@ static void test_bad_layers(void **state)
         sr1_status status;
         const char *also;
     } rows[] = {
+        {THREE("Qwen3MoeForCausalLM", ",\"mlp_only_layers\":[3]"), SR1_E_PARSE,
+         "from 0 to 2"},
+        {THREE("Qwen3MoeForCausalLM", ",\"decoder_sparse_step\":0"), SR1_E_PARSE,
+         "'decoder_sparse_step'"},
+        {THREE("Qwen3MoeForCausalLM", ",\"num_experts\":4"), SR1_E_INVALID,
+         "'num_experts_per_tok' 8 is above 'num_experts' 4"},
+        {THREE("Qwen3MoeForCausalLM", ",\"num_experts\":0"), SR1_E_INVALID,
+         "'num_experts'"},
         {THREE("MistralForCausalLM", ",\"sliding_window\":-1"), SR1_E_INVALID,
          "'sliding_window'"},
         {THREE("MistralForCausalLM", ",\"sliding_window\":true"), SR1_E_PARSE,
