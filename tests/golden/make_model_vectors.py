@@ -18,7 +18,7 @@ import sys
 
 import torch
 from safetensors.torch import save_file
-from transformers import (AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM, MistralConfig,
+from transformers import (AutoModelForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, LlamaConfig, LlamaForCausalLM, MistralConfig,
                           MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config,
                           Qwen3ForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM, SmolLM3Config,
                           SmolLM3ForCausalLM)
@@ -26,7 +26,8 @@ from transformers import (AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM, M
 KINDS = {"qwen3": (Qwen3Config, Qwen3ForCausalLM), "qwen2": (Qwen2Config, Qwen2ForCausalLM),
          "llama": (LlamaConfig, LlamaForCausalLM), "mistral": (MistralConfig, MistralForCausalLM),
          "smollm3": (SmolLM3Config, SmolLM3ForCausalLM),
-         "qwen3-moe": (Qwen3MoeConfig, Qwen3MoeForCausalLM)}
+         "qwen3-moe": (Qwen3MoeConfig, Qwen3MoeForCausalLM),
+         "gemma3": (Gemma3TextConfig, Gemma3ForCausalLM)}
 
 SHAPE = dict(hidden_size=32, num_hidden_layers=2, intermediate_size=48, vocab_size=128,
              max_position_embeddings=256, bos_token_id=None, eos_token_id=1, pad_token_id=0)
@@ -91,22 +92,34 @@ CASES = {
                              num_key_value_heads=1, head_dim=16, moe_intermediate_size=16, num_experts=5,
                              num_experts_per_tok=3, norm_topk_prob=False, decoder_sparse_step=2,
                              tie_word_embeddings=True, rope_theta=1e4),
+    "gemma3": dict(kind="gemma3", num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, head_dim=16,
+                   query_pre_attn_scalar=24, sliding_window=6, rope_theta=1e5, local_rope_theta=1e4, grads=True,
+                   layer_types=["sliding_attention", "full_attention"] * 2,
+                   rope=dict(rope_type="linear", factor=8.0)),
+    "gemma3-bf16": dict(kind="gemma3", num_hidden_layers=3, num_attention_heads=2, num_key_value_heads=1,
+                        head_dim=16, query_pre_attn_scalar=16, sliding_window=9, rope_theta=1e6,
+                        local_rope_theta=1e4, sliding_window_pattern=3, dtype=torch.bfloat16, old=True),
 }
 
 
 def build(case):
     own = {k: v for k, v in case.items() if k not in ("kind", "dtype", "shard", "old", "grads", "rope_theta",
-                                                         "rope")}
+                                                      "local_rope_theta", "rope")}
     cfg, cls = KINDS[case["kind"]]
-    cfg = cfg(**{**SHAPE, **own},
-              rope_parameters={"rope_type": "default", "rope_theta": case["rope_theta"], **case.get("rope", {})})
+    rope = {"rope_type": "default", "rope_theta": case["rope_theta"], **case.get("rope", {})}
+    if "local_rope_theta" in case:
+        rope = {"full_attention": rope,
+                "sliding_attention": {"rope_type": "default", "rope_theta": case["local_rope_theta"]}}
+    cfg = cfg(**{**SHAPE, **own}, rope_parameters=rope)
     model = cls(cfg).float().eval()
     with torch.no_grad():  # fresh norms are 1 and biases 0, which would hide mistakes
         for name, p in model.named_parameters():
             if name.endswith("norm.weight"):
-                p.copy_(1 + 0.2 * torch.randn_like(p))
+                p.copy_((case["kind"] != "gemma3") + 0.2 * torch.randn_like(p))
             elif name.endswith("bias"):
                 p.copy_(0.3 * torch.randn_like(p))
+            elif case["kind"] == "gemma3" and "embed" in name:  # which are multiplied by the root of their width
+                p.copy_(torch.randn_like(p) * 0.2)
             else:
                 p.copy_(torch.randn_like(p) * (0.5 if "embed" in name else 1.2 / p.shape[-1] ** 0.5))
     return model
@@ -117,6 +130,10 @@ def old_keys(path):
     with open(path) as f:
         c = json.load(f)
     rope = c.pop("rope_parameters")
+    if "sliding_attention" in rope:
+        c["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
+        rope = rope["full_attention"]
+        c["sliding_window_pattern"] = c.pop("_sliding_window_pattern")
     c["rope_theta"] = rope.pop("rope_theta")
     c["rope_scaling"] = rope if rope["rope_type"] != "default" else None
     c["torch_dtype"] = c.pop("dtype")

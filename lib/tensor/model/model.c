@@ -179,12 +179,21 @@ static void build_layer(sr1_scope *s, sr1_model *m, int64_t i)
 
     w->input_norm = make_plain_leaf(s, m, i, "input_layernorm.weight", c->hidden_size, 0);
     build_attention(s, m, i, w);
+    if (m->arch->post_norms)
+        w->attention_norm = make_plain_leaf(s, m, i, "post_attention_layernorm.weight",
+                                            c->hidden_size, 0);
     w->post_norm =
-        make_plain_leaf(s, m, i, "post_attention_layernorm.weight", c->hidden_size, 0);
+        make_plain_leaf(s, m, i,
+                        m->arch->post_norms ? "pre_feedforward_layernorm.weight"
+                                            : "post_attention_layernorm.weight",
+                        c->hidden_size, 0);
     if (c->layers[i] & SR1__LAYER_EXPERTS)
         build_experts(s, m, i, w);
     else
         build_mlp(s, m, i, w);
+    if (m->arch->post_norms)
+        w->mlp_norm = make_plain_leaf(s, m, i, "post_feedforward_layernorm.weight",
+                                      c->hidden_size, 0);
 }
 
 size_t sr1__model_units(const sr1_model *m, size_t *ends)
@@ -250,6 +259,7 @@ static sr1_status create_model(sr1_model **out, const struct sr1__hf_config *con
 
     SR1__CHECK_ALLOC(m, "model");
     m->config = *config;
+    m->arch = &sr1__archs[config->arch];
     m->dtype = dtype;
     m->quantized = quantized;
     m->device = device;
@@ -257,6 +267,8 @@ static sr1_status create_model(sr1_model **out, const struct sr1__hf_config *con
     m->shares = shares;
     m->n_shared = shares ? count_shared(shares, config) : 0;
     sr1__rope_init(&m->rope, &config->rope, (int32_t)config->head_dim, device);
+    sr1__rope_init(&m->local_rope, &config->local_rope, (int32_t)config->head_dim,
+                   device);
     m->layers = sr1__calloc(n, sizeof *m->layers);
     m->leaves = sr1__calloc(n * LEAVES_PER_LAYER + 4, sizeof *m->leaves);
     m->views = sr1__calloc(
@@ -313,7 +325,10 @@ sr1_status sr1__model_replica(sr1_model **out, const sr1_model *of)
 
 sr1_status sr1__model_reserve_positions(sr1_model *m, int64_t n)
 {
-    return sr1__rope_reserve(&m->rope, n);
+    SR1__TRY(sr1__rope_reserve(&m->rope, n));
+    return sr1__hf_config_has(&m->config, SR1__LAYER_LOCAL)
+               ? sr1__rope_reserve(&m->local_rope, n)
+               : SR1_OK;
 }
 
 sr1_model *sr1__model_retain(sr1_model *m)
@@ -349,6 +364,7 @@ void sr1_model_free(sr1_model *m)
     free_named(m->views, m->n_views);
     free_named(m->leaves, m->n_leaves);
     sr1__rope_free(&m->rope);
+    sr1__rope_free(&m->local_rope);
     sr1__decode_tables_free(m->tables);
     sr1__host_share_free(m->host);
     sr1__free(m->folder);
@@ -719,6 +735,13 @@ static void fill_matrix(sr1_scope *s, const sr1_model *m, size_t i, uint64_t see
     sr1__free(f.v);
 }
 
+/* Of a leaf with one dimension: biases, and norms that change nothing. */
+static double vector_start(const sr1_model *m, const char *name)
+{
+    return sr1__str_ends_with(sr1__str_of(name), "bias") || m->arch->norm_plus_one ? 0.0
+                                                                                   : 1.0;
+}
+
 static sr1_status randomize_weights(sr1_model *m, uint64_t seed, int32_t init)
 {
     struct sr1__pool *pool;
@@ -732,9 +755,7 @@ static sr1_status randomize_weights(sr1_model *m, uint64_t seed, int32_t init)
         if (t_ndim(m->leaves[i].tensor) > 1)
             fill_matrix(s, m, i, seed, init, pool);
         else
-            t_fill_(s, m->leaves[i].tensor,
-                    sr1__str_ends_with(sr1__str_of(m->leaves[i].name), "bias") ? 0.0
-                                                                               : 1.0);
+            t_fill_(s, m->leaves[i].tensor, vector_start(m, m->leaves[i].name));
         status = sr1__scope_close(s);
     }
     sr1__pool_free(pool);

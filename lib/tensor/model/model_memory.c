@@ -3,6 +3,7 @@
 #include "tensor/model/model_memory.h"
 
 #include "tensor/model/host_pass.h"
+#include "tensor/weights/decoder_archs.h"
 #include "tensor/ops/int8_linear.h"
 #include "tensor/ops/optimizer.h"
 #include "tensor/torch/shim.h"
@@ -69,7 +70,8 @@ double sr1__memory_parameters(const struct sr1__hf_config *c)
 {
     struct widths w = widths_of(c);
     double biases = (c->qkv_bias ? w.q + 2 * w.k : 0) + (c->o_bias ? w.e : 0);
-    double norms = 2 * w.e + (c->qk_norm ? 2 * (double)c->head_dim : 0);
+    double norms = (sr1__archs[c->arch].post_norms ? 4 : 2) * w.e +
+                   (c->qk_norm ? 2 * (double)c->head_dim : 0);
     double layer = w.e * (w.q + 2 * w.k) + w.q * w.e + norms + biases;
     double head =
         c->value_head ? w.e + 1 : (c->tie_word_embeddings ? 0 : count_embedding(c));
@@ -93,6 +95,11 @@ double sr1__memory_adapter(const struct sr1__memory_model *m)
     for (int32_t i = 0; i < SR1__LORA_MODULES; i++)
         sum += m->lora.targets & 1u << i ? ends[i] : 0;
     return (double)m->lora.rank * sum;
+}
+
+static const struct sr1__arch_row *arch_of(const struct sr1__memory_model *m)
+{
+    return &sr1__archs[m->config.arch];
 }
 
 static double size_of(const struct sr1__memory_model *m)
@@ -210,7 +217,8 @@ static double grow_size(double first, double want, double most)
 
 double sr1__memory_rope(const struct sr1__memory_model *m, double positions)
 {
-    return 8 * (double)m->config.head_dim * grow_size(1024, positions, 1e9);
+    return (arch_of(m)->local_rope_theta > 0 ? 2 : 1) * 8 * (double)m->config.head_dim *
+           grow_size(1024, positions, 1e9);
 }
 
 /* ---- a layer ---- */
@@ -225,8 +233,9 @@ enum {
     FULL = 1 << 5,        /* all weights are trained */
     HEAD_NORMS = 1 << 6,
     MIXED = 1 << 7,
-    SCORES = 1 << 8,   /* attention keeps its weights */
-    EXPERTS = 1 << 17, /* rows are copied to the experts and back */
+    SCORES = 1 << 8,      /* attention keeps its weights */
+    POST_NORMS = 1 << 18, /* outputs are normalised */
+    EXPERTS = 1 << 17,    /* rows are copied to the experts and back */
     /* By groups of linear layers: has an adapter, and keeps its input. */
     LORA_QKV = 1 << 9,
     LORA_O = 1 << 10,
@@ -283,6 +292,8 @@ static const struct layer_tensor {
     {.q = 1, .fp32 = 1, .made = NARROW | LORA_O},
     {.e = 2, .fp32 = 1, .life = PASSING, .made = LORA_O, .kept = NEVER},
     {.e = 1, .made = LORA_O, .kept = NEVER},
+    {.e = 1, .made = POST_NORMS, .kept = POST_NORMS | KEEPS_INPUT},
+    {.e = 1, .fp32 = 1, .life = PASSING, .made = POST_NORMS | UPCASTS, .kept = UPCASTS},
     /* mlp: sum, norm, product, swiglu, product, sum */
     {.e = 1, .kept = KEEPS_INPUT},
     {.e = 1, .fp32 = 1, .life = PASSING, .made = UPCASTS, .kept = UPCASTS},
@@ -302,6 +313,8 @@ static const struct layer_tensor {
     {.f = 1, .fp32 = 1, .made = NARROW | LORA_DOWN},
     {.e = 2, .fp32 = 1, .life = PASSING, .made = LORA_DOWN, .kept = NEVER},
     {.e = 1, .made = LORA_DOWN, .kept = NEVER},
+    {.e = 1, .made = POST_NORMS, .kept = POST_NORMS | KEEPS_INPUT},
+    {.e = 1, .fp32 = 1, .life = PASSING, .made = POST_NORMS | UPCASTS, .kept = UPCASTS},
     {.e = 1, .kept = NEVER},
 };
 #define LAYER_TENSORS (sizeof layer_tensors / sizeof layer_tensors[0])
@@ -324,11 +337,14 @@ static uint32_t traits_of_kernels(const struct sr1__memory_model *m)
 {
     const struct sr1__hf_config *c = &m->config;
     int fused = is_fused(m), cuda = sr1__memory_is_cuda(m);
-    int norms = fused || m->device != SR1__CPU; /* one kernel, which keeps its input */
+    int wide = is_narrow(m) && arch_of(m)->norm_plus_one; /* norms of a copy in fp32 */
+    int norms =
+        (fused || m->device != SR1__CPU) && !wide; /* one kernel, which keeps its input */
     uint32_t t = 0;
 
     t |= is_narrow(m) ? NARROW : 0;
-    t |= fused ? 0 : STEPS;
+    t |= fused && !arch_of(m)->gelu ? 0 : STEPS;
+    t |= arch_of(m)->post_norms ? POST_NORMS : 0;
     t |= norms || !is_narrow(m) ? KEEPS_INPUT : UPCASTS;
     t |= norms ? 0 : SCALES;
     t |= c->qk_norm ? HEAD_NORMS : 0;
@@ -582,7 +598,7 @@ static double graphs_kept(const struct sr1__memory_model *m, double rows, double
 static int is_host_pass(const struct sr1__memory_model *m)
 {
     return is_paged(m) && !m->quantized && m->lora.rank == 0 && !m->config.value_head &&
-           m->config.n_experts == 0;
+           !arch_of(m)->experts && !arch_of(m)->norm_plus_one;
 }
 
 static double host_decode(const struct sr1__memory_model *m, double rows, double tokens)

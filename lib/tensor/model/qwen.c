@@ -17,6 +17,8 @@
 #include "tensor/ops/fused.h"
 #include "tensor/ops/int8_linear.h"
 
+#include <math.h>
+
 /* How the heads of a layer are turned to their positions. */
 struct rotation {
     sr1_tensor *cos; /* [N,D] */
@@ -120,6 +122,26 @@ static sr1_tensor *add_linear(sr1_scope *s, const struct qwen_pass *p, sr1_tenso
     return sr1__lora_add(s, p->m, &p->attention, &p->dropout, y, x, l.span);
 }
 
+/* What a norm multiplies by. */
+static sr1_tensor *get_norm_weight(sr1_scope *s, const sr1_model *m, sr1_tensor *w)
+{
+    return w && m->arch->norm_plus_one ? t_add_scalar(s, t_to(s, w, SR1__F32), 1.0) : w;
+}
+
+static sr1_tensor *normalise(sr1_scope *s, const sr1_model *m, sr1_tensor *x,
+                             sr1_tensor *w)
+{
+    return sr1__fused_rms_norm(s, x, get_norm_weight(s, m, w), m->config.rms_norm_eps);
+}
+
+/* x + y w^T + bias, the product normalised where there is a norm of it. */
+static sr1_tensor *add_output(sr1_scope *s, const struct qwen_pass *p, sr1_tensor *x,
+                              sr1_tensor *y, struct linear l, sr1_tensor *norm)
+{
+    return norm ? t_add(s, x, normalise(s, p->m, apply_linear(s, p, y, l), norm))
+                : add_linear(s, p, x, y, l);
+}
+
 static sr1_tensor *run_qwen_attention(sr1_scope *s, const struct qwen_pass *p,
                                       int32_t layer, sr1_tensor *x)
 {
@@ -129,13 +151,14 @@ static sr1_tensor *run_qwen_attention(sr1_scope *s, const struct qwen_pass *p,
     struct sr1__heads_op heads = {.n_q = c->n_heads,
                                   .n_kv = c->n_kv_heads,
                                   .dim = c->head_dim,
-                                  .q_norm = w->q_norm,
-                                  .k_norm = w->k_norm,
+                                  .q_norm = get_norm_weight(s, p->m, w->q_norm),
+                                  .k_norm = get_norm_weight(s, p->m, w->k_norm),
                                   .eps = c->rms_norm_eps,
                                   .cos = r->cos,
                                   .sin = r->sin,
                                   .turn = r->turn};
-    sr1_tensor *y = sr1__fused_rms_norm(s, x, w->input_norm, c->rms_norm_eps);
+    sr1_tensor *y = normalise(s, p->m, x, w->input_norm);
+    double scale = sr1__hf_config_query_scale(c);
     sr1_tensor *qkv[3];
 
     if (r->turn && w->q_norm)
@@ -144,27 +167,30 @@ static sr1_tensor *run_qwen_attention(sr1_scope *s, const struct qwen_pass *p,
         s, p, y,
         (struct linear){w->qkv, w->qkv_scale, w->qkv_bias, {layer, SR1__LORA_Q, 3}});
     sr1__fused_heads(s, &heads, y, qkv);
+    if (scale != 1.0)
+        qkv[0] = t_mul_scalar(s, qkv[0], scale);
     y = p->attention.fn(s, p->attention.self, layer, qkv[0], qkv[1], qkv[2]);
-    return add_linear(
-        s, p, x, y,
-        (struct linear){w->o, w->o_scale, w->o_bias, {layer, SR1__LORA_O, 1}});
+    return add_output(
+        s, p, x, y, (struct linear){w->o, w->o_scale, w->o_bias, {layer, SR1__LORA_O, 1}},
+        w->attention_norm);
 }
 
 static sr1_tensor *run_qwen_mlp(sr1_scope *s, const struct qwen_pass *p, int32_t layer,
                                 sr1_tensor *x)
 {
     const struct sr1__layer *w = &p->m->layers[layer];
-    sr1_tensor *y = sr1__fused_rms_norm(s, x, w->post_norm, p->m->config.rms_norm_eps);
+    sr1_tensor *y = normalise(s, p->m, x, w->post_norm);
 
     if (w->router)
         return t_add(s, x, sr1__experts_run(s, p->m, &p->attention, layer, y));
     y = apply_linear(
         s, p, y,
         (struct linear){w->gate_up, w->gate_up_scale, NULL, {layer, SR1__LORA_GATE, 2}});
-    y = sr1__fused_swiglu(s, y);
-    return add_linear(
+    y = p->m->arch->gelu ? sr1__nn_geglu(s, y) : sr1__fused_swiglu(s, y);
+    return add_output(
         s, p, x, y,
-        (struct linear){w->down, w->down_scale, NULL, {layer, SR1__LORA_DOWN, 1}});
+        (struct linear){w->down, w->down_scale, NULL, {layer, SR1__LORA_DOWN, 1}},
+        w->mlp_norm);
 }
 
 /* One layer in a scope of its own, so that its activations go as early as they can. */
@@ -229,12 +255,16 @@ static void pick_positions(sr1_scope *s, struct qwen_pass *p,
     if (!index)
         index = t_from_i64(s, in->positions, T_SHAPE((int64_t)in->n));
     pick_angles(s, &p->m->rope, &p->rotations[SR1__TURN_ROPE], index, p->m->dtype);
+    if (sr1__hf_config_has(&p->m->config, SR1__LAYER_LOCAL))
+        pick_angles(s, &p->m->local_rope, &p->rotations[SR1__TURN_LOCAL], index,
+                    p->m->dtype);
     if (sr1__hf_config_has(&p->m->config, SR1__LAYER_NO_ROPE))
         fill_no_angles(s, p->m, &p->rotations[SR1__TURN_NONE], (int64_t)in->n);
     for (int i = 0; i < SR1__TURNS; i++) {
         struct rotation *r = &p->rotations[i];
 
-        if (r->cos && p->attention.in_place && in->n <= SR1__TURN_TOKENS)
+        if (r->cos && p->attention.in_place && in->n <= SR1__TURN_TOKENS &&
+            !p->m->arch->norm_plus_one) /* which is not done in the model's type */
             r->turn = t_hold(s, sr1__decode_turn(s, p->m, r->cos, r->sin));
     }
 }
@@ -304,6 +334,16 @@ static sr1_tensor *mark_unit(sr1_scope *s, const sr1_model *m, int32_t unit, int
     return y;
 }
 
+/* The factor is of the model's type, as in transformers. */
+static sr1_tensor *embed_tokens(sr1_scope *s, const sr1_model *m, sr1_tensor *ids)
+{
+    sr1_tensor *x = t_embedding(s, m->embed, ids);
+    double root = sqrt((double)m->config.hidden_size);
+
+    return m->arch->embedding_scale ? t_mul(s, x, t_full(s, root, m->dtype, T_SHAPE(1)))
+                                    : x;
+}
+
 static sr1_tensor *run_qwen_layers(sr1_scope *s, struct qwen_pass *p,
                                    const struct sr1__placed_tokens *in, int checkpoint)
 {
@@ -313,7 +353,7 @@ static sr1_tensor *run_qwen_layers(sr1_scope *s, struct qwen_pass *p,
     pick_positions(s, p, in);
     ids = in->ids_there ? in->ids_there : t_from_i32(s, in->ids, in->n);
     enter_unit(s, m, 0);
-    x = t_embedding(s, m->embed, ids);
+    x = embed_tokens(s, m, ids);
     leave_unit(s, m, 0);
     if ((checkpoint || m->hooks) && m->adapter) /* backward goes through a unit's input */
         t_require_grad(s, x, 1);
@@ -328,7 +368,7 @@ static sr1_tensor *run_qwen_layers(sr1_scope *s, struct qwen_pass *p,
         leave_unit(s, m, i + 1);
     }
     enter_unit(s, m, m->config.n_layers + 1);
-    return sr1__fused_rms_norm(s, x, m->final_norm, m->config.rms_norm_eps);
+    return normalise(s, m, x, m->final_norm);
 }
 
 /* A pass may replace the rotary tables, so a second thread in one model is refused. */

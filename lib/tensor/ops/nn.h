@@ -13,6 +13,9 @@ sr1_tensor *sr1__nn_rope(sr1_scope *s, sr1_tensor *x, sr1_tensor *cos, sr1_tenso
 /* silu(gate) * up for gate_up [N,2F] = [gate | up] -> [N,F] */
 sr1_tensor *sr1__nn_swiglu(sr1_scope *s, sr1_tensor *gate_up);
 
+/* The same with gelu, approximated by tanh, in place of silu. */
+sr1_tensor *sr1__nn_geglu(sr1_scope *s, sr1_tensor *gate_up);
+
 /* Causal attention of each sequence with itself: q [N,H,D], k and v [N,Hkv,D] -> [N,H*D].
  * Sequences of equal length that lie next to each other share one call. */
 sr1_tensor *sr1__nn_attention(sr1_scope *s, sr1_tensor *q, sr1_tensor *k, sr1_tensor *v,

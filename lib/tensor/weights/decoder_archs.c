@@ -8,6 +8,18 @@
 
 /* ---- reading ---- */
 
+static sr1_status read_positive(const json_t *root, const char *key, const char *name,
+                                int64_t *out)
+{
+    const json_t *v = sr1__hf_given(root, key);
+
+    if (v && (!json_is_integer(v) || json_integer_value(v) < 1))
+        return sr1__fail(SR1_E_PARSE, "%s: '%s' is not a whole number of at least 1",
+                         name, key);
+    *out = v ? json_integer_value(v) : *out;
+    return SR1_OK;
+}
+
 static sr1_status read_window_size(const json_t *root, const char *name,
                                    struct sr1__hf_config *c)
 {
@@ -134,13 +146,9 @@ static sr1_status read_no_rope_list(const json_t *list, const char *name,
 static sr1_status read_no_rope_interval(const json_t *root, const char *name,
                                         struct sr1__hf_config *c)
 {
-    const json_t *v = sr1__hf_given(root, "no_rope_layer_interval");
-    int64_t step = v ? json_integer_value(v) : NO_ROPE_INTERVAL;
+    int64_t step = NO_ROPE_INTERVAL;
 
-    if (step < 1 || (v && !json_is_integer(v)))
-        return sr1__fail(
-            SR1_E_PARSE,
-            "%s: 'no_rope_layer_interval' is not a number of layers of at least 1", name);
+    SR1__TRY(read_positive(root, "no_rope_layer_interval", name, &step));
     for (int64_t i = 0; i < c->n_layers; i++)
         c->layers[i] |= (i + 1) % step == 0 ? SR1__LAYER_NO_ROPE : 0;
     return SR1_OK;
@@ -188,19 +196,38 @@ static sr1_status read_dense_layers(const json_t *root, const char *name,
 static sr1_status read_expert_layers(const json_t *root, const char *name,
                                      struct sr1__hf_config *c)
 {
-    const json_t *v = sr1__hf_given(root, "decoder_sparse_step");
-    int64_t step = v ? json_integer_value(v) : 1;
+    int64_t step = 1;
 
-    if (step < 1 || (v && !json_is_integer(v)))
-        return sr1__fail(SR1_E_PARSE,
-                         "%s: 'decoder_sparse_step' is not a number of layers of at "
-                         "least 1",
-                         name);
+    SR1__TRY(read_positive(root, "decoder_sparse_step", name, &step));
     for (int64_t i = 0; i < c->n_layers; i++)
         c->layers[i] |= (i + 1) % step == 0 ? SR1__LAYER_EXPERTS : 0;
     SR1__TRY(read_dense_layers(root, name, c));
     SR1__TRY(read_window_in_use(root, name, c));
     window_layers_from(c, 0);
+    return SR1_OK;
+}
+
+#define WINDOW_PATTERN 6 /* of Gemma 3, where config.json does not say, */
+#define QUERY_SCALAR 256 /* likewise */
+
+/* Gemma 3: all layers but every sixth have the window and a rope of their own. */
+static sr1_status read_gemma_layers(const json_t *root, const char *name,
+                                    struct sr1__hf_config *c)
+{
+    int64_t pattern = WINDOW_PATTERN;
+    int given;
+
+    c->query_scalar = QUERY_SCALAR;
+    SR1__TRY(read_positive(root, "query_pre_attn_scalar", name, &c->query_scalar));
+    SR1__TRY(read_positive(root, "sliding_window_pattern", name, &pattern));
+    SR1__TRY(read_window_size(root, name, c));
+    SR1__TRY(read_layer_types(root, name, c, &given));
+    if (!given && c->sliding_window == 0)
+        return sr1__fail(SR1_E_PARSE, "%s: 'sliding_window' is missing", name);
+    for (int64_t i = 0; i < c->n_layers; i++) {
+        c->layers[i] |= !given && (i + 1) % pattern != 0 ? SR1__LAYER_WINDOW : 0;
+        c->layers[i] |= c->layers[i] & SR1__LAYER_WINDOW ? SR1__LAYER_LOCAL : 0;
+    }
     return SR1_OK;
 }
 
@@ -283,34 +310,53 @@ static int write_expert_layers(json_t *root, const struct sr1__hf_config *c)
     return 1;
 }
 
+static int write_gemma_layers(json_t *root, const struct sr1__hf_config *c)
+{
+    return json_object_set_new(root, "query_pre_attn_scalar",
+                               json_integer(c->query_scalar)) ||
+           json_object_set_new(root, "sliding_window", json_integer(c->sliding_window)) ||
+           write_layer_types(root, c);
+}
+
 /* ---- the table ---- */
 
 #define NAMED(name) .architectures = {name "ForCausalLM", name "ForTokenClassification"}
 
+#define SILU .act_key = "hidden_act", .act = "silu"
+
 const struct sr1__arch_row sr1__archs[SR1__ARCHS] = {
-    [SR1__ARCH_QWEN3] = {NAMED("Qwen3"), .model_type = "qwen3", .qk_norm = 1,
+    [SR1__ARCH_QWEN3] = {NAMED("Qwen3"), .model_type = "qwen3", SILU, .qk_norm = 1,
                          .head_dim = 128, .n_kv_heads = 32, .max_positions = 32768,
                          .sliding_window = 4096, .rope_theta = 10000,
                          .read_layers = read_qwen_layers,
                          .write_layers = write_qwen_layers},
-    [SR1__ARCH_QWEN2] = {NAMED("Qwen2"), .model_type = "qwen2", .qkv_bias = 1,
+    [SR1__ARCH_QWEN2] = {NAMED("Qwen2"), .model_type = "qwen2", SILU, .qkv_bias = 1,
                          .n_kv_heads = 32, .max_positions = 32768, .sliding_window = 4096,
                          .rope_theta = 10000, .read_layers = read_qwen_layers,
                          .write_layers = write_qwen_layers},
-    [SR1__ARCH_LLAMA] = {NAMED("Llama"), .model_type = "llama", .max_positions = 2048,
-                         .rope_theta = 10000, .read_layers = read_plain_layers,
-                         .write_layers = write_window},
-    [SR1__ARCH_MISTRAL] = {NAMED("Mistral"), .model_type = "mistral", .n_kv_heads = 8,
-                           .max_positions = 131072, .sliding_window = 4096,
-                           .rope_theta = 10000, .read_layers = read_mistral_layers,
+    [SR1__ARCH_LLAMA] = {NAMED("Llama"), .model_type = "llama", SILU,
+                         .max_positions = 2048, .rope_theta = 10000,
+                         .read_layers = read_plain_layers, .write_layers = write_window},
+    [SR1__ARCH_MISTRAL] = {NAMED("Mistral"), .model_type = "mistral", SILU,
+                           .n_kv_heads = 8, .max_positions = 131072,
+                           .sliding_window = 4096, .rope_theta = 10000,
+                           .read_layers = read_mistral_layers,
                            .write_layers = write_window},
-    [SR1__ARCH_SMOLLM3] = {NAMED("SmolLM3"), .model_type = "smollm3", .tied = 1,
+    [SR1__ARCH_SMOLLM3] = {NAMED("SmolLM3"), .model_type = "smollm3", SILU, .tied = 1,
                            .n_kv_heads = 4, .max_positions = 32768, .rope_theta = 2e6,
                            .read_layers = read_smollm3_layers,
                            .write_layers = write_smollm3_layers},
-    [SR1__ARCH_QWEN3_MOE] = {NAMED("Qwen3Moe"), .model_type = "qwen3_moe", .qk_norm = 1,
-                             .experts = 1, .n_kv_heads = 4, .max_positions = 32768,
-                             .sliding_window = 4096, .rope_theta = 10000,
-                             .read_layers = read_expert_layers,
+    [SR1__ARCH_QWEN3_MOE] = {NAMED("Qwen3Moe"), .model_type = "qwen3_moe", SILU,
+                             .qk_norm = 1, .experts = 1, .n_kv_heads = 4,
+                             .max_positions = 32768, .sliding_window = 4096,
+                             .rope_theta = 10000, .read_layers = read_expert_layers,
                              .write_layers = write_expert_layers},
+    [SR1__ARCH_GEMMA3] = {NAMED("Gemma3"), .model_type = "gemma3_text",
+                          .act_key = "hidden_activation", .act = "gelu_pytorch_tanh",
+                          .qk_norm = 1, .gelu = 1, .norm_plus_one = 1, .post_norms = 1,
+                          .embedding_scale = 1, .tied = 1, .head_dim = 256,
+                          .n_kv_heads = 4, .max_positions = 131072,
+                          .sliding_window = 4096, .rope_theta = 1e6,
+                          .local_rope_theta = 10000, .read_layers = read_gemma_layers,
+                          .write_layers = write_gemma_layers},
 };

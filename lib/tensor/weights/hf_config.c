@@ -57,6 +57,9 @@ static const struct sr1__hf_refused refused[] = {
     {"attention_dropout", "dropout"},
     {"mlp_bias", "biases in the MLP"},
     {"is_encoder_decoder", "an encoder-decoder"},
+    {"attn_logit_softcapping", "a soft cap of scores"},
+    {"final_logit_softcapping", "a soft cap of logits"},
+    {"use_bidirectional_attention", "attention to tokens that follow"},
 };
 
 #define REMEDY "use a dense model of an architecture that docs/formats.md lists"
@@ -68,14 +71,10 @@ static const struct sr1__hf_refused quantised = {"quantization_config",
 
 /* ---- refusals ---- */
 
-static sr1_status refuse_config_key(const char *name, const char *key, const char *what)
-{
-    return sr1__hf_refuse(name, key, what, REMEDY);
-}
-
 static sr1_status check_features(const json_t *root, int32_t arch, const char *name)
 {
-    const json_t *act = sr1__hf_given(root, "hidden_act");
+    const char *key = sr1__archs[arch].act_key, *name_of_act = sr1__archs[arch].act;
+    const json_t *act = sr1__hf_given(root, key);
 
     SR1__TRY(sr1__hf_refuse_all(root, refused, sizeof refused / sizeof *refused, REMEDY,
                                 name));
@@ -84,9 +83,11 @@ static sr1_status check_features(const json_t *root, int32_t arch, const char *n
                                     sizeof refused_experts / sizeof *refused_experts,
                                     REMEDY, name));
     SR1__TRY(sr1__hf_refuse_all(root, &quantised, 1, QUANTISED_REMEDY, name));
-    if (act && (!json_is_string(act) || strcmp(json_string_value(act), "silu") != 0))
-        return refuse_config_key(name, "hidden_act", "an activation other than silu");
-    return SR1_OK;
+    if (!act || (json_is_string(act) && strcmp(json_string_value(act), name_of_act) == 0))
+        return SR1_OK;
+    return sr1__fail(SR1_E_UNSUPPORTED,
+                     "%s: '%s': an activation other than %s is not supported; " REMEDY,
+                     name, key, name_of_act);
 }
 
 static sr1_status refuse_arch(const char *text, const char *name)
@@ -192,6 +193,29 @@ static sr1_status read_layers(const json_t *root, const char *name,
     return sr1__archs[c->arch].read_layers(root, name, c);
 }
 
+/* One rope, or one by the kind of layer: transformers 5 has those in rope_parameters, 4
+ * that of layers with a window in rope_local_base_freq. */
+static sr1_status read_ropes(const json_t *root, const char *name,
+                             struct sr1__hf_config *c)
+{
+    const struct sr1__arch_row *arch = &sr1__archs[c->arch];
+    const json_t *by_layer = sr1__hf_given(root, "rope_parameters");
+    double most = (double)c->max_positions;
+
+    c->rope.theta = arch->rope_theta;
+    c->local_rope.theta = arch->local_rope_theta;
+    if (arch->local_rope_theta > 0 && sr1__hf_given(by_layer, "full_attention")) {
+        SR1__TRY(sr1__rope_config_read_object(&c->rope, by_layer, most, "full_attention",
+                                              REMEDY, name));
+        return sr1__rope_config_read_object(&c->local_rope, by_layer, most,
+                                            "sliding_attention", REMEDY, name);
+    }
+    SR1__TRY(sr1__rope_config_read(&c->rope, root, most, REMEDY, name));
+    return arch->local_rope_theta > 0
+               ? sr1__hf_real(root, "rope_local_base_freq", name, &c->local_rope.theta)
+               : SR1_OK;
+}
+
 static sr1_status read_config_dtype(const json_t *root, const char *name,
                                     struct sr1__hf_config *c)
 {
@@ -274,9 +298,7 @@ static sr1_status read_hf_config(const json_t *root, const char *name,
     SR1__TRY(read_sizes(root, name, c));
     SR1__TRY(read_expert_sizes(root, name, c));
     SR1__TRY(read_layers(root, name, c));
-    c->rope.theta = sr1__archs[c->arch].rope_theta;
-    SR1__TRY(
-        sr1__rope_config_read(&c->rope, root, (double)c->max_positions, REMEDY, name));
+    SR1__TRY(read_ropes(root, name, c));
     SR1__TRY(read_config_dtype(root, name, c));
     c->tie_word_embeddings = sr1__archs[c->arch].tied;
     SR1__TRY(sr1__hf_flag(root, "tie_word_embeddings", name, &c->tie_word_embeddings));
@@ -324,6 +346,12 @@ sr1_status sr1__hf_config_check(const struct sr1__hf_config *c, const char *name
                          c->head_dim);
     SR1__TRY(sr1__hf_real_check(c->rms_norm_eps, 0.1, "rms_norm_eps", name));
     SR1__TRY(sr1__rope_config_check(&c->rope, name));
+    if (sr1__archs[c->arch].local_rope_theta > 0)
+        SR1__TRY(sr1__rope_config_check(&c->local_rope, name));
+    if (c->query_scalar < 0 || c->query_scalar > 1 << 20)
+        return sr1__fail(SR1_E_INVALID,
+                         "%s: 'query_pre_attn_scalar' must be from 1 to %d, not %" PRId64,
+                         name, 1 << 20, c->query_scalar);
     SR1__TRY(sr1__hf_real_check(c->initializer_range, 10.0, "initializer_range", name));
     SR1__TRY(check_id(c, c->bos_id, "bos_token_id", name));
     SR1__TRY(check_id(c, c->pad_id, "pad_token_id", name));
@@ -365,7 +393,14 @@ int sr1__hf_config_has(const struct sr1__hf_config *c, uint8_t what)
 
 int32_t sr1__hf_config_turn(const struct sr1__hf_config *c, int64_t layer)
 {
-    return c->layers[layer] & SR1__LAYER_NO_ROPE ? SR1__TURN_NONE : SR1__TURN_ROPE;
+    if (c->layers[layer] & SR1__LAYER_NO_ROPE)
+        return SR1__TURN_NONE;
+    return c->layers[layer] & SR1__LAYER_LOCAL ? SR1__TURN_LOCAL : SR1__TURN_ROPE;
+}
+
+double sr1__hf_config_query_scale(const struct sr1__hf_config *c)
+{
+    return c->query_scalar ? sqrt((double)c->head_dim / (double)c->query_scalar) : 1.0;
 }
 
 int64_t sr1__hf_config_window(const struct sr1__hf_config *c, int64_t layer)

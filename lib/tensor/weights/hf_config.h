@@ -16,6 +16,7 @@ enum sr1__arch {
     SR1__ARCH_MISTRAL,
     SR1__ARCH_SMOLLM3,
     SR1__ARCH_QWEN3_MOE,
+    SR1__ARCH_GEMMA3,
     SR1__ARCHS
 };
 
@@ -23,7 +24,8 @@ enum sr1__arch {
 enum {
     SR1__LAYER_NO_ROPE = 1 << 0, /* its heads are not turned to their positions */
     SR1__LAYER_WINDOW = 1 << 1,  /* a token attends to the last sliding_window ones */
-    SR1__LAYER_EXPERTS = 1 << 2  /* its MLP consists of routed experts */
+    SR1__LAYER_EXPERTS = 1 << 2, /* its MLP consists of routed experts */
+    SR1__LAYER_LOCAL = 1 << 3    /* its heads are turned as local_rope says */
 };
 #define SR1__MAX_LAYERS 1024
 
@@ -55,6 +57,8 @@ struct sr1__hf_config {
     int32_t norm_expert_probs; /* those of a token's experts are made to add up to 1 */
     double rms_norm_eps;
     struct sr1__rope_config rope;
+    struct sr1__rope_config local_rope; /* of SR1__LAYER_LOCAL; all 0: no layer is */
+    int64_t query_scalar;          /* scores are divided by its root; 0: by head_dim's */
     double initializer_range;      /* standard deviation of fresh weights, default 0.02 */
     int32_t n_eos;                 /* 0 when the folder names none */
     int32_t eos_ids[SR1__MAX_EOS]; /* of config.json, then new ones of
@@ -75,8 +79,10 @@ sr1_status sr1__hf_config_check(const struct sr1__hf_config *c, const char *name
 int64_t sr1__hf_config_count(const struct sr1__hf_config *c, uint8_t what);
 int sr1__hf_config_has(const struct sr1__hf_config *c, uint8_t what);
 /* How a layer turns its heads to their positions. */
-enum { SR1__TURN_ROPE, SR1__TURN_NONE, SR1__TURNS };
+enum { SR1__TURN_ROPE, SR1__TURN_LOCAL, SR1__TURN_NONE, SR1__TURNS };
 int32_t sr1__hf_config_turn(const struct sr1__hf_config *c, int64_t layer);
+/* What queries are multiplied with before they are divided by the root of head_dim. */
+double sr1__hf_config_query_scale(const struct sr1__hf_config *c);
 /* Tokens that a layer attends to; 0: all before a token. */
 int64_t sr1__hf_config_window(const struct sr1__hf_config *c, int64_t layer);
 /* Write folder/config.json as transformers reads it; the folder exists. */

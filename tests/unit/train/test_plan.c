@@ -82,7 +82,8 @@ static void parameters_are_those_published(void **state)
     }
 }
 
-/* SmolLM2-135M, Llama 3.2 1B and 3.1 8B, Mistral NeMo 12B, SmolLM3 3B, Qwen3 30B A3B. */
+/* SmolLM2-135M, Llama 3.2 1B and 3.1 8B, Mistral NeMo 12B, SmolLM3 3B, Qwen3 30B A3B,
+ * Gemma 3 1B. */
 static void other_families_too(void **state)
 {
     static const struct {
@@ -98,7 +99,9 @@ static void other_families_too(void **state)
         {"Mistral", 5120, 40, 32, 8, 128, 14336, 131072, "false", 12247782400.0, ""},
         {"SmolLM3", 2048, 36, 16, 4, 128, 11008, 128256, "true", 3075098624.0, ""},
         {"Qwen3Moe", 2048, 48, 32, 4, 128, 6144, 151936, "false", 30532122624.0,
-         ", \"num_experts\": 128, \"moe_intermediate_size\": 768"}};
+         ", \"num_experts\": 128, \"moe_intermediate_size\": 768"},
+        {"Gemma3", 1152, 26, 4, 1, 256, 6912, 262144, "true", 999885952.0,
+         ", \"sliding_window\": 512"}};
 
     (void)state;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
