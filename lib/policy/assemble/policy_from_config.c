@@ -106,7 +106,7 @@ static sr1_status open_rollout_tokenizer(sr1_rollout *r, const sr1_config *c)
             sr1__tokenizer_open_on(&r->tokenizer, path,
                                    sr1__config_str(c, "base_model_name_or_path")),
             "tokenizer"));
-    SR1__TRY(sr1__needs_byte_level(r->tokenizer, "tokenizer"));
+    SR1__TRY(sr1__needs_bpe(r->tokenizer, "tokenizer"));
     SR1__TRY(choose_template(r, c));
     if (r->model && sr1_tokenizer_vocab_size(r->tokenizer) > r->model->config.vocab_size)
         return sr1__fail(SR1_E_INVALID,
