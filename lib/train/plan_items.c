@@ -51,7 +51,7 @@ static double get_number(const struct planner *p, const char *key)
 static double prompt_tokens(const struct planner *p)
 {
     return fmin(get_number(p, "max_prompt_tokens"),
-                (double)sr1__hf_config_context(&p->policy.config));
+                (double)p->policy.config.max_positions);
 }
 
 /* Prompt, sampled tokens and results of searches, as long as their limits allow. */
@@ -62,7 +62,7 @@ static double longest_trajectory(const struct planner *p)
     double seen = alone ? 0 : turns * get_number(p, "max_observation_tokens");
 
     return fmin(get_number(p, "max_prompt_tokens") + get_number(p, "max_tokens") + seen,
-                (double)sr1__hf_config_context(&p->policy.config));
+                (double)p->policy.config.max_positions);
 }
 
 /* Tokens of a trajectory in passes of training, its share of the group's prompt among
