@@ -12,6 +12,7 @@
 #define SR1__POLICY_ROLLOUT_INTERNAL_H
 
 #include "base/life.h"
+#include "base/messages.h"
 #include "base/pool.h"
 #include "config/config.h"
 #include "environment/env/env.h"
@@ -111,11 +112,9 @@ sr1_status sr1__rollout_use_env(sr1_rollout *r, sr1_env *env, sr1_env *no_search
 sr1_status sr1__rollout_prompt(const sr1_rollout *r, const sr1_query *q, int32_t **ids,
                                size_t *n);
 
-/* The same as messages, one call of add each; texts are borrowed for the call. */
-typedef sr1_status (*sr1__message_fn)(void *to, const char *role, const char *text,
-                                      size_t n);
+/* Append the same as messages to m, which has copies of all texts. */
 sr1_status sr1__rollout_messages(const sr1_rollout *r, const sr1_query *q,
-                                 sr1__message_fn add, void *to);
+                                 struct sr1__messages *m);
 
 /* What one generate call works on; borrowed by its loops. */
 struct sr1__generation {

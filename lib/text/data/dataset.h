@@ -2,7 +2,7 @@
 #ifndef SR1__DATA_DATASET_H
 #define SR1__DATA_DATASET_H
 
-#include "text/data/messages.h"
+#include "text/data/row_messages.h"
 
 #include <searchr1/config.h>
 #include <searchr1/data.h>
