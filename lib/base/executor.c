@@ -25,6 +25,7 @@ struct sr1__executor {
     size_t n_threads; /* lost ones too */
     size_t n_idle;
     size_t n_lost;
+    size_t n_joined; /* tasks that callers of sr1__executor_join run */
     pthread_t ended; /* the thread that ended last */
     int has_ended;   /* it is to be joined */
     int quit;        /* threads end when nothing is queued */
@@ -224,6 +225,24 @@ int sr1__executor_wait(struct sr1__executor *x, struct sr1__task *t, double unti
     return state == TASK_ENDED;
 }
 
+void sr1__executor_join(struct sr1__executor *x, struct sr1__task *t)
+{
+    pthread_mutex_lock(&x->lock);
+    while (t->state != TASK_ENDED) {
+        if (x->first == NULL) {
+            (void)wait_for_change(x, INFINITY);
+            continue;
+        }
+        x->n_joined++;
+        x->n_idle++; /* of no thread: run_next_task takes it off meanwhile */
+        run_next_task(x);
+        x->n_idle--;
+        x->n_joined--;
+        pthread_cond_broadcast(&x->changed);
+    }
+    pthread_mutex_unlock(&x->lock);
+}
+
 size_t sr1__executor_lost(struct sr1__executor *x)
 {
     size_t n;
@@ -256,7 +275,7 @@ void sr1__executor_clear(struct sr1__executor *x)
 
 static int is_at_rest(const struct sr1__executor *x)
 {
-    return x->n_queued == 0 && x->n_idle == x->n_threads - x->n_lost;
+    return x->n_queued == 0 && x->n_joined == 0 && x->n_idle == x->n_threads - x->n_lost;
 }
 
 int sr1__executor_drain(struct sr1__executor *x, double until)

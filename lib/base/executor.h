@@ -46,6 +46,10 @@ sr1_status sr1__executor_submit(struct sr1__executor *x, struct sr1__task *t);
  * when its call returns. */
 int sr1__executor_wait(struct sr1__executor *x, struct sr1__task *t, double until);
 
+/* Return when a submitted task has run, and run tasks of the queue on this thread until
+ * then. */
+void sr1__executor_join(struct sr1__executor *x, struct sr1__task *t);
+
 /* Threads in a call that was abandoned. */
 size_t sr1__executor_lost(struct sr1__executor *x);
 /* Forget the posted tasks that have not begun; they are their owners' again. */

@@ -158,6 +158,34 @@ static void threads_start_on_demand_up_to_the_bound(void **state)
     sr1__executor_free(x);
 }
 
+/* One task holds the only thread at the gate; all others run on the caller's. */
+static void who_joins_runs_what_is_queued(void **state)
+{
+    struct sr1__executor *x;
+    struct bench b;
+
+    (void)state;
+    bench_init(&b, 0);
+    b.jobs[0].waits = 1;
+    OK(sr1__executor_new(&x, "test", 1, 0));
+    OK(sr1__executor_submit(x, &b.jobs[0].task));
+    await(&b, &b.n_running, 1);
+    for (int i = 1; i < 5; i++)
+        OK(sr1__executor_submit(x, &b.jobs[i].task));
+    sr1__executor_join(x, &b.jobs[4].task);
+    for (int i = 1; i < 5; i++)
+        assert_true(b.jobs[i].ended && pthread_equal(b.jobs[i].thread, pthread_self()));
+    set_gate(&b, 1);
+    sr1__executor_join(x, &b.jobs[0].task);
+    assert_true(b.jobs[0].ended);
+    sr1__executor_free(x);
+    OK(sr1__executor_new(&x, "test", 0, 0)); /* without any thread */
+    OK(sr1__executor_submit(x, &b.jobs[5].task));
+    sr1__executor_join(x, &b.jobs[5].task);
+    assert_true(b.jobs[5].ended && sr1__executor_drain(x, 0));
+    sr1__executor_free(x);
+}
+
 static void an_idle_thread_is_used_again(void **state)
 {
     struct sr1__executor *x;
@@ -499,6 +527,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_start_on_demand_up_to_the_bound),
+        cmocka_unit_test(who_joins_runs_what_is_queued),
         cmocka_unit_test(an_idle_thread_is_used_again),
         cmocka_unit_test(threads_take_no_signals_of_the_program),
         cmocka_unit_test(a_late_call_is_abandoned),
