@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/str.h"
 
 #include <string.h>
 
@@ -292,13 +293,6 @@ static const char *find_unclosed_tag(const struct sr1__remote_sequence *s)
     return open;
 }
 
-static int turn_text_ends_with(const struct sr1__remote_sequence *s, const char *end)
-{
-    size_t n = strlen(end);
-
-    return n <= s->said.len && memcmp(s->said.data + s->said.len - n, end, n) == 0;
-}
-
 static int32_t end_id(const sr1_tokenizer *t)
 {
     int32_t id = sr1__chat_end_id(t);
@@ -351,7 +345,8 @@ static sr1_status close_answer(struct sr1__remote_sequence *s,
 
     if (!tag && s->tokens.source != SR1__REMOTE_IDS && !protocol_of(s)->message)
         tag = find_unclosed_tag(s);
-    if (tag && s->tokens.ids.n > 0 && turn_text_ends_with(s, tag))
+    if (tag && s->tokens.ids.n > 0 &&
+        sr1__str_ends_with((struct sr1__str){sr1__buf_cstr(&s->said), s->said.len}, tag))
         return SR1_OK;
     SR1__TRY(s->engine->exact ? reject_missing_tokens(s, tag)
                               : find_missing_tokens(s, tag));

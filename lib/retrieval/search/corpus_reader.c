@@ -5,6 +5,7 @@
 #include "base/magic.h"
 #include "base/mem.h"
 #include "base/source.h"
+#include "base/text.h"
 #include "retrieval/search/stored_rows.h"
 
 #include <string.h>
@@ -21,18 +22,13 @@ struct sr1__corpus_reader {
     char chunk[CHUNK];
 };
 
-static int is_line_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
 /* Refuse a file of another kind, with an error that says which. */
 static sr1_status check_corpus_kind(const struct sr1__corpus_reader *r)
 {
     size_t at = r->n >= 3 && memcmp(r->chunk, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
 
     SR1__TRY(sr1__magic_check(r->path, r->chunk, r->n, "a corpus of JSON rows"));
-    while (at < r->n && is_line_blank(r->chunk[at]))
+    while (at < r->n && sr1__is_json_space(r->chunk[at]))
         at++;
     if (at == r->n || r->chunk[at] == '{')
         return SR1_OK;
@@ -123,9 +119,9 @@ static size_t trim_row(const struct sr1__corpus_reader *r, const char *text, siz
         *at += 3;
         n -= 3;
     }
-    while (n > 0 && is_line_blank(text[*at + n - 1]))
+    while (n > 0 && sr1__is_json_space(text[*at + n - 1]))
         n--;
-    while (n > 0 && is_line_blank(text[*at])) {
+    while (n > 0 && sr1__is_json_space(text[*at])) {
         ++*at;
         n--;
     }
