@@ -121,6 +121,7 @@ static void add_stats(struct sr1__rollout_stats *sum, const struct sr1__rollout_
     sum->decode_steps += s->decode_steps;
     sum->searches += s->searches;
     sum->failed_searches += s->failed_searches;
+    sum->refused_actions += s->refused_actions;
     sum->engine_queries += s->engine_queries;
     sum->engine_calls += s->engine_calls;
     sr1__remote_stats_add(&sum->remote, &s->remote);
