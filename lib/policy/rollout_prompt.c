@@ -160,6 +160,41 @@ static sr1_status encode_prompt(const sr1_rollout *r, const sr1_query *q, int32_
     return st;
 }
 
+/* The tokens of a prompt that are neither the question's nor its history's. */
+static sr1_status count_instructions(const sr1_rollout *r, const sr1_query *q, size_t n,
+                                     size_t *out)
+{
+    struct sr1__ids asked = {0};
+    sr1_status st = sr1__tokenizer_encode(r->tokenizer, q->text, q->text_len,
+                                          SR1_ENCODE_ADDED_AS_TEXT, &asked);
+
+    for (size_t i = 0; st == SR1_OK && i < q->n_history; i++)
+        st = sr1__tokenizer_encode(r->tokenizer, q->history_texts[i], history_size(q, i),
+                                   SR1_ENCODE_ADDED_AS_TEXT, &asked);
+    *out = asked.n < n ? n - asked.n : 0;
+    sr1__ids_free(&asked);
+    return st;
+}
+
+static sr1_status fail_long_prompt(const sr1_rollout *r, const sr1_query *q, size_t n)
+{
+    size_t around = 0;
+
+    SR1__TRY(count_instructions(r, q, n, &around));
+    if ((int64_t)around >= r->limits.max_prompt)
+        return sr1__fail(SR1_E_LIMIT,
+                         "the prompt has %zu tokens, %zu of them are the instructions "
+                         "around the question, and max_prompt_tokens is %" PRId64
+                         "; raise the key, or shorten prompt_template, question_template "
+                         "or the descriptions of tools",
+                         n, around, r->limits.max_prompt);
+    return sr1__fail(SR1_E_LIMIT,
+                     "the prompt has %zu tokens, max_prompt_tokens is %" PRId64
+                     "; shorten the question or its history, raise the key, or leave "
+                     "such questions out of data with filter_overlong_prompts",
+                     n, r->limits.max_prompt);
+}
+
 sr1_status sr1__rollout_prompt(const sr1_rollout *r, const sr1_query *q, int32_t **ids,
                                size_t *n)
 {
@@ -169,11 +204,7 @@ sr1_status sr1__rollout_prompt(const sr1_rollout *r, const sr1_query *q, int32_t
     SR1__TRY(encode_prompt(r, q, &made, &n_made));
     if ((int64_t)n_made > r->limits.max_prompt) {
         sr1_free(made);
-        return sr1__fail(SR1_E_LIMIT,
-                         "the prompt has %zu tokens, max_prompt_tokens is %" PRId64
-                         "; shorten the question or its history, raise the key, or leave "
-                         "such questions out of data with filter_overlong_prompts",
-                         n_made, r->limits.max_prompt);
+        return fail_long_prompt(r, q, n_made);
     }
     if ((int64_t)n_made >= r->limits.max_context) {
         sr1_free(made);
