@@ -24,7 +24,7 @@ struct sr1__remote_stats {
     int64_t prompts_differ; /* the server read other ids than the row has */
     int64_t dropped_tokens; /* given beyond the end of a turn */
     int64_t server_tokens;  /* generated, as the server counted */
-    int64_t failed;         /* trajectories left out: it gave no answer */
+    int64_t failed;         /* trajectories dropped: it gave no answer */
     struct sr1__server_counts servers[SR1__SERVERS_MAX]; /* in the order of their key */
     int64_t n_servers;                                   /* 0: nothing was asked */
     int64_t live; /* of them, when the last generation was over */

@@ -139,7 +139,7 @@ struct sr1__generation {
     atomic_int stopped;        /* failure is set: all engines end as soon as they can */
     pthread_mutex_t lock;      /* over all below and the caller's callbacks */
     struct sr1__error failure; /* that ends the call */
-    struct sr1__error outage;  /* why the first trajectory was excluded */
+    struct sr1__error outage;  /* why the first trajectory was dropped */
     size_t begun;              /* trajectories that ask something */
     size_t finished;
     struct sr1__rollout_stats stats;

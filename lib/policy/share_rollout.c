@@ -186,7 +186,7 @@ sr1_status sr1__rollout_share_exchange(struct sr1__rollout_share *s, sr1_rollout
     return st;
 }
 
-/* Those of t[n] that were excluded already have no reward. */
+/* Those of t[n] that were dropped already have no reward. */
 static sr1_status apply_to_counted(sr1_reward_set *rewards, sr1_trajectory *const *t,
                                    size_t n)
 {

@@ -3,7 +3,7 @@
  *     <level>n</level><think>...</think><action>...</action>
  *
  * Level 1 may leave out the thoughts. A malformed step is read as far as possible, and
- * its mistakes are reported. Source: the third system's document, "Error Handling". */
+ * its mistakes are reported. Source: the specification of RLVCR, "Error Handling". */
 #include "base/struct.h"
 
 #include <searchr1/ext/thinking.h>
