@@ -66,9 +66,9 @@ struct sr1__rollout_stats {
     int64_t searches;
     int64_t failed_searches;
     int64_t refused_actions; /* wrong in themselves: nothing was carried out */
-    char failure[512];      /* why the last of them failed; "": nobody said it */
-    int64_t engine_queries; /* asked of the search engine */
-    int64_t engine_calls;   /* that this took */
+    char failure[512];       /* why the last of them failed; "": nobody said it */
+    int64_t engine_queries;  /* asked of the search engine */
+    int64_t engine_calls;    /* that this took */
     struct sr1__remote_stats remote;
 };
 
