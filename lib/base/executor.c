@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-enum task_state { TASK_QUEUED, TASK_RUNNING, TASK_ENDED, TASK_ABANDONED };
+enum task_state { TASK_QUEUED, TASK_RUNNING, TASK_ENDED };
 
 struct sr1__executor {
     const char *name;
@@ -54,28 +54,26 @@ static struct sr1__task *pop_task(struct sr1__executor *x)
     return t;
 }
 
-/* The caller has abandoned the task, and with it maybe the executor. */
-static void free_abandoned_task(struct sr1__executor *x, struct sr1__task *t)
-{
-    pthread_mutex_unlock(&x->lock);
-    t->free(t->arg);
-    pthread_mutex_lock(&x->lock);
-    x->n_lost--;
-}
-
+/* An abandoned task is freed, and with it maybe the executor; what is posted is not
+ * touched any more. */
 static void run_next_task(struct sr1__executor *x)
 {
     struct sr1__task *t = pop_task(x);
-    int posted = t->posted;
+    int posted = t->posted, lost = 0;
 
+    t->lost = &lost;
     x->n_idle--;
     pthread_mutex_unlock(&x->lock);
     t->run(t->arg);
     pthread_mutex_lock(&x->lock);
-    if (!posted && t->state == TASK_ABANDONED)
-        free_abandoned_task(x, t);
-    else if (!posted)
+    if (lost && !posted) {
+        pthread_mutex_unlock(&x->lock);
+        t->free(t->arg);
+        pthread_mutex_lock(&x->lock);
+    } else if (!posted) {
         t->state = TASK_ENDED;
+    }
+    x->n_lost -= (size_t)lost;
     x->n_idle++;
     pthread_cond_broadcast(&x->changed);
 }
@@ -145,6 +143,14 @@ static int start_missing_threads(struct sr1__executor *x)
 
 /* ---- tasks ---- */
 
+/* With the lock held. */
+static void lose_thread(struct sr1__executor *x, struct sr1__task *t)
+{
+    *t->lost = 1;
+    x->n_lost++;
+    (void)start_missing_threads(x);
+}
+
 /* Take a task out of the queue. */
 static void unlink_task(struct sr1__executor *x, const struct sr1__task *t)
 {
@@ -183,6 +189,13 @@ sr1_status sr1__executor_post(struct sr1__executor *x, struct sr1__task *t)
     return queue_task(x, t, 1);
 }
 
+void sr1__executor_abandon(struct sr1__executor *x, struct sr1__task *t)
+{
+    pthread_mutex_lock(&x->lock);
+    lose_thread(x, t);
+    pthread_mutex_unlock(&x->lock);
+}
+
 sr1_status sr1__executor_submit(struct sr1__executor *x, struct sr1__task *t)
 {
     return queue_task(x, t, 0);
@@ -214,11 +227,8 @@ int sr1__executor_wait(struct sr1__executor *x, struct sr1__task *t, double unti
     state = (enum task_state)t->state;
     if (state == TASK_QUEUED)
         unlink_task(x, t);
-    if (state == TASK_RUNNING) {
-        t->state = TASK_ABANDONED;
-        x->n_lost++;
-        (void)start_missing_threads(x);
-    }
+    if (state == TASK_RUNNING)
+        lose_thread(x, t);
     pthread_mutex_unlock(&x->lock);
     if (state == TASK_QUEUED)
         t->free(t->arg);
@@ -241,6 +251,16 @@ void sr1__executor_join(struct sr1__executor *x, struct sr1__task *t)
         pthread_cond_broadcast(&x->changed);
     }
     pthread_mutex_unlock(&x->lock);
+}
+
+size_t sr1__executor_threads(struct sr1__executor *x)
+{
+    size_t n;
+
+    pthread_mutex_lock(&x->lock);
+    n = x->n_threads - x->n_lost;
+    pthread_mutex_unlock(&x->lock);
+    return n;
 }
 
 size_t sr1__executor_lost(struct sr1__executor *x)
