@@ -62,7 +62,7 @@ enum sr1__engine_finish {
     SR1__ENGINE_GOES_ON,   /* the slot can be continued */
     SR1__ENGINE_ENDED,     /* the message is over */
     SR1__ENGINE_TRUNCATED, /* a limit has ended the message; nothing can follow it */
-    SR1__ENGINE_FAILED     /* no tokens; the trajectory is excluded */
+    SR1__ENGINE_FAILED     /* no tokens; the trajectory is dropped */
 };
 
 /* Sampled tokens, borrowed until the slot's next input or close; or the scores of the

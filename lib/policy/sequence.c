@@ -333,6 +333,7 @@ static sr1_status record_action(struct sr1__sequence *row, int32_t i,
     pthread_mutex_lock(&row->g->lock);
     row->g->stats.searches++;
     row->g->stats.failed_searches += sr1__search_is_failure(o->status);
+    row->g->stats.refused_actions += (o->flags & SR1_ANSWER_UNEXECUTED) != 0;
     if (o->failure)
         snprintf(row->g->stats.failure, sizeof(row->g->stats.failure), "%s", o->failure);
     pthread_mutex_unlock(&row->g->lock);
