@@ -16,9 +16,9 @@
 static double seconds_of_whole, slowest;
 static int writing; /* kills that met a checkpoint under way */
 
-static const char *const keys[] = {"fsdp_size=-1", "reshard_after_forward=true",
-                                   "save_interval=1", "validate_interval=0",
-                                   "max_steps=8"};
+static const char *const keys[] = {"fsdp_size=-1",          "reshard_after_forward=true",
+                                   "forward_prefetch=true", "save_interval=1",
+                                   "validate_interval=0",   "max_steps=8"};
 #define KEYS (sizeof keys / sizeof keys[0])
 
 static void start_in_parts(struct job *j, const char *run)
