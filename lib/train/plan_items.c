@@ -97,6 +97,7 @@ static void choose_exchange(struct planner *p)
     s->by_unit = s->shards > 1 && s->workers == 1 &&
                  !sr1__config_bool(p->config, "use_no_sync_for_gradient_accumulation");
     s->reshards = s->by_unit && sr1__config_bool(p->config, "reshard_after_forward");
+    s->prefetches = s->reshards && sr1__config_bool(p->config, "forward_prefetch");
 }
 
 static void size_step(struct planner *p)
@@ -228,6 +229,9 @@ static void plan_own_weights(struct planner *p, const struct sr1__memory_model *
     add_item(p, "weights in parts", bytes / s->shards, SR1__PLAN_DEVICE, update);
     add_item(p, "weights of a layer and the head", sr1__memory_units_at_once(m) * each,
              SR1__PLAN_DEVICE, update);
+    if (s->prefetches)
+        add_item(p, "weights under way", sr1__memory_unit(m) * each * (1 + 1 / s->shards),
+                 SR1__PLAN_HOST, update);
 }
 
 static void plan_weights(struct planner *p)
