@@ -626,15 +626,17 @@ sr1_status sr1__host_pass_run(struct sr1__host_pass *p, const struct sr1__host_i
     return SR1_OK;
 }
 
-void sr1__host_pass_logits(struct sr1__host_pass *p, size_t n, float *const *logits)
+void sr1__host_pass_logits(struct sr1__host_pass *p, size_t first, size_t n,
+                           float *const *logits)
 {
-    multiply_rows(&(struct product_task){.p = p,
-                                         .w = &p->weights->head,
-                                         .in = p->hidden,
-                                         .width = round_width(p->e),
-                                         .n = n,
-                                         .finish = finish_store,
-                                         .out_rows = logits});
+    multiply_rows(
+        &(struct product_task){.p = p,
+                               .w = &p->weights->head,
+                               .in = p->hidden + first * round_width(p->e) * p->size,
+                               .width = round_width(p->e),
+                               .n = n,
+                               .finish = finish_store,
+                               .out_rows = logits});
 }
 
 void sr1__host_pass_hidden(const struct sr1__host_pass *p, size_t i, float *out)

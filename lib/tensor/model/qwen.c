@@ -214,18 +214,13 @@ static void pick_positions(sr1_scope *s, struct qwen_pass *p,
         p->turn = t_hold(s, sr1__decode_turn(s, p->m, p->cos, p->sin));
 }
 
-static int ids_fit(sr1_scope *s, const sr1_model *m, const struct sr1__placed_tokens *in)
+static sr1_status check_ids(const sr1_model *m, const int32_t *ids, size_t n)
 {
-    for (size_t i = 0; i < in->n; i++) {
-        if (in->ids[i] >= 0 && in->ids[i] < m->config.vocab_size)
-            continue;
-        sr1__scope_fail(s, SR1_E_INVALID, "token %zu: id %d is not in [0, %lld)", i,
-                        (int)in->ids[i], (long long)m->config.vocab_size);
-        return 0;
-    }
-    if (in->n == 0)
-        sr1__scope_fail(s, SR1_E_INVALID, "no tokens");
-    return in->n > 0 && sr1__scope_status(s) == SR1_OK;
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= m->config.vocab_size)
+            return sr1__fail(SR1_E_INVALID, "token %zu: id %d is not in [0, %lld)", i,
+                             (int)ids[i], (long long)m->config.vocab_size);
+    return n > 0 ? SR1_OK : sr1__fail(SR1_E_INVALID, "no tokens");
 }
 
 /* ---- units ---- */
@@ -326,9 +321,11 @@ static sr1_tensor *run_qwen_forward(sr1_scope *s, struct qwen_pass *p,
     sr1_tensor *hidden;
     sr1_status st;
 
-    if (!ids_fit(s, p->m, in))
+    if (sr1__scope_status(s) != SR1_OK)
         return NULL;
-    st = sr1__qwen_begin(p->m);
+    st = check_ids(p->m, in->ids, in->n);
+    if (st == SR1_OK)
+        st = sr1__qwen_begin(p->m);
     sr1__scope_check(s, st);
     if (st != SR1_OK)
         return NULL;
@@ -372,6 +369,22 @@ static int64_t first_position(const struct sr1__packed *in, size_t i)
     int32_t from = in->continues ? in->continues[i] : -1;
 
     return from < 0 ? 0 : in->cu_seqlens[from + 1] - in->cu_seqlens[from];
+}
+
+sr1_status sr1__qwen_check_packed(const sr1_model *m, const struct sr1__packed *in,
+                                  int64_t *longest)
+{
+    int64_t top = 0;
+
+    SR1__TRY(check_packed(in));
+    for (size_t i = 0; i < in->n_seqs; i++) {
+        int64_t end = first_position(in, i) + in->cu_seqlens[i + 1] - in->cu_seqlens[i];
+
+        top = end > top ? end : top;
+    }
+    SR1__TRY(sr1__qwen_check_position(m, top - 1));
+    *longest = top;
+    return check_ids(m, in->ids, (size_t)(in->n_seqs ? in->cu_seqlens[in->n_seqs] : 0));
 }
 
 /* Positions of packed tokens. */
