@@ -15,6 +15,7 @@
 #include "tensor/model/decode_tables.h"
 #include "tensor/ops/fused.h"
 #include "tensor/ops/int8_linear.h"
+#include "tensor/ops/linear.h"
 
 /* The values shared by all layers of one forward pass. Kept by checkpointed layers until
  * backward has run. */
@@ -83,7 +84,7 @@ static sr1_tensor *multiply_weight(sr1_scope *s, const struct qwen_pass *p, sr1_
         return sr1__int8_linear(s, x, l->w, l->scale, l->bias);
     return p->attention.linear
                ? p->attention.linear(s, p->attention.self, x, l->w, l->bias)
-               : t_linear(s, x, l->w, l->bias);
+               : sr1__linear(s, x, l->w, l->bias);
 }
 
 static sr1_tensor *apply_linear(sr1_scope *s, const struct qwen_pass *p, sr1_tensor *x,
