@@ -2,17 +2,19 @@
  * logits of the tokens that predict a target, some rows at a time.
  *
  * Sequences that continue another one wait for its keys and values: a *cut*, some
- * sequences whose prompts are among them, takes two passes, first those that begin anew.
- * Nothing depends on where the cuts are, so they are as short as keeps threads busy. */
+ * sequences whose prompts are among them, takes a pass over those that begin anew, and
+ * then passes over the others, some at a time. Nothing depends on where it is cut, so
+ * passes are as short as keeps threads busy, and the cache is small. */
 #include "tensor/model/host_score.h"
 
 #include "base/mem.h"
 #include "tensor/model/host_pass.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-#define CUT_TOKENS 1024
-#define CHUNK_BYTES ((size_t)32 << 20)
+#define CUT_TOKENS SR1__SCORE_TOKENS
+#define CHUNK_BYTES SR1__SCORE_LOGITS
 #define CHUNK_ROWS 1024
 
 /* A target, and the token of the pass that predicts it. */
@@ -33,6 +35,8 @@ struct host_score {
     struct sr1__host_pass *pass;
     size_t chunk;
     size_t first, end; /* sequences of the cut; row i of the cache is first + i */
+    size_t from, to;   /* those of a pass: */
+    int anew;          /* they begin anew, or else they do not */
     struct sr1__kv_span *spans; /* [n_seqs] of a pass, and */
     size_t n_spans;
     int32_t *ids;            /* [tokens] its tokens */
@@ -86,25 +90,28 @@ static int64_t count_tokens_before(const struct sr1__packed *in, size_t i)
     return root == i ? 0 : in->cu_seqlens[root + 1] - in->cu_seqlens[root];
 }
 
-/* The cut's sequences that begin anew, or else those that continue one. */
-static int64_t list_pass(struct host_score *h, int anew)
+static int is_taken(const struct host_score *h, size_t i)
+{
+    return (find_root(h->in, i) == i) == h->anew;
+}
+
+/* The tokens of a pass; returns how many. */
+static int64_t list_pass(struct host_score *h)
 {
     const struct sr1__packed *in = h->in;
     int64_t at = 0;
 
     h->n_spans = 0;
-    for (size_t i = h->first; i < h->end; i++) {
+    for (size_t i = h->from; i < h->to; i++) {
         int64_t from = in->cu_seqlens[i], n = in->cu_seqlens[i + 1] - from;
-        int taken = (find_root(in, i) == i) == anew;
 
         for (int64_t t = 0; t < n; t++)
-            h->places[from + t] = taken ? at + t : -1;
-        if (!taken)
+            h->places[from + t] = is_taken(h, i) ? at + t : -1;
+        if (!is_taken(h, i))
             continue;
         h->spans[h->n_spans++] = (struct sr1__kv_span){(int32_t)(i - h->first), at,
                                                        count_tokens_before(in, i), n};
-        for (int64_t t = 0; t < n; t++)
-            h->ids[at + t] = in->ids[from + t];
+        memcpy(h->ids + at, in->ids + from, (size_t)n * sizeof *h->ids);
         at += n;
     }
     return at;
@@ -122,7 +129,7 @@ static int first_place_first(const void *a, const void *b)
 /* The targets that the pass predicts; returns the number of tokens that do. */
 static size_t list_scored(struct host_score *h)
 {
-    int64_t from = h->in->cu_seqlens[h->first], end = h->in->cu_seqlens[h->end];
+    int64_t from = h->in->cu_seqlens[h->from], end = h->in->cu_seqlens[h->to];
     size_t n = 0;
 
     h->n_scored = 0;
@@ -144,14 +151,11 @@ static size_t list_scored(struct host_score *h)
 /* The prompts' keys and values become those of the sequences that continue them. */
 static sr1_status fork_prompts(struct host_score *h)
 {
-    for (size_t i = h->first; i < h->end; i++) {
-        size_t root = find_root(h->in, i);
-
-        if (root != i)
-            SR1__TRY(h->kv->ops->fork(h->kv, (int32_t)(root - h->first),
+    for (size_t i = h->from; i < h->to && !h->anew; i++)
+        if (is_taken(h, i))
+            SR1__TRY(h->kv->ops->fork(h->kv, (int32_t)(find_root(h->in, i) - h->first),
                                       (int32_t)(i - h->first),
                                       count_tokens_before(h->in, i)));
-    }
     return SR1_OK;
 }
 
@@ -192,27 +196,54 @@ static sr1_status score_hidden(struct host_score *h, size_t n)
     return SR1_OK;
 }
 
-static sr1_status run_cut_pass(struct host_score *h, int anew)
+static sr1_status run_pass(struct host_score *h)
 {
     struct sr1__host_input in = {.spans = h->spans, .ids = h->ids, .wanted = h->wanted};
 
-    if (list_pass(h, anew) == 0)
+    if (list_pass(h) == 0)
         return SR1_OK;
     in.n_spans = h->n_spans;
     in.n_wanted = list_scored(h);
+    SR1__TRY(fork_prompts(h));
     SR1__TRY(h->kv->ops->reserve(h->kv, h->spans, h->n_spans));
     SR1__TRY(sr1__host_pass_reserve(h->pass, &in));
     SR1__TRY(sr1__host_pass_run(h->pass, &in));
     return score_hidden(h, in.n_wanted);
 }
 
+static void clear_rows(struct host_score *h, size_t from, size_t to)
+{
+    for (size_t i = from; i < to; i++)
+        h->kv->ops->clear(h->kv, (int32_t)(i - h->first));
+}
+
+/* The end of the next pass over those that continue a prompt. */
+static size_t find_pass_end(const struct host_score *h)
+{
+    int64_t tokens = 0;
+    size_t end = h->from;
+
+    for (; end < h->end && tokens < CUT_TOKENS; end++)
+        if (is_taken(h, end))
+            tokens += h->in->cu_seqlens[end + 1] - h->in->cu_seqlens[end];
+    return end;
+}
+
 static sr1_status run_cut(struct host_score *h)
 {
-    SR1__TRY(run_cut_pass(h, 1));
-    SR1__TRY(fork_prompts(h));
-    SR1__TRY(run_cut_pass(h, 0));
-    for (size_t i = h->first; i < h->end; i++)
-        h->kv->ops->clear(h->kv, (int32_t)(i - h->first));
+    h->anew = 1;
+    h->from = h->first;
+    h->to = h->end;
+    SR1__TRY(run_pass(h));
+    h->anew = 0;
+    for (; h->from < h->end; h->from = h->to) {
+        h->to = find_pass_end(h);
+        SR1__TRY(run_pass(h));
+        for (size_t i = h->from; i < h->to; i++)
+            if (is_taken(h, i))
+                clear_rows(h, i, i + 1);
+    }
+    clear_rows(h, h->first, h->end);
     return SR1_OK;
 }
 
@@ -280,10 +311,11 @@ static sr1_status run_host_score(struct host_score *h, int64_t chunk)
 static void close_host_score(struct host_score *h)
 {
     sr1__host_pass_free(h->pass);
-    for (size_t i = 0; h->kv && i < h->in->n_seqs; i++)
-        h->kv->ops->clear(h->kv, (int32_t)i);
-    if (h->kv)
+    h->first = 0;
+    if (h->kv) {
+        clear_rows(h, 0, h->in->n_seqs);
         h->kv->ops->free(h->kv);
+    }
     sr1__team_free(h->team);
     sr1__pool_free(h->pool);
     sr1__free(h->spans);

@@ -7,6 +7,9 @@
 #include "tensor/model/model.h"
 #include "tensor/weights/sampling.h"
 
+#define SR1__SCORE_TOKENS 1024               /* of a pass; a sequence is not cut */
+#define SR1__SCORE_LOGITS ((size_t)32 << 20) /* bytes of them at a time, or one row */
+
 /* Token ids[i], predicted by packed token rows[i]. Borrowed. */
 struct sr1__score_targets {
     const int32_t *rows;
