@@ -4,6 +4,7 @@
 #include "golden.h"
 
 #include "base/rng.h"
+#include "kernels/matmul.h"
 #include "support/torture.h"
 #include "tensor/model/adapter.h"
 #include "tensor/model/host_score.h"
@@ -314,6 +315,51 @@ static void only_what_begins_anew_is_continued(void **state)
     sr1_model_free(m);
 }
 
+/* ---- whose bits a training pass gives ---- */
+
+static float *hidden_states(sr1_model *m, const struct sr1__packed *in)
+{
+    size_t n = (size_t)(in->cu_seqlens[in->n_seqs] * m->config.hidden_size);
+    float *out = calloc(n, sizeof *out);
+    sr1_scope *s = sr1__scope_open(SR1__CPU, "pass");
+
+    t_to_host_f32(s, t_detach(s, sr1__qwen_forward(s, m, in, NULL)), out, n);
+    OK(sr1__scope_close(s));
+    return out;
+}
+
+/* In fp32 on a CPU, and without shared prompts. */
+static void a_sequence_has_its_own_bits(void **state)
+{
+    sr1_model *m = make_model("fp32");
+    struct groups *g = calloc(1, sizeof *g);
+    size_t e = 32;
+
+    (void)state;
+    OK(sr1__model_train(m, 1));
+    for (uint64_t seed = 0; seed < 4 && sr1__matmul_is_fast(); seed++) {
+        struct packed *p;
+        float *all;
+
+        make_groups(g, seed);
+        p = pack(g, 0);
+        all = hidden_states(m, &(struct sr1__packed){p->ids, p->cu, p->n_spans, NULL});
+        for (size_t i = 0; i < p->n_spans; i++) {
+            int64_t cu[2] = {0, p->cu[i + 1] - p->cu[i]};
+            struct sr1__packed one = {p->ids + p->cu[i], cu, 1, NULL};
+            float *alone = hidden_states(m, &one);
+
+            assert_memory_equal(alone, all + (size_t)p->cu[i] * e,
+                                (size_t)cu[1] * e * sizeof *alone);
+            free(alone);
+        }
+        free(all);
+        free(p);
+    }
+    free(g);
+    sr1_model_free(m);
+}
+
 /* ---- log-probs by the pass that decodes ---- */
 
 /* As training computes them: the oracle. */
@@ -464,6 +510,7 @@ int main(void)
         cmocka_unit_test(so_are_an_adapters),
         cmocka_unit_test(bf16_rounds_no_worse),
         cmocka_unit_test(only_what_begins_anew_is_continued),
+        cmocka_unit_test(a_sequence_has_its_own_bits),
         cmocka_unit_test(decoding_scores_the_same_log_probs),
         cmocka_unit_test(what_cannot_be_scored_is_refused),
         cmocka_unit_test(scores_fail_whole),
