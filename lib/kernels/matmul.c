@@ -130,8 +130,8 @@ struct cut {
 };
 
 /* Outputs of a group by a block of k. Where the group is not whole they go by a tile. */
-static void multiply_group(const struct cut *c, struct sr1__product_work *work,
-                           size_t group)
+static void multiply_columns(const struct cut *c, struct sr1__product_work *work,
+                             size_t group)
 {
     const struct sr1__matmul *w = c->w;
     size_t at = group * SR1__GROUP_OUT;
@@ -168,7 +168,7 @@ static void multiply_block(const struct cut *c, size_t from, size_t k)
     }
     for (size_t g = 0; g < groups; g++) {
         work.panels = c->panels + (from * groups + g * k) * SR1__GROUP_OUT;
-        multiply_group(c, &work, g);
+        multiply_columns(c, &work, g);
     }
 }
 

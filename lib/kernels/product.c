@@ -196,8 +196,8 @@ void sr1__product_run(const struct sr1__product_work *w, int bf16)
     get_product_fn(choose_product_variant(bf16), bf16)(w);
 }
 
-void sr1__product(const struct sr1__panels *p, size_t group, const void *x, size_t stride,
-                  size_t n, float *tile)
+static void multiply_group(const struct sr1__panels *p, size_t group, const void *x,
+                           size_t stride, size_t n, float *tile, int add)
 {
     struct sr1__product_work w = {.x = x,
                                   .stride = stride,
@@ -205,9 +205,22 @@ void sr1__product(const struct sr1__panels *p, size_t group, const void *x, size
                                   .n = n,
                                   .depth = sr1__panels_depth(p->k),
                                   .tile = tile,
-                                  .tile_stride = SR1__GROUP_OUT};
+                                  .tile_stride = SR1__GROUP_OUT,
+                                  .add = add};
 
     w.panels = (const unsigned char *)p->data +
                group * SR1__PANEL_GROUP * panel_bytes(p->k, p->bf16);
     sr1__product_run(&w, p->bf16);
+}
+
+void sr1__product(const struct sr1__panels *p, size_t group, const void *x, size_t stride,
+                  size_t n, float *tile)
+{
+    multiply_group(p, group, x, stride, n, tile, 0);
+}
+
+void sr1__product_add(const struct sr1__panels *p, size_t group, const void *x,
+                      size_t stride, size_t n, float *tile)
+{
+    multiply_group(p, group, x, stride, n, tile, 1);
 }

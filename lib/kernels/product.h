@@ -43,6 +43,9 @@ void sr1__panels_pack(const struct sr1__panels *p, size_t i, const void *w, size
  * least sr1__panels_depth(k), with zeros behind k. tile is [n, SR1__GROUP_OUT]. */
 void sr1__product(const struct sr1__panels *p, size_t group, const void *x, size_t stride,
                   size_t n, float *tile);
+/* The same, added to what the tile has. */
+void sr1__product_add(const struct sr1__panels *p, size_t group, const void *x,
+                      size_t stride, size_t n, float *tile);
 
 /* One call's numbers, for a kernel. */
 struct sr1__product_work {

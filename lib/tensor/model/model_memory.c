@@ -522,7 +522,7 @@ static double graphs_kept(const struct sr1__memory_model *m, double rows, double
 /* The C pass of a CPU (host_pass.h), which has the weights once more, in panels. */
 static int is_host_pass(const struct sr1__memory_model *m)
 {
-    return is_paged(m) && !m->quantized && m->lora.rank == 0 && !m->config.value_head;
+    return is_paged(m) && !m->quantized && !m->config.value_head;
 }
 
 static double host_panels(const struct sr1__memory_model *m)
@@ -531,7 +531,11 @@ static double host_panels(const struct sr1__memory_model *m)
 
     return sr1__host_panels_bytes(c->hidden_size, c->n_heads * c->head_dim,
                                   c->n_kv_heads * c->head_dim, c->intermediate_size,
-                                  c->n_layers, c->vocab_size, is_narrow(m));
+                                  c->n_layers, c->vocab_size, is_narrow(m)) +
+           sr1__host_adapter_bytes(c->hidden_size, c->n_heads * c->head_dim,
+                                   c->n_kv_heads * c->head_dim, c->intermediate_size,
+                                   c->n_layers, m->lora.rank,
+                                   m->lora.rank > 0 ? m->lora.targets : 0);
 }
 
 static double host_pass(const struct sr1__memory_model *m, double rows, double tokens)
