@@ -120,7 +120,7 @@ static void move_rows(float *to, size_t to_step, const float *from, size_t from_
 }
 
 /* Rows of a task, and what they are multiplied with. */
-struct cut {
+struct matmul_cut {
     const struct sr1__matmul *w;
     size_t row, rows;
     size_t first, n;     /* columns */
@@ -130,7 +130,7 @@ struct cut {
 };
 
 /* Outputs of a group by a block of k. Where the group is not whole they go by a tile. */
-static void multiply_columns(const struct cut *c, struct sr1__product_work *work,
+static void multiply_columns(const struct matmul_cut *c, struct sr1__product_work *work,
                              size_t group)
 {
     const struct sr1__matmul *w = c->w;
@@ -148,7 +148,7 @@ static void multiply_columns(const struct cut *c, struct sr1__product_work *work
         move_rows(out, w->n, c->tile, SR1__GROUP_OUT, c->rows, n);
 }
 
-static void multiply_block(const struct cut *c, size_t from, size_t k)
+static void multiply_block(const struct matmul_cut *c, size_t from, size_t k)
 {
     const struct sr1__strided *a = &c->w->a;
     const float *x = a->data + c->row * a->row_step + from * a->column_step;
@@ -172,7 +172,7 @@ static void multiply_block(const struct cut *c, size_t from, size_t k)
     }
 }
 
-static void add_bias(const struct cut *c)
+static void add_bias(const struct matmul_cut *c)
 {
     const float *bias = c->w->bias;
 
@@ -194,7 +194,7 @@ void sr1__matmul_run(const struct sr1__matmul *w, size_t task, void *scratch)
     size_t first = task / count_cuts(w) * TASK_COLUMNS;
     size_t row = task % count_cuts(w) * choose_task_rows(w);
     size_t end = w->m - row < choose_task_rows(w) ? w->m : row + choose_task_rows(w);
-    struct cut c = {.w = w, .first = first, .panels = scratch};
+    struct matmul_cut c = {.w = w, .first = first, .panels = scratch};
     float *to = scratch;
 
     c.n = w->n - first < TASK_COLUMNS ? w->n - first : TASK_COLUMNS;
