@@ -303,9 +303,8 @@ static void plan_log_probs(struct planner *p)
 
     for (uint32_t i = 0; i < SR1_COLUMN_COUNT; i++)
         if (models[i] && columns_of(p) & 1u << i)
-            most = fmax(most, sr1__memory_forward(models[i], &pass));
-    add_item(p, "forward pass", p->out->step.workers * most, SR1__PLAN_DEVICE,
-             IN(LOG_PROBS));
+            most = fmax(most, sr1__memory_score(models[i], &pass, p->out->step.workers));
+    add_item(p, "forward pass", most, SR1__PLAN_DEVICE, IN(LOG_PROBS));
 }
 
 /* Names of a learner's items, and the phase of its update. */
