@@ -24,11 +24,6 @@ sr1_status sr1__rollout_make_decoders(sr1_rollout *r)
     return SR1_OK;
 }
 
-static sr1_status run_engine_task(void *arg, size_t worker)
-{
-    return sr1__multi_turn_run(arg, worker);
-}
-
 static void drop_trajectories(struct sr1__generation *g, size_t total)
 {
     for (size_t i = 0; i < total; i++) {
@@ -40,7 +35,8 @@ static void drop_trajectories(struct sr1__generation *g, size_t total)
 static sr1_status run_once(struct sr1__generation *g)
 {
     size_t n = (size_t)g->n_engines;
-    sr1_status st = sr1__pool_run(n > 1 ? g->rollout->pool : NULL, n, run_engine_task, g);
+    sr1_status st =
+        sr1__pool_run(n > 1 ? g->rollout->pool : NULL, n, sr1__multi_turn_run, g);
 
     return atomic_load(&g->stopped) ? sr1__error_raise(&g->failure) : st;
 }
