@@ -7,7 +7,6 @@
  * environment lets one wait, or the engine samples by itself meanwhile, actions go
  * through the executor (env_executor.h), and only the sequences that acted wait. */
 #include "policy/multi_turn.h"
-#include "policy/engine_loop.h"
 #include "policy/env_executor.h"
 #include "policy/sequence.h"
 
@@ -123,14 +122,14 @@ static sr1_status open_completions(struct turn_loop *l)
 static sr1_status init_turn_loop(struct turn_loop *l, struct sr1__generation *g,
                                  size_t worker)
 {
-    struct sr1__engine *e = &g->engines[worker];
+    struct sr1__engine *e = &g->set.engines[worker];
 
     *l = (struct turn_loop){.g = g,
                             .engine = e,
-                            .cap = g->rows < e->n_slots ? g->rows : e->n_slots,
+                            .cap = g->set.n_slots,
                             .max_calls = sr1__env_max_calls(g->env),
                             .query = worker,
-                            .query_step = (size_t)g->n_engines,
+                            .query_step = (size_t)g->set.n_engines,
                             .prompt_slot = -1};
     if (sr1__engine_is(e, SR1__ENGINE_SYNCHRONOUS))
         l->entropy = &g->entropy[worker];
@@ -592,13 +591,6 @@ static sr1_status collect_observations(struct turn_loop *l)
     return st;
 }
 
-static sr1_status check_others(const struct turn_loop *l)
-{
-    return atomic_load(&l->g->stopped)
-               ? sr1__fail(SR1_E_CANCELLED, "the rollout was stopped")
-               : SR1_OK;
-}
-
 /* ---- a round ---- */
 
 static sr1_status begin_turn_round(void *self, int *over)
@@ -606,7 +598,6 @@ static sr1_status begin_turn_round(void *self, int *over)
     struct turn_loop *l = self;
 
     l->n_acting = 0;
-    SR1__TRY(check_others(l));
     SR1__TRY(admit_sequences(l));
     *over = count_active_sequences(l) == 0;
     return l->completions && !*over ? collect_observations(l) : SR1_OK;
@@ -625,16 +616,6 @@ static const struct sr1__engine_client multi_turn_client = {
     .end_round = end_turn_round,
 };
 
-/* The first failure is the generation's; the loops of other engines end. */
-static void stop_all(struct sr1__generation *g, sr1_status st)
-{
-    pthread_mutex_lock(&g->lock);
-    if (!atomic_load(&g->stopped))
-        sr1__error_save(&g->failure, st);
-    atomic_store(&g->stopped, 1);
-    pthread_mutex_unlock(&g->lock);
-}
-
 sr1_status sr1__multi_turn_run(void *generation, size_t worker)
 {
     struct sr1__generation *g = generation;
@@ -647,9 +628,7 @@ sr1_status sr1__multi_turn_run(void *generation, size_t worker)
                                           .lock = &g->lock};
 
     if (st == SR1_OK)
-        st = sr1__engine_loop_run(l.engine, &task, &multi_turn_client, &l);
-    if (st != SR1_OK)
-        stop_all(g, st);
+        st = sr1__engine_loop_run(&g->set, worker, &task, &multi_turn_client, &l);
     free_turn_loop(&l);
     return st;
 }
