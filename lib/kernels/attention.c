@@ -86,6 +86,7 @@ struct attend_state {
     float top[TILE_MOST];          /* the largest score so far */
     float total[TILE_MOST];        /* of the weights */
     float scale[TILE_MOST];        /* of the sums so far, as the page moved the top */
+    int64_t seen[TILE_MOST]; /* tokens of the page that the query sees; <= 0: none */
 };
 
 /* As much as a vector of PAGE elements. */
