@@ -244,6 +244,7 @@ static const struct {
               COUNT(decode_steps),
               COUNT(searches),
               COUNT(failed_searches),
+              COUNT(refused_actions),
               COUNT(engine_queries),
               COUNT(engine_calls),
               COUNT(remote.answers),
@@ -306,7 +307,8 @@ static sr1_status unpack_stats(struct sr1__rollout_stats *s, const json_t *o)
     SR1__TRY(sr1__json_get_num(o, "entropy", &s->entropy));
     SR1__TRY(sr1__json_get_num(o, "search_seconds", &s->search_seconds));
     for (size_t i = 0; i < COUNTS; i++)
-        SR1__TRY(sr1__json_get_int(o, counts[i].name, count_at(s, i)));
+        if (json_object_get(o, counts[i].name)) /* a checkpoint may be older than it */
+            SR1__TRY(sr1__json_get_int(o, counts[i].name, count_at(s, i)));
     return unpack_servers(&s->remote, json_object_get(o, "servers"));
 }
 

@@ -19,6 +19,7 @@ static sr1_status open_policy(sr1_trainer *tr)
     tr->policy.sharded = tr->sharded;
     tr->policy.sums_by_rank = tr->sums_by_rank;
     tr->policy.reshards = tr->reshards;
+    tr->policy.prefetches = tr->prefetches;
     tr->policy.n = tr->n_workers;
     tr->policy.schedule = tr->set.schedule;
     tr->policy.max_grad_norm = tr->set.max_grad_norm;

@@ -98,7 +98,7 @@ static sr1_status take_scores(const struct reward_program *p, const json_t *scor
     return SR1_OK;
 }
 
-/* An outage is no score: these trajectories are left out. */
+/* An outage is no score: these trajectories are dropped. */
 static sr1_status score_by_program(void *self, const sr1_trajectory *const *trajectories,
                                    size_t n, double *out)
 {

@@ -25,4 +25,7 @@ struct sr1_reward_set {
     struct sr1__life life;
 };
 
+/* The name of a reward of the set that compares with gold answers; NULL: none does. */
+const char *sr1__reward_set_comparing(const sr1_reward_set *set);
+
 #endif
