@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/rng.h"
+#include "config/choices.h"
 #include "config/model_folder.h"
 #include "policy/local_engine.h"
 #include "policy/server_engine.h"
@@ -24,7 +25,7 @@
 
 static sr1_status open_server(sr1_rollout *r, const sr1_config *c)
 {
-    int imitates = r->trained && sr1__config_is(c, "stage", "sft");
+    int imitates = r->trained && sr1__config_imitates(c);
 
     if (!sr1__config_bool(c, "use_openai") || imitates)
         return SR1_OK;

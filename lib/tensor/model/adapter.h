@@ -2,7 +2,7 @@
  *
  *     y = x W^T + s (x A^T) B^T      A [rank, in], B [out, rank], fp32
  *
- * All passes (training, prefill, decode) compute it by sr1__lora_add. */
+ * Passes of tensors compute it by sr1__lora_add, the C pass of a CPU by host_pass.c. */
 #ifndef SR1__MODEL_ADAPTER_H
 #define SR1__MODEL_ADAPTER_H
 

@@ -157,6 +157,11 @@ sr1_tensor *sr1__qwen_body(sr1_scope *s, sr1_model *m,
 sr1_status sr1__qwen_begin(sr1_model *m);
 void sr1__qwen_end(sr1_model *m);
 
+/* Can the model read them? *longest receives the tokens of the longest, with those of
+ * what it continues. */
+sr1_status sr1__qwen_check_packed(const sr1_model *m, const struct sr1__packed *in,
+                                  int64_t *longest);
+
 /* Logits [n,V] of hidden states [n,E], in the model's dtype. */
 sr1_tensor *sr1__qwen_logits(sr1_scope *s, sr1_model *m, sr1_tensor *hidden);
 

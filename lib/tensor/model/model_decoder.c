@@ -421,7 +421,7 @@ static sr1_status decode_on_host(struct sr1__decoder *d, size_t n, int64_t total
     SR1__TRY(run_host(d, n, total, d->last, n));
     for (size_t i = 0; i < n; i++)
         d->next_logits[i] = d->rows[d->spans[i].row].logits;
-    sr1__host_pass_logits(d->host, n, d->next_logits);
+    sr1__host_pass_logits(d->host, 0, n, d->next_logits);
     return SR1_OK;
 }
 

@@ -3,6 +3,7 @@
 #include "tensor/model/model_memory.h"
 
 #include "tensor/model/host_pass.h"
+#include "tensor/model/host_score.h"
 #include "tensor/weights/decoder_archs.h"
 #include "tensor/ops/int8_linear.h"
 #include "tensor/ops/optimizer.h"
@@ -597,22 +598,30 @@ static double graphs_kept(const struct sr1__memory_model *m, double rows, double
 /* The C pass of a CPU (host_pass.h), which has the weights once more, in panels. */
 static int is_host_pass(const struct sr1__memory_model *m)
 {
-    return is_paged(m) && !m->quantized && m->lora.rank == 0 && !m->config.value_head &&
+    return is_paged(m) && !m->quantized && !m->config.value_head &&
            !arch_of(m)->experts && !arch_of(m)->norm_plus_one;
 }
 
-static double host_decode(const struct sr1__memory_model *m, double rows, double tokens)
+static double host_panels(const struct sr1__memory_model *m)
 {
     const struct sr1__hf_config *c = &m->config;
-    int64_t q = c->n_heads * c->head_dim;
-    int64_t kv = c->n_kv_heads * c->head_dim;
-    int bf16 = is_narrow(m);
 
-    return sr1__host_panels_bytes(c->hidden_size, q, kv, c->intermediate_size,
-                                  c->n_layers, c->vocab_size, bf16) +
-           sr1__host_pass_bytes(c->hidden_size, q, kv, c->intermediate_size, tokens, rows,
-                                bf16) +
-           rows * (double)c->vocab_size * 4;
+    return sr1__host_panels_bytes(c->hidden_size, c->n_heads * c->head_dim,
+                                  c->n_kv_heads * c->head_dim, c->intermediate_size,
+                                  c->n_layers, c->vocab_size, is_narrow(m)) +
+           sr1__host_adapter_bytes(c->hidden_size, c->n_heads * c->head_dim,
+                                   c->n_kv_heads * c->head_dim, c->intermediate_size,
+                                   c->n_layers, m->lora.rank,
+                                   m->lora.rank > 0 ? m->lora.targets : 0);
+}
+
+static double host_pass(const struct sr1__memory_model *m, double rows, double tokens)
+{
+    const struct sr1__hf_config *c = &m->config;
+
+    return sr1__host_pass_bytes(c->hidden_size, c->n_heads * c->head_dim,
+                                c->n_kv_heads * c->head_dim, c->intermediate_size, tokens,
+                                rows, is_narrow(m));
 }
 
 double sr1__memory_decode(const struct sr1__memory_model *m, double rows, double tokens,
@@ -621,9 +630,25 @@ double sr1__memory_decode(const struct sr1__memory_model *m, double rows, double
     struct sr1__memory_pass p = {.tokens = tokens, .targets = rows, .longest = longest};
 
     if (is_host_pass(m))
-        return host_decode(m, rows, tokens);
+        return host_panels(m) + host_pass(m, rows, tokens) +
+               rows * (double)m->config.vocab_size * 4;
     return pass_inputs(m, &p) + graphs_kept(m, rows, longest) +
            fmax(measure_layer(m, &p, 0).peak * tokens,
                 pass_outputs(m, &p, 0) +
                     rows * (double)m->config.vocab_size * (4 + size_of(m)));
+}
+
+/* Prompts of a cut, and some of what continues them (host_score.c). */
+double sr1__memory_score(const struct sr1__memory_model *m,
+                         const struct sr1__memory_pass *p, double workers)
+{
+    double row = (double)m->config.vocab_size * sizeof(float);
+    double tokens = fmin(p->tokens, 2 * (SR1__SCORE_TOKENS + p->longest));
+
+    if (!is_host_pass(m) || m->dtype != SR1__F32)
+        return workers * sr1__memory_forward(m, p);
+    return host_panels(m) +
+           workers * (host_pass(m, fmin(p->targets, tokens), tokens) +
+                      sr1__memory_cache(m, 1, tokens, 1, tokens) +
+                      fmin(p->targets * row, fmax(row, (double)SR1__SCORE_LOGITS)));
 }

@@ -16,6 +16,7 @@
 #include "tensor/model/experts.h"
 #include "tensor/ops/fused.h"
 #include "tensor/ops/int8_linear.h"
+#include "tensor/ops/linear.h"
 
 #include <math.h>
 
@@ -100,7 +101,7 @@ static sr1_tensor *multiply_weight(sr1_scope *s, const struct qwen_pass *p, sr1_
         return sr1__int8_linear(s, x, l->w, l->scale, l->bias);
     return p->attention.linear
                ? p->attention.linear(s, p->attention.self, x, l->w, l->bias)
-               : t_linear(s, x, l->w, l->bias);
+               : sr1__linear(s, x, l->w, l->bias);
 }
 
 static sr1_tensor *apply_linear(sr1_scope *s, const struct qwen_pass *p, sr1_tensor *x,
@@ -269,18 +270,13 @@ static void pick_positions(sr1_scope *s, struct qwen_pass *p,
     }
 }
 
-static int ids_fit(sr1_scope *s, const sr1_model *m, const struct sr1__placed_tokens *in)
+static sr1_status check_ids(const sr1_model *m, const int32_t *ids, size_t n)
 {
-    for (size_t i = 0; i < in->n; i++) {
-        if (in->ids[i] >= 0 && in->ids[i] < m->config.vocab_size)
-            continue;
-        sr1__scope_fail(s, SR1_E_INVALID, "token %zu: id %d is not in [0, %lld)", i,
-                        (int)in->ids[i], (long long)m->config.vocab_size);
-        return 0;
-    }
-    if (in->n == 0)
-        sr1__scope_fail(s, SR1_E_INVALID, "no tokens");
-    return in->n > 0 && sr1__scope_status(s) == SR1_OK;
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= m->config.vocab_size)
+            return sr1__fail(SR1_E_INVALID, "token %zu: id %d is not in [0, %lld)", i,
+                             (int)ids[i], (long long)m->config.vocab_size);
+    return n > 0 ? SR1_OK : sr1__fail(SR1_E_INVALID, "no tokens");
 }
 
 /* ---- units ---- */
@@ -391,9 +387,11 @@ static sr1_tensor *run_qwen_forward(sr1_scope *s, struct qwen_pass *p,
     sr1_tensor *hidden;
     sr1_status st;
 
-    if (!ids_fit(s, p->m, in))
+    if (sr1__scope_status(s) != SR1_OK)
         return NULL;
-    st = sr1__qwen_begin(p->m);
+    st = check_ids(p->m, in->ids, in->n);
+    if (st == SR1_OK)
+        st = sr1__qwen_begin(p->m);
     sr1__scope_check(s, st);
     if (st != SR1_OK)
         return NULL;
@@ -447,6 +445,14 @@ static int64_t find_longest(const struct sr1__packed *in)
         longest = n > longest ? n : longest;
     }
     return longest;
+}
+
+sr1_status sr1__qwen_check_packed(const sr1_model *m, const struct sr1__packed *in,
+                                  int64_t *longest)
+{
+    SR1__TRY(check_packed(in));
+    *longest = find_longest(in);
+    return check_ids(m, in->ids, (size_t)(in->n_seqs ? in->cu_seqlens[in->n_seqs] : 0));
 }
 
 /* Positions of packed tokens. */

@@ -20,6 +20,11 @@ void sr1__fused_enable(int on)
     enabled = on;
 }
 
+int sr1__fused_is_enabled(void)
+{
+    return enabled;
+}
+
 /* Dense fp32 on the CPU. */
 static int is_dense_f32_cpu(const sr1_tensor *t)
 {

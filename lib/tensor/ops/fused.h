@@ -34,5 +34,6 @@ void sr1__fused_heads(sr1_scope *s, const struct sr1__heads_op *op, sr1_tensor *
 
 /* Tests: 0 uses operations everywhere. */
 void sr1__fused_enable(int on);
+int sr1__fused_is_enabled(void);
 
 #endif
