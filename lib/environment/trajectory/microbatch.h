@@ -47,7 +47,7 @@ struct sr1__batch_part {
 sr1_status sr1__batch_plan_array(struct sr1__batch_plan *out,
                                  const sr1_trajectory *const *t,
                                  struct sr1__batch_part part, int64_t token_budget);
-/* The same with the tokens of trajectories that are left out of training. */
+/* The same with the tokens of trajectories that are dropped. */
 sr1_status sr1__batch_plan_sampled(struct sr1__batch_plan *out,
                                    const sr1_trajectory *const *t,
                                    struct sr1__batch_part part, int64_t token_budget);

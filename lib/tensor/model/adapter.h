@@ -13,7 +13,8 @@ struct sr1__adapter {
     struct sr1__named *params; /* peft's names: A, B of each layer in turn, then a
                                   critic's value head; owns both */
     size_t n_params;
-    size_t n_lora; /* without the head */
+    size_t n_lora;  /* without the head */
+    uint32_t found; /* targets that some layer has */
     const struct sr1__lora *
         *by_view; /* [n_views] of the model; NULL: that view has none */
 };

@@ -463,6 +463,11 @@ static void fill_angles(const struct sr1__host_pass *p, int64_t position, float 
     const float *cos = sr1__shim_data(p->m->rope.cos);
     const float *sin = sr1__shim_data(p->m->rope.sin);
 
+    if (sr1__hf_config_turn(&p->m->config, p->layer_index) == SR1__TURN_NONE) {
+        for (size_t i = 0; i < 2 * d; i++)
+            angles[i] = i < d;
+        return;
+    }
     memcpy(angles, cos + (size_t)position * d, d * sizeof *angles);
     memcpy(angles + d, sin + (size_t)position * d, d * sizeof *angles);
     if (p->weights->bf16) { /* as in training, where they are of the model's type */
@@ -550,16 +555,19 @@ static void attend_block(const struct sr1__host_pass *p, const struct host_block
     struct sr1__page_head h =
         sr1__kv_paged_head(p->kv, p->layer_index, b->row, head, b->past + b->n);
     struct query_list l = {.n = 0};
+    int64_t window = sr1__hf_config_window(c, p->layer_index);
 
     for (int64_t t = 0; t < b->n; t++) {
+        int64_t end = b->past + t + 1;
+
         for (size_t g = 0; g < group; g++) {
             size_t at = ((size_t)head * group + g) * d;
             size_t token = (size_t)(b->first + t);
 
             l.to[l.n] = p->attended + (token * round_width(p->q) + at) * p->size;
-            l.list[l.n] =
-                (struct sr1__page_query){p->queries + token * round_width(p->q) + at,
-                                         s->heads + l.n * d, b->past + t + 1};
+            l.list[l.n] = (struct sr1__page_query){
+                p->queries + token * round_width(p->q) + at, s->heads + l.n * d, end,
+                sr1__window_start(end, window)};
             if (++l.n == QUERIES)
                 attend_queries(p, &h, &l);
         }

@@ -288,7 +288,7 @@ static sr1_status check_score_input(const struct host_score *h)
         if (h->targets->rows[i] < 0 || h->targets->rows[i] >= tokens)
             return sr1__fail(SR1_E_INVALID, "log-probs: token %d is not in [0, %lld)",
                              (int)h->targets->rows[i], (long long)tokens);
-    return sr1__rope_reserve(&h->m->rope, top);
+    return sr1__model_reserve_positions(h->m, top);
 }
 
 static sr1_status run_host_score(struct host_score *h, int64_t chunk)

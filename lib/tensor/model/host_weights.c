@@ -66,7 +66,8 @@ void sr1__host_share_touch(struct sr1__host_share *s)
 int sr1__host_supports(const sr1_model *m)
 {
     return m->device == SR1__CPU && (m->dtype == SR1__F32 || m->dtype == SR1__BF16) &&
-           m->head && !m->quantized && m->config.head_dim <= SR1__HEAD_DIM_MAX;
+           m->head && !m->quantized && !m->arch->experts && !m->arch->norm_plus_one &&
+           m->config.head_dim <= SR1__HEAD_DIM_MAX;
 }
 
 /* ---- layout ---- */

@@ -23,8 +23,9 @@ enum { MAX_IDS = 32, VOCAB = 128 };
             fail_msg("'%s' is not in: %s", text, sr1_last_error());                      \
     } while (0)
 
-static const char *const cases[] = {"qwen3-all", "qwen2-rslora", "llama-all",
-                                    "qwen3-some", "qwen3-ranks"};
+static const char *const cases[] = {"qwen3-all",  "qwen2-rslora", "llama-all",
+                                    "qwen3-some", "qwen3-ranks",  "smollm3-all",
+                                    "qwen3-moe",  "gemma3-all"};
 #define N_CASES (sizeof cases / sizeof *cases)
 
 static sr1_model *open_model(const char *folder, const char *dtype)
@@ -305,9 +306,52 @@ static void same_params(const sr1_model *a, const sr1_model *b)
     }
 }
 
+/* The folder of a model whose MLPs are all experts. */
+static const char *experts_only(void)
+{
+    static const char shape[] =
+        "{\"architectures\": [\"Qwen3MoeForCausalLM\"], \"hidden_size\": 32, "
+        "\"num_hidden_layers\": 2, \"num_attention_heads\": 2, "
+        "\"num_key_value_heads\": 2, \"intermediate_size\": 8, \"vocab_size\": 20, "
+        "\"num_experts\": 4, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 8}";
+    const char *dir = scratch_path("experts");
+    sr1_model *m = NULL;
+
+    OK(sr1_model_new_random(&m, shape, 1, NULL));
+    OK(sr1_model_save(m, dir));
+    sr1_model_free(m);
+    return dir;
+}
+
+/* Of layers whose MLPs are experts only attention is adapted, as peft does. */
+static void experts_have_none(void **state)
+{
+    struct sr1__lora_config all = {.rank = 2, .alpha = 4}, mlp = {.rank = 2, .alpha = 4};
+    sr1_model *m = open_base("qwen3-moe-sparse", "fp32");
+
+    (void)state;
+    OK(sr1__lora_targets_parse("gate_proj,up_proj", "targets", &mlp.targets));
+    OK(sr1__lora_targets_parse("all-linear", "targets", &all.targets));
+    OK(sr1__model_adapt(m, &all, 5));
+    for (int i = 0; i < 4; i++) {
+        assert_true((m->layers[i].lora[SR1__LORA_UP].a == NULL) == (i % 2 == 1));
+        assert_non_null(m->layers[i].lora[SR1__LORA_V].a);
+    }
+    sr1_model_free(m);
+    m = open_model(experts_only(), "fp32");
+    REFUSED(sr1__model_adapt(m, &mlp, 5), SR1_E_CONFIG, "experts");
+    assert_null(m->adapter);
+    OK(sr1__model_adapt(m, &all, 5));
+    assert_int_equal(m->adapter->config.targets, 1u << SR1__LORA_Q | 1u << SR1__LORA_K |
+                                                     1u << SR1__LORA_V |
+                                                     1u << SR1__LORA_O);
+    sr1_model_free(m);
+}
+
 static void a_saved_adapter_loads_equal(void **state)
 {
     const char *dir = scratch_path("saved");
+    const char *weights = scratch_path("saved/model.safetensors");
 
     (void)state;
     for (size_t c = 0; c < N_CASES; c++) {
@@ -315,7 +359,7 @@ static void a_saved_adapter_loads_equal(void **state)
         sr1_model *m = open_model(g.dir, "fp32"), *again;
 
         OK(sr1_model_save(m, dir));
-        assert_false(sr1__path_exists(scratch_path("saved/model.safetensors")));
+        assert_false(sr1__path_exists(weights));
         assert_int_equal(chdir("/"), 0); /* it names its base by a whole path */
         again = open_model(dir, "fp32");
         assert_int_equal(chdir(getenv("SR1_SRC")), 0);
@@ -845,6 +889,7 @@ int main(void)
         cmocka_unit_test(values_equal_peft),
         cmocka_unit_test(gradients_equal_peft),
         cmocka_unit_test(decoding_equals_the_forward_pass),
+        cmocka_unit_test(experts_have_none),
         cmocka_unit_test(a_row_has_its_own_bits),
         cmocka_unit_test(a_saved_adapter_loads_equal),
         cmocka_unit_test(a_merged_model_needs_no_adapter),

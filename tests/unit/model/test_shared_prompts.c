@@ -20,6 +20,14 @@ static const char config[] =
     "\"max_position_embeddings\":512,\"rms_norm_eps\":1e-6,\"rope_theta\":10000.0,"
     "\"tie_word_embeddings\":true,\"hidden_act\":\"silu\"}";
 
+/* Layers of two kinds, whose windows end within a prompt, at its end and behind it. */
+static const char windowed[] =
+    "{\"model_type\":\"smollm3\",\"architectures\":[\"SmolLM3ForCausalLM\"],"
+    "\"hidden_size\":32,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"intermediate_size\":64,\"vocab_size\":101,"
+    "\"max_position_embeddings\":512,\"no_rope_layers\":[0,1,0],"
+    "\"use_sliding_window\":true,\"sliding_window\":11}";
+
 enum { GROUPS = 5, MEMBERS = 5, PROMPT = 40, REST = 30, VOCAB = 101 };
 enum { SETS = 2, SEQS = SETS * GROUPS * MEMBERS, MAX_N = SEQS * (PROMPT + REST) };
 
@@ -164,14 +172,19 @@ static size_t count_numbers(const sr1_model *m)
     return n;
 }
 
-static sr1_model *make_model(const char *dtype)
+static sr1_model *make_model_of(const char *shape, const char *dtype)
 {
     sr1_model_options o = {
         .struct_size = sizeof o, .device = "cpu", .init = "fan_in", .dtype = dtype};
     sr1_model *m = NULL;
 
-    OK(sr1_model_new_random(&m, config, 3, &o));
+    OK(sr1_model_new_random(&m, shape, 3, &o));
     return m;
+}
+
+static sr1_model *make_model(const char *dtype)
+{
+    return make_model_of(config, dtype);
 }
 
 /* Numbers that differ into what training begins with as zeros. */
@@ -230,6 +243,13 @@ static void so_they_are_with_checkpointing(void **state)
 {
     (void)state;
     check_same(make_model("fp32"), 1);
+}
+
+static void so_they_are_with_windows(void **state)
+{
+    (void)state;
+    check_same(make_model_of(windowed, "fp32"), 0);
+    check_same(make_model_of(windowed, "fp32"), 1);
 }
 
 static void so_are_a_critics(void **state)
@@ -506,6 +526,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_those_of_the_plain_form),
         cmocka_unit_test(so_they_are_with_checkpointing),
+        cmocka_unit_test(so_they_are_with_windows),
         cmocka_unit_test(so_are_a_critics),
         cmocka_unit_test(so_are_an_adapters),
         cmocka_unit_test(bf16_rounds_no_worse),
