@@ -211,17 +211,20 @@ static void check_decoding(sr1_model *m, const float *want, double tolerance)
 }
 
 /* A pass of tensors in bf16 rounds after each operation, the C pass does not: the logits
- * for that to be near to are those of the same weights in fp32. */
+ * for that to be near to are those of the same weights in fp32, within a tenth of the
+ * largest, as far as a training pass is from them. */
 static void check_narrow_decoding(sr1_model *m)
 {
+    static const float zero[MAX_IDS * VOCAB];
     static float want[MAX_IDS * VOCAB];
+    int by_c = sr1__host_supports(m);
     sr1_model *exact = NULL;
     int32_t ids[MAX_IDS];
 
     list_ids(ids);
-    OK(sr1__model_clone(&exact, m, sr1__host_supports(m) ? SR1__F32 : -1));
+    OK(sr1__model_clone(&exact, m, by_c ? SR1__F32 : -1));
     OK(sr1_model_logits(exact, ids, MAX_IDS, want));
-    check_decoding(m, want, 0.5);
+    check_decoding(m, want, by_c ? 0.1 * largest_gap(want, zero, MAX_IDS * VOCAB) : 0.5);
     sr1_model_free(exact);
 }
 
