@@ -346,6 +346,8 @@ sr1_status sr1__outage_fail(const struct sr1__outage *o, const sr1_trainer *tr);
 /* Is there warning i to give of the settings? 1 with its text, 0: no, -1: i is past the
  * last. */
 int sr1__startup_warning(const sr1_trainer *tr, size_t i, char *text, size_t size);
+/* Of a rank beyond the model's width, which a plan tells too: 1 and the text. */
+int sr1__rank_warning(int64_t rank, int64_t width, char *text, size_t size);
 
 /* ---- sft.c ---- */
 
