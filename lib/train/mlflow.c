@@ -27,8 +27,7 @@
 
 #define API "/api/2.0/mlflow/"
 #define STATE "mlflow.json"
-#define CHUNK ((size_t)256 << 10) /* bytes of rows at a time; a request has up to 1 MiB  \
-                                   */
+#define CHUNK ((size_t)256 << 10) /* bytes of rows at a time */
 #define MOST_METRICS 1000         /* of one request; the API's limits */
 #define MOST_PARAMS 100
 #define PARAM_BYTES 500 /* of a value; what older servers take */
@@ -265,12 +264,13 @@ static sr1_status send_config(const struct sr1__mlflow *m)
 
     json_object_foreach(config, key, v)
     {
-        char *dumped = json_dumps(v, JSON_ENCODE_ANY);
+        char dumped[PARAM_BYTES + 1];
+        size_t n = json_dumpb(v, dumped, PARAM_BYTES, JSON_ENCODE_ANY);
         const char *text = json_is_string(v) ? json_string_value(v) : dumped;
 
-        if (text && *text && add_param(params, key, text) != 0)
+        dumped[n < PARAM_BYTES ? n : PARAM_BYTES] = '\0';
+        if (*text && add_param(params, key, text) != 0)
             st = sr1__fail_nomem("parameters");
-        free(dumped);
         if (st == SR1_OK && json_array_size(params) == MOST_PARAMS) {
             st = send_params(m, params);
             (void)json_array_clear(params);
