@@ -84,7 +84,7 @@ static sr1_status report_outage(const struct sr1__generation *g)
         return SR1_OK;
     if ((size_t)failed == g->begun)
         return sr1__error_raise(&g->outage);
-    sr1__log(SR1_LOG_WARN, "%" PRId64 " of %zu trajectories are left out: %.500s", failed,
+    sr1__log(SR1_LOG_WARN, "%" PRId64 " of %zu trajectories are dropped: %.500s", failed,
              g->begun, g->outage.text);
     return SR1_OK;
 }

@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/str.h"
 
 #include <string.h>
 
@@ -42,66 +43,16 @@ void sr1__remote_sequence_clear(struct sr1__remote_sequence *s)
     forget_answer(s);
     sr1__ids_free(&s->ids);
     sr1__buf_free(&s->said);
-    for (size_t i = 0; i < s->n_messages; i++) {
-        sr1__free(s->roles[i]);
-        sr1__free(s->contents[i]);
-    }
-    sr1__free(s->roles);
-    sr1__free(s->contents);
+    sr1__messages_free(&s->messages);
     *s = (struct sr1__remote_sequence){.engine = s->engine};
-}
-
-static sr1_status reserve_messages(struct sr1__remote_sequence *s)
-{
-    size_t cap = 2 * s->cap_messages + 4;
-    char **p;
-
-    if (s->n_messages < s->cap_messages)
-        return SR1_OK;
-    p = sr1__realloc(s->roles, cap, sizeof(*p));
-    if (!p)
-        return sr1__fail_nomem("messages");
-    s->roles = p;
-    p = sr1__realloc(s->contents, cap, sizeof(*p));
-    if (!p)
-        return sr1__fail_nomem("messages");
-    s->contents = p;
-    s->cap_messages = cap;
-    return SR1_OK;
-}
-
-/* Texts with NUL bytes end there: JSON carries them, chat templates do not. */
-static sr1_status append_conversation_message(struct sr1__remote_sequence *s,
-                                              const char *role, const char *text,
-                                              size_t n)
-{
-    size_t i = s->n_messages;
-
-    SR1__TRY(reserve_messages(s));
-    s->roles[i] = sr1__strdup(role);
-    s->contents[i] = sr1__strndup(text, n);
-    if (!s->roles[i] || !s->contents[i]) {
-        sr1__free(s->roles[i]);
-        sr1__free(s->contents[i]);
-        return sr1__fail_nomem("messages");
-    }
-    s->n_messages++;
-    return SR1_OK;
-}
-
-static sr1_status append_prompt_message(void *to, const char *role, const char *text,
-                                        size_t n)
-{
-    return append_conversation_message(to, role, text, n);
 }
 
 sr1_status sr1__remote_sequence_open(struct sr1__remote_sequence *s, const sr1_query *q)
 {
     sr1__buf_init(&s->said, 0);
     s->question = sr1__hash64(q->text, q->text_len, 0);
-    return s->engine->chat
-               ? sr1__rollout_messages(s->engine->rollout, q, append_prompt_message, s)
-               : SR1_OK;
+    return s->engine->chat ? sr1__rollout_messages(s->engine->rollout, q, &s->messages)
+                           : SR1_OK;
 }
 
 static sr1_status append_observation(struct sr1__remote_sequence *s,
@@ -116,7 +67,8 @@ static sr1_status append_observation(struct sr1__remote_sequence *s,
     sr1__buf_add(&text, sr1__buf_cstr(&o->tail), o->tail.len);
     st = sr1__buf_status(&text, "messages");
     if (st == SR1_OK)
-        st = append_conversation_message(s, "user", sr1__buf_cstr(&text), text.len);
+        st = sr1__messages_add_copy(&s->messages, "user", sr1__buf_cstr(&text), text.len,
+                                    NULL);
     sr1__buf_free(&text);
     return st;
 }
@@ -127,8 +79,8 @@ sr1_status sr1__remote_sequence_next_turn(struct sr1__remote_sequence *s,
     sr1_status st = SR1_OK;
 
     if (s->engine->chat)
-        st = append_conversation_message(s, "assistant", sr1__buf_cstr(&s->said),
-                                         s->said.len);
+        st = sr1__messages_add_copy(&s->messages, "assistant", sr1__buf_cstr(&s->said),
+                                    s->said.len, NULL);
     sr1__buf_clear(&s->said);
     return st == SR1_OK && s->engine->chat ? append_observation(s, o) : st;
 }
@@ -176,9 +128,9 @@ static sr1_status request_turn(struct sr1__remote_sequence *s)
     sr1_status st;
 
     if (s->engine->chat) {
-        q.roles = (const char *const *)s->roles;
-        q.contents = (const char *const *)s->contents;
-        q.n_messages = s->n_messages;
+        q.roles = s->messages.roles;
+        q.contents = s->messages.texts;
+        q.n_messages = s->messages.n;
     } else {
         q.prompt_ids = s->ids.v;
         q.n_prompt_ids = s->ids.n;
@@ -341,13 +293,6 @@ static const char *find_unclosed_tag(const struct sr1__remote_sequence *s)
     return open;
 }
 
-static int turn_text_ends_with(const struct sr1__remote_sequence *s, const char *end)
-{
-    size_t n = strlen(end);
-
-    return n <= s->said.len && memcmp(s->said.data + s->said.len - n, end, n) == 0;
-}
-
 static int32_t end_id(const sr1_tokenizer *t)
 {
     int32_t id = sr1__chat_end_id(t);
@@ -400,7 +345,8 @@ static sr1_status close_answer(struct sr1__remote_sequence *s,
 
     if (!tag && s->tokens.source != SR1__REMOTE_IDS && !protocol_of(s)->message)
         tag = find_unclosed_tag(s);
-    if (tag && s->tokens.ids.n > 0 && turn_text_ends_with(s, tag))
+    if (tag && s->tokens.ids.n > 0 &&
+        sr1__str_ends_with((struct sr1__str){sr1__buf_cstr(&s->said), s->said.len}, tag))
         return SR1_OK;
     SR1__TRY(s->engine->exact ? reject_missing_tokens(s, tag)
                               : find_missing_tokens(s, tag));

@@ -158,7 +158,7 @@ sr1_status sr1__rollout_use_env(sr1_rollout *r, sr1_env *env, sr1_env *no_search
     r->executor = executor;
     r->system = system;
     r->system_own = own;
-    /* A failed revision has no reward, not reward 0: its trajectory is excluded, whatever
+    /* A failed revision has no reward, not reward 0: its trajectory is dropped, whatever
      * search_failure says. */
     r->limits.go_on = r->go_on && !reviser;
     r->limits.ask_deadline = deadline;

@@ -66,9 +66,8 @@ struct sr1__remote_sequence {
     struct sr1__ids ids; /* all that the sequence has */
     int64_t max_tokens;  /* of the next answer */
     int64_t seed;
-    struct sr1__buf said;     /* by the policy in this turn */
-    char **roles, **contents; /* [n_messages], chat */
-    size_t n_messages, cap_messages;
+    struct sr1__buf said;          /* by the policy in this turn */
+    struct sr1__messages messages; /* chat: the conversation so far */
     /* The last answer; results own what tokens borrow. */
     sr1_openai_results *results;
     sr1_openai_result answer;

@@ -6,6 +6,7 @@ import hashlib
 import html.parser
 import json
 import os
+import re
 import resource
 import shutil
 import statistics
@@ -584,6 +585,35 @@ def test_runs_are_told_apart(tmp_path):
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 
 
+def dumped(tmp_path):
+    done = subprocess.run(
+        [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=3000",
+         f"--user-data-dir={tmp_path}/profile", "--dump-dom", f"file://{tmp_path}/page.html"],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    return done.stdout
+
+
+def chart_of(page, title):
+    """The figure of that title, or None."""
+    found = [f for f in re.findall(r"<figure.*?</figure>", page, re.S) if title in f]
+    return found[0] if found else None
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
+def test_axes_and_rates_say_what_happened(tmp_path):
+    skipped = {"training/skipped_updates": 1, "learning_rate": 0}
+    rows = [metrics(i, **skipped, **{"perf/rss_bytes": 163.2e6 + 2e5 * i,
+                                     "env/refused_rate": 0.25}) for i in range(1, 6)]  # fmt: skip
+    report(tmp_path, make_run(tmp_path / "r", rows, []))
+    page = dumped(tmp_path)
+    labels = re.findall(r'text-anchor="end"[^>]*>([0-9.]+ MB)<', chart_of(page, "Memory"))
+    assert labels and len(labels) == len(set(labels))
+    assert chart_of(page, "Refused actions")
+    assert chart_of(page, "Learning rate") is None
+    assert "Learning rate" not in "".join(re.findall(r"Always 0: [^<]*", page))
+
+
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
 @pytest.mark.parametrize("kind", ["one", "several", "empty", "hostile", "samples"])
 def test_the_script_runs_without_errors(tmp_path, run, kind):
@@ -602,13 +632,8 @@ def test_the_script_runs_without_errors(tmp_path, run, kind):
     (tmp_path / "s.json").write_text(json.dumps(SAMPLES))
     samples = ["--samples", tmp_path / "s.json"] if kind == "samples" else []
     report(tmp_path, *runs[kind], arguments=samples)
-    done = subprocess.run(
-        [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=3000",
-         f"--user-data-dir={tmp_path}/profile", "--dump-dom", f"file://{tmp_path}/page.html"],
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    root = done.stdout.split(">")[1] + done.stdout.split(">")[2]
-    assert 'data-errors="0"' in root and 'data-ready="1"' in root, done.stdout[:500]
-    drawn = done.stdout.count('class="line"')
-    assert (drawn > 3) == (kind != "empty")
-    assert done.stdout.count('class="sample"') == 2 * (kind == "samples")
+    page = dumped(tmp_path)
+    root = page.split(">")[1] + page.split(">")[2]
+    assert 'data-errors="0"' in root and 'data-ready="1"' in root, page[:500]
+    assert (page.count('class="line"') > 3) == (kind != "empty")
+    assert page.count('class="sample"') == 2 * (kind == "samples")

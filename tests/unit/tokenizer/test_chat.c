@@ -408,15 +408,15 @@ static void prompt_ids(const sr1_tokenizer *t, const char *question, int32_t **i
     sr1_chat_options o = {.struct_size = sizeof o, .add_generation_prompt = 1};
     struct sr1__prompt_template *around = NULL;
     struct sr1__spans own = {0};
-    struct sr1__chat_text message = {.role = "user", .own = &own};
+    struct sr1__messages messages = {0};
     struct sr1__buf text;
 
     sr1__buf_init(&text, 0);
     OK(sr1__question_template(&around, SR1__QUESTION_SEARCH_R1));
     OK(sr1__question_render(around, question, strlen(question), &text, &own));
-    message.text = sr1__buf_cstr(&text);
-    message.size = text.len;
-    OK(sr1__tokenizer_chat_ids(t, &message, 1, &o, ids, n));
+    OK(sr1__messages_add_copy(&messages, "user", sr1__buf_cstr(&text), text.len, &own));
+    OK(sr1__tokenizer_chat_ids(t, &messages, &o, ids, n));
+    sr1__messages_free(&messages);
     sr1__prompt_template_free(around);
     sr1__spans_free(&own);
     sr1__buf_free(&text);

@@ -1,21 +1,10 @@
-/* text/data/messages.h - conversations in rows: lists of {"role", "content"}, as chat
+/* text/data/row_messages.h - conversations in rows: lists of {"role", "content"}, as chat
  * completions and their fine-tuning files have them. */
-#ifndef SR1__DATA_MESSAGES_H
-#define SR1__DATA_MESSAGES_H
+#ifndef SR1__DATA_ROW_MESSAGES_H
+#define SR1__DATA_ROW_MESSAGES_H
 
 #include "base/json.h"
-
-/* Messages, oldest first; roles and texts are borrowed. */
-struct sr1__messages {
-    const char **roles; /* [n] */
-    const char **texts;
-    size_t *sizes; /* of texts, bytes */
-    size_t n;
-};
-
-/* Room for n messages, all empty. Free also a zeroed one. */
-sr1_status sr1__messages_new(struct sr1__messages *out, size_t n);
-void sr1__messages_free(struct sr1__messages *m);
+#include "base/messages.h"
 
 /* The name of a role that message `index` may have ("user", "assistant", in the first
  * place "system"), static; NULL for any other. */
