@@ -42,6 +42,7 @@
 #include "text/data/dataset.h"
 #include "text/data/demo.h"
 #include "text/data/events.h"
+#include "train/mlflow.h"
 #include "text/data/jsonl.h"
 #include "text/data/zlines.h"
 #include "signal/loss/loss.h"
@@ -187,6 +188,7 @@ struct sr1_trainer {
     struct sr1__jsonl *metrics; /* journals of the run, once it has begun */
     struct sr1__zlines *trajectories;
     struct sr1__events *events; /* NULL unless the key tensorboard is set */
+    struct sr1__mlflow *mlflow; /* NULL unless mlflow_tracking_uri is set, or after */
     /* Told how far a rollout is; NULL outside of a run, or if nobody asks. */
     sr1_status (*phase)(void *user, const char *phase, int64_t done, int64_t total);
     void *phase_user;
