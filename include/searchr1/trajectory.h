@@ -177,8 +177,10 @@ SR1_API double sr1_trajectory_reward(const sr1_trajectory *t);
 SR1_API size_t sr1_trajectory_reward_component_count(const sr1_trajectory *t);
 
 /* Get reward component i: its name (borrowed until the reward is next set), its value
- * before weighting, and its weight. The value is NaN where the reward could not be had
- * and its weight is 0. Each pointer may be NULL. SR1_E_INVALID: i is out of range. */
+ * before weighting, and its weight. The value is NaN and the weight 0 where the reward
+ * was to be measured only and could not be had, or does not apply to this trajectory
+ * (SR1_REWARD_NOT_APPLICABLE). Each pointer may be NULL. SR1_E_INVALID: i is out of
+ * range. */
 SR1_API sr1_status sr1_trajectory_reward_component(const sr1_trajectory *t, size_t i,
                                                    const char **name, double *value,
                                                    double *weight);

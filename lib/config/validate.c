@@ -256,8 +256,11 @@ static sr1_status check_reward_weights(const sr1_config *c)
     if (weights != 0 && weights != names)
         return sr1__fail(SR1_E_CONFIG,
                          "reward_weights has %zu numbers for %zu rewards; give "
-                         "one each, or none",
-                         weights, names);
+                         "one each, or none%s",
+                         weights, names,
+                         *sr1__config_str(c, "reward_programs")
+                             ? "; a program is weighed where rewards names it"
+                             : "");
     return SR1_OK;
 }
 

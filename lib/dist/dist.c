@@ -35,6 +35,7 @@ struct sr1__dist {
     struct sr1__store *root, *store;                   /* store: with the job's prefix */
     struct sr1__process_group *group, *plain, *helper; /* the latter two for debug */
     int64_t meetings;
+    int32_t under_way;         /* works that are begun and not finished */
     sr1_tensor *said, *heard;  /* [size, WORDS] of a meeting */
     struct sr1__error failure; /* the first; code 0: none */
 };
@@ -96,7 +97,7 @@ static sr1_status end_job(struct sr1__dist *d, sr1_status st, int pending)
     sr1__error_save(&d->failure, st);
     d->group = d->plain = d->helper = NULL;
     for (size_t i = 0; i < 3; i++) {
-        if (pending)
+        if (pending || d->under_way > 0)
             sr1__pg_abandon(groups[i]);
         else
             sr1__pg_free(groups[i]);
@@ -673,12 +674,35 @@ sr1_status sr1__dist_all_to_all(struct sr1__dist *d, const char *place, sr1_stat
     return run_work(d, st, w, place, d->limit);
 }
 
-sr1_status sr1__dist_all_gather(struct sr1__dist *d, const char *place, sr1_status st,
-                                sr1_tensor *all, sr1_tensor *own)
+sr1_status sr1__dist_all_gather_begin(struct sr1__work **out, struct sr1__dist *d,
+                                      const char *place, sr1_status st, sr1_tensor *all,
+                                      sr1_tensor *own)
 {
     SR1__TRY(agree_with_size(d, place, st, (size_t)t_numel(own)));
     SR1__TRY(check_sizes_equal(d, place));
-    return gather_parts(d, place, SR1_OK, all, own);
+    st = sr1__pg_all_gather(out, d->group, all, own, transport_limit(d));
+    if (st != SR1_OK)
+        return end_job(d, explain_loss(d, st, place), 0);
+    d->under_way++;
+    return SR1_OK;
+}
+
+sr1_status sr1__dist_finish(struct sr1__dist *d, struct sr1__work *w, const char *place)
+{
+    d->under_way--;
+    if (d->failure.code == SR1_OK)
+        return finish_work(d, w, place, d->limit);
+    sr1__work_abandon(w);
+    return check_alive(d);
+}
+
+sr1_status sr1__dist_all_gather(struct sr1__dist *d, const char *place, sr1_status st,
+                                sr1_tensor *all, sr1_tensor *own)
+{
+    struct sr1__work *w = NULL;
+
+    SR1__TRY(sr1__dist_all_gather_begin(&w, d, place, st, all, own));
+    return sr1__dist_finish(d, w, place);
 }
 
 /* ---- opening ---- */

@@ -90,4 +90,14 @@ sr1_status sr1__dist_all_to_all(struct sr1__dist *d, const char *place, sr1_stat
 sr1_status sr1__dist_all_gather(struct sr1__dist *d, const char *place, sr1_status st,
                                 sr1_tensor *all, sr1_tensor *own);
 
+/* The same, which is under way when the call returns: the ranks have met, and *out is to
+ * be finished. The work holds its tensors, which nobody may touch meanwhile; other calls
+ * may come in between. */
+struct sr1__work;
+sr1_status sr1__dist_all_gather_begin(struct sr1__work **out, struct sr1__dist *d,
+                                      const char *place, sr1_status st, sr1_tensor *all,
+                                      sr1_tensor *own);
+/* Wait for it and free it. */
+sr1_status sr1__dist_finish(struct sr1__dist *d, struct sr1__work *w, const char *place);
+
 #endif

@@ -151,12 +151,12 @@ int64_t sr1__shards_piece(const struct sr1__shards *s, size_t u)
     return r.end - r.begin;
 }
 
-/* Of a range, what is under way in round k. */
-static struct number_range find_round(struct number_range r, int64_t k)
+/* Of a range, what is under way in round k of so many numbers. */
+static struct number_range find_round(struct number_range r, int64_t k, int64_t round)
 {
-    int64_t begin = sr1__min_i64(r.begin + k * SR1__SHARD_ROUND, r.end);
+    int64_t begin = sr1__min_i64(r.begin + k * round, r.end);
 
-    return (struct number_range){begin, sr1__min_i64(begin + SR1__SHARD_ROUND, r.end)};
+    return (struct number_range){begin, sr1__min_i64(begin + round, r.end)};
 }
 
 /* An exchange of unit u among ranks that have a range each. */
@@ -166,6 +166,7 @@ struct exchange {
     size_t u;
     int32_t ranks;
     int pieces;
+    int64_t round; /* numbers of a rank that travel at once */
     int32_t dtype;
     sr1_status st; /* with which this rank comes */
 };
@@ -173,7 +174,7 @@ struct exchange {
 static struct number_range range_in_round(const struct exchange *e, int32_t rank,
                                           int64_t k)
 {
-    return find_round(find_range(e->s, e->u, rank, e->pieces), k);
+    return find_round(find_range(e->s, e->u, rank, e->pieces), k, e->round);
 }
 
 /* The most that a rank has in round k; 0: all are through. */
@@ -183,6 +184,19 @@ static int64_t size_round(const struct exchange *e, int64_t k)
 
     for (int32_t r = 0; r < e->ranks; r++) {
         struct number_range n = range_in_round(e, r, k);
+
+        most = sr1__max_i64(most, n.end - n.begin);
+    }
+    return most;
+}
+
+/* The most that a rank has in all. */
+static int64_t largest_range(const struct exchange *e)
+{
+    int64_t most = 0;
+
+    for (int32_t r = 0; r < e->ranks; r++) {
+        struct number_range n = find_range(e->s, e->u, r, e->pieces);
 
         most = sr1__max_i64(most, n.end - n.begin);
     }
@@ -257,7 +271,7 @@ static sr1_status scatter_round(struct sr1__dist *d, const struct exchange *e, i
                               got ? t_reshape(s, got, T_SHAPE(e->ranks * part)) : NULL,
                               flat);
     if (st == SR1_OK && own.begin < own.end)
-        fn(s, user, k * SR1__SHARD_ROUND, t_narrow(s, got, 1, 0, own.end - own.begin));
+        fn(s, user, k * e->round, t_narrow(s, got, 1, 0, own.end - own.begin));
     return close_round(s, st);
 }
 
@@ -270,6 +284,7 @@ sr1_status sr1__shards_scatter(const struct sr1__mesh *m, const struct sr1__shar
                          .u = u,
                          .ranks = s->ranks * s->groups,
                          .pieces = 1,
+                         .round = SR1__SHARD_ROUND,
                          .dtype = dtype,
                          .st = st};
     struct sr1__error failed;
@@ -312,46 +327,123 @@ sr1_status sr1__shards_join(const struct sr1__mesh *m, const struct sr1__shards 
 
 /* ---- from the owners ---- */
 
-static sr1_status gather_round(struct sr1__dist *d, const struct exchange *e, int64_t k,
-                               int64_t part, sr1_tensor *held)
+/* A round on its way: what part of it each rank has, and where all come. */
+struct gather_round {
+    int64_t k, part;
+    sr1_tensor *all; /* [ranks * part] */
+    struct sr1__work *work;
+};
+
+static sr1_status begin_round(struct gather_round *r, struct sr1__dist *d,
+                              const struct exchange *e, sr1_tensor *held)
 {
     sr1_scope *s = sr1__scope_open(SR1__CPU, "updated weights");
-    struct number_range own = range_in_round(e, e->s->rank, k);
-    sr1_tensor *mine, *all;
+    struct number_range own = range_in_round(e, e->s->rank, r->k);
+    sr1_tensor *mine;
     sr1_status st = e->st;
 
     sr1__scope_no_grad(s);
-    mine = t_full(s, 0.0, e->dtype, T_SHAPE(part));
-    all = t_empty(s, e->dtype, T_SHAPE(e->ranks * part));
+    mine = t_full(s, 0.0, e->dtype, T_SHAPE(r->part));
+    r->all = t_hold(s, t_empty(s, e->dtype, T_SHAPE(e->ranks * r->part)));
     if (st == SR1_OK && held && own.begin < own.end)
         t_copy_(s, t_narrow(s, mine, 0, 0, own.end - own.begin),
-                t_narrow(s, held, 0, k * SR1__SHARD_ROUND, own.end - own.begin));
+                t_narrow(s, held, 0, r->k * e->round, own.end - own.begin));
     else if (st == SR1_OK)
         copy_range(s, e, own, mine, 0);
     if (st == SR1_OK)
         st = sr1__scope_status(s);
-    st = sr1__dist_all_gather(d, "updated weights", st, all, mine);
-    for (int32_t r = 0; r < e->ranks && st == SR1_OK; r++)
-        if (held || r != e->s->rank)
-            copy_range(s, e, range_in_round(e, r, k), t_narrow(s, all, 0, r * part, part),
-                       1);
+    st = sr1__dist_all_gather_begin(&r->work, d, "updated weights", st, r->all, mine);
     return close_round(s, st);
+}
+
+/* st is how it began. */
+static sr1_status end_round(struct gather_round *r, struct sr1__dist *d,
+                            const struct exchange *e, sr1_tensor *held, sr1_status st)
+{
+    sr1_scope *s = sr1__scope_open(SR1__CPU, "updated weights");
+
+    sr1__scope_no_grad(s);
+    if (st == SR1_OK)
+        st = sr1__dist_finish(d, r->work, "updated weights");
+    for (int32_t rank = 0; rank < e->ranks && st == SR1_OK; rank++)
+        if (held || rank != e->s->rank)
+            copy_range(s, e, range_in_round(e, rank, r->k),
+                       t_narrow(s, r->all, 0, rank * r->part, r->part), 1);
+    sr1__tensor_free(r->all);
+    return close_round(s, st);
+}
+
+static struct exchange gather_exchange(const struct sr1__shards *s, size_t u,
+                                       sr1_status st, sr1_tensor *const *tensors,
+                                       int32_t dtype)
+{
+    return (struct exchange){.s = s,
+                             .tensors = tensors,
+                             .u = u,
+                             .ranks = s->ranks,
+                             .round = SR1__SHARD_ROUND,
+                             .dtype = dtype,
+                             .st = st};
 }
 
 sr1_status sr1__shards_gather(const struct sr1__mesh *m, const struct sr1__shards *s,
                               size_t u, sr1_status st, sr1_tensor *const *tensors,
                               sr1_tensor *part, int32_t dtype)
 {
-    struct exchange e = {
-        .s = s, .tensors = tensors, .u = u, .ranks = s->ranks, .dtype = dtype, .st = st};
+    struct exchange e = gather_exchange(s, u, st, tensors, dtype);
+    struct gather_round r = {.k = 0};
     struct sr1__error failed;
-    int64_t n;
 
     sr1__error_save(&failed, st);
-    for (int64_t k = 0; (n = size_round(&e, k)) > 0; k++) {
+    for (; (r.part = size_round(&e, r.k)) > 0; r.k++) {
         e.st = sr1__error_raise(&failed);
-        sr1__error_keep_first(&failed, gather_round(m->group, &e, k, n, part));
+        st = begin_round(&r, m->group, &e, part);
+        sr1__error_keep_first(&failed, end_round(&r, m->group, &e, part, st));
     }
+    return sr1__error_raise(&failed);
+}
+
+struct sr1__gathering {
+    struct exchange e;
+    struct gather_round round;
+    sr1_tensor *part;
+};
+
+sr1_status sr1__shards_gather_begin(struct sr1__gathering **out,
+                                    const struct sr1__mesh *m,
+                                    const struct sr1__shards *s, size_t u, sr1_status st,
+                                    sr1_tensor *const *tensors, sr1_tensor *part,
+                                    int32_t dtype)
+{
+    struct sr1__gathering *g = sr1__calloc(1, sizeof(*g)), none = {.part = NULL};
+    struct sr1__gathering *at = g ? g : &none; /* all ranks are to hear of that */
+
+    if (!g && st == SR1_OK)
+        st = sr1__fail_nomem("weights under way");
+    at->e = gather_exchange(s, u, st, tensors, dtype);
+    at->part = part;
+    at->round.part = at->e.round = largest_range(&at->e);
+    st = begin_round(&at->round, m->group, &at->e, part);
+    if (st == SR1_OK) {
+        *out = g;
+        return SR1_OK;
+    }
+    sr1__tensor_free(at->round.all);
+    sr1__free(g);
+    return st;
+}
+
+sr1_status sr1__shards_gather_end(struct sr1__gathering *g, const struct sr1__mesh *m,
+                                  sr1_status st)
+{
+    struct sr1__error failed;
+
+    sr1__error_save(&failed, st);
+    if (st != SR1_OK) /* what comes is for nobody */
+        g->e.ranks = 0;
+    sr1__error_keep_first(&failed,
+                          end_round(&g->round, m->group, &g->e, g->part, SR1_OK));
+    sr1__free(g);
     return sr1__error_raise(&failed);
 }
 

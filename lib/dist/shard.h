@@ -87,6 +87,19 @@ sr1_status sr1__shards_gather(const struct sr1__mesh *m, const struct sr1__shard
                               size_t u, sr1_status st, sr1_tensor *const *tensors,
                               sr1_tensor *part, int32_t dtype);
 
+/* The same, which is under way when the call returns; *out is set only with SR1_OK, which
+ * all ranks of the group get together. `tensors` and `part` stay as they are until the
+ * end, where the first are filled: not where this rank's st is a failure, which it
+ * returns. */
+struct sr1__gathering;
+sr1_status sr1__shards_gather_begin(struct sr1__gathering **out,
+                                    const struct sr1__mesh *m,
+                                    const struct sr1__shards *s, size_t u, sr1_status st,
+                                    sr1_tensor *const *tensors, sr1_tensor *part,
+                                    int32_t dtype);
+sr1_status sr1__shards_gather_end(struct sr1__gathering *g, const struct sr1__mesh *m,
+                                  sr1_status st);
+
 /* What this rank owns of unit u's tensors into the flat part. */
 sr1_status sr1__shards_take(const struct sr1__shards *s, size_t u,
                             sr1_tensor *const *tensors, sr1_tensor *part);

@@ -1,4 +1,4 @@
-/* policy/multi_turn.c - the loop over a generation engine that makes trajectories.
+/* policy/multi_turn.c - a client of the engine loop that makes trajectories.
  *
  * A round: begin sequences while there is room, insert what the environment has answered,
  * let the engine step, append its tokens to their sequences until a turn ends, and hand
@@ -6,8 +6,9 @@
  * once, and all actions of a round go to the environment as one batch. Where the
  * environment lets one wait, or the engine samples by itself meanwhile, actions go
  * through the executor (env_executor.h), and only the sequences that acted wait. */
-#include "policy/env_executor.h"
 #include "policy/multi_turn.h"
+#include "policy/engine_loop.h"
+#include "policy/env_executor.h"
 #include "policy/sequence.h"
 
 #include "base/clock.h"
@@ -15,14 +16,16 @@
 
 #include <string.h>
 
+#define STOP_S 3.0 /* for answers to actions, once a stop was asked for */
+
 struct turn_loop {
     struct sr1__generation *g;
     struct sr1__engine *engine;
-    struct sr1__engine_task task;
     struct sr1__sequence *sequences; /* [cap]; the index is the engine's slot */
     int32_t cap;
     /* The group being begun: its query, samples begun, prompt (NULL: not yet made), and
-     * the slot that the prompt is fed to in this round (-1: none). */
+     * the slot that is read the prompt in this round, for the others to copy (-1: none).
+     */
     size_t query;
     size_t query_step;
     int32_t begun;
@@ -32,8 +35,6 @@ struct turn_loop {
     double *entropy; /* of all sequences; NULL: each has its own */
     int64_t tokens;  /* taken and not yet reported */
     /* Scratch of one round, [cap] each. */
-    struct sr1__engine_input *inputs;
-    struct sr1__engine_output *outputs;
     int32_t *acting; /* [n_acting] sequences whose turn ended in an action */
     size_t n_acting;
     int32_t *pending; /* [n_pending] sequences whose actions gather */
@@ -49,6 +50,7 @@ struct turn_loop {
     struct sr1__env_completion *received;
     struct sr1__env_completions
         *completions; /* NULL: actions are carried out between two rounds */
+    double stopping;  /* since when all wait after a stop was asked for; 0: they do not */
 };
 
 /* ---- memory ---- */
@@ -62,16 +64,13 @@ static void free_observations(struct turn_loop *l)
     sr1__free(l->observations);
 }
 
-static void turn_loop_free(struct turn_loop *l)
+static void free_multi_turn(struct turn_loop *l)
 {
     sr1__env_completions_free(l->completions);
     for (int32_t i = 0; l->sequences && i < l->cap; i++)
         if (l->sequences[i].active)
             sr1__sequence_abandon(&l->sequences[i]);
-    l->engine->ops->end(l->engine->self);
     sr1__free(l->sequences);
-    sr1__free(l->inputs);
-    sr1__free(l->outputs);
     sr1__free(l->acting);
     sr1__free(l->pending);
     free_observations(l);
@@ -86,20 +85,15 @@ static sr1_status allocate_rows(struct turn_loop *l)
 {
     size_t cap = (size_t)l->cap, n = cap * (size_t)l->max_calls;
 
-    l->sequences = sr1__calloc(cap, sizeof(*l->sequences));
-    l->inputs = sr1__calloc(cap, sizeof(*l->inputs));
-    l->outputs = sr1__calloc(cap, sizeof(*l->outputs));
-    l->acting = sr1__calloc(cap, sizeof(*l->acting));
-    l->pending = sr1__calloc(cap, sizeof(*l->pending));
-    l->observations = sr1__calloc(n, sizeof(*l->observations));
-    l->actions = sr1__calloc(n, sizeof(*l->actions));
-    l->places = sr1__calloc(n, sizeof(*l->places));
-    l->answers = sr1__calloc(n, sizeof(*l->answers));
-    l->received = sr1__calloc(n, sizeof(*l->received));
-    return l->sequences && l->inputs && l->outputs && l->acting && l->pending &&
-                   l->observations && l->actions && l->places && l->answers && l->received
-               ? SR1_OK
-               : sr1__fail_nomem("rollout sequences");
+    SR1__CALLOC(l->sequences, cap, "rollout sequences");
+    SR1__CALLOC(l->acting, cap, "rollout sequences");
+    SR1__CALLOC(l->pending, cap, "rollout sequences");
+    SR1__CALLOC(l->observations, n, "rollout sequences");
+    SR1__CALLOC(l->actions, n, "rollout sequences");
+    SR1__CALLOC(l->places, n, "rollout sequences");
+    SR1__CALLOC(l->answers, n, "rollout sequences");
+    SR1__CALLOC(l->received, n, "rollout sequences");
+    return SR1_OK;
 }
 
 static void wake_engine(void *engine)
@@ -126,11 +120,10 @@ static sr1_status open_completions(struct turn_loop *l)
     return SR1_OK;
 }
 
-static sr1_status turn_loop_init(struct turn_loop *l, struct sr1__generation *g,
-                                 size_t worker)
+static sr1_status init_multi_turn(struct turn_loop *l, struct sr1__generation *g,
+                                  size_t worker)
 {
     struct sr1__engine *e = &g->engines[worker];
-    sr1_status st;
 
     *l = (struct turn_loop){.g = g,
                             .engine = e,
@@ -139,17 +132,10 @@ static sr1_status turn_loop_init(struct turn_loop *l, struct sr1__generation *g,
                             .query = worker,
                             .query_step = (size_t)g->n_engines,
                             .prompt_slot = -1};
-    l->task = (struct sr1__engine_task){.sampling = &g->sampling,
-                                        .env = g->env,
-                                        .n_slots = l->cap,
-                                        .stats = &g->stats,
-                                        .lock = &g->lock};
     if (sr1__engine_is(e, SR1__ENGINE_SYNCHRONOUS))
         l->entropy = &g->entropy[worker];
-    st = e->ops->begin(e->self, &l->task);
-    if (st == SR1_OK)
-        st = allocate_rows(l);
-    return st == SR1_OK ? open_completions(l) : st;
+    SR1__TRY(allocate_rows(l));
+    return open_completions(l);
 }
 
 /* ---- the caller ---- */
@@ -246,9 +232,13 @@ static sr1_status admit_sequence(struct turn_loop *l, const sr1_query *query)
     SR1__TRY(
         sr1__sequence_begin(row, l->g, l->query, l->begun++, l->prompt, l->n_prompt));
     row->entropy = l->entropy ? l->entropy : &l->g->entropy[row->index];
-    row->copy_of = l->prompt_slot;
-    if (l->prompt_slot < 0)
+    row->held_by = i;
+    if (l->prompt_slot >= 0) {
+        row->held_by = l->prompt_slot;
+        row->n_held = l->n_prompt;
+    } else if (sr1__engine_is(l->engine, SR1__ENGINE_COPIES)) {
         l->prompt_slot = i;
+    }
     pthread_mutex_lock(&l->g->lock);
     l->g->begun++;
     pthread_mutex_unlock(&l->g->lock);
@@ -414,14 +404,15 @@ static void finish_output(struct sr1__sequence *row, enum sr1__engine_finish fin
     }
 }
 
-static sr1_status take_output(struct turn_loop *l, struct sr1__engine_output *o)
+/* Sequences that want an action afterwards are left in acting. */
+static sr1_status take_sequence_output(void *self, struct sr1__engine_output *o)
 {
+    struct turn_loop *l = self;
     struct sr1__sequence *row = &l->sequences[o->slot];
     enum sr1__sequence_need want = SR1__SEQUENCE_NEEDS_TOKEN;
     int32_t turn = row->turn;
     int open = 1;
 
-    row->running = 0;
     if (o->finish == SR1__ENGINE_FAILED)
         return exclude_sequence(l, o->slot, o->error);
     SR1__TRY(take_tokens(l, o, &open, &want));
@@ -434,39 +425,22 @@ static sr1_status take_output(struct turn_loop *l, struct sr1__engine_output *o)
     return want == SR1__SEQUENCE_DONE ? finish_sequence(l, o->slot) : SR1_OK;
 }
 
-/* The input of every sequence that wants tokens and is not under way. */
-static size_t collect_inputs(struct turn_loop *l)
+/* Every sequence that does not wait samples. */
+static int next_sequence_input(void *self, struct sr1__engine_input *in)
 {
-    size_t n = 0;
+    struct turn_loop *l = self;
+    struct sr1__sequence *row = &l->sequences[in->slot];
 
-    for (int32_t i = 0; i < l->cap; i++) {
-        struct sr1__sequence *row = &l->sequences[i];
-        struct sr1__engine_input *in = &l->inputs[n];
-
-        if (!row->active || row->waiting || row->running)
-            continue;
-        *in = (struct sr1__engine_input){.slot = i,
-                                         .copy_of = row->copy_of,
-                                         .max_tokens = sr1__sequence_tokens_left(row),
-                                         .rng = &row->rng};
-        in->ids = sr1__sequence_take_unread(row, &in->n_ids);
-        row->copy_of = -1;
-        row->running = 1;
-        n++;
-    }
-    return n;
-}
-
-/* Rows that want an action afterwards are left in acting. */
-static sr1_status step_engine(struct turn_loop *l)
-{
-    size_t n = collect_inputs(l), n_out = 0;
-
-    l->n_acting = 0;
-    SR1__TRY(l->engine->ops->step(l->engine->self, l->inputs, n, l->outputs, &n_out));
-    for (size_t k = 0; k < n_out; k++)
-        SR1__TRY(take_output(l, &l->outputs[k]));
-    return report_progress(l);
+    if (!row->active || row->waiting)
+        return 0;
+    in->ids = sr1__sequence_ids(row, &in->n_ids);
+    in->n_held = row->n_held;
+    in->held_by = row->held_by;
+    in->max_tokens = sr1__sequence_tokens_left(row);
+    in->rng = &row->rng;
+    row->n_held = in->n_ids;
+    row->held_by = in->slot;
+    return 1;
 }
 
 /* ---- actions ---- */
@@ -571,6 +545,21 @@ static sr1_status execute_actions(struct turn_loop *l)
     return execute_pending_actions(l);
 }
 
+/* What answers actions may hang: a stop has some patience with it. */
+static sr1_status check_stop(struct turn_loop *l)
+{
+    const atomic_int *stop = l->g->rollout->stop;
+
+    if (!stop || !atomic_load(stop))
+        return SR1_OK;
+    if (l->stopping == 0)
+        l->stopping = sr1__now();
+    if (sr1__now() < l->stopping + STOP_S)
+        return SR1_OK;
+    return sr1__fail(SR1_E_CANCELLED, "actions that are not answered were given up: the "
+                                      "rollout is to stop");
+}
+
 /* What has been answered meanwhile; when no row can go on, wait. */
 static sr1_status collect_observations(struct turn_loop *l)
 {
@@ -590,7 +579,11 @@ static sr1_status collect_observations(struct turn_loop *l)
         pthread_mutex_unlock(&l->g->lock);
         if (st == SR1_OK && n == 0)
             st = report_progress(l);
+        if (st == SR1_OK && n == 0)
+            st = check_stop(l);
     }
+    if (n > 0)
+        l->stopping = 0;
     for (size_t k = 0; k < n; k++) {
         if (st == SR1_OK)
             st = take_observation(l, l->received[k].row, &l->received[k].observation);
@@ -607,19 +600,31 @@ static sr1_status check_others(const struct turn_loop *l)
                : SR1_OK;
 }
 
-static sr1_status run_rounds(struct turn_loop *l)
+/* ---- a round ---- */
+
+static sr1_status begin_turn_round(void *self, int *over)
 {
-    for (;;) {
-        SR1__TRY(check_others(l));
-        SR1__TRY(admit_sequences(l));
-        if (count_active_sequences(l) == 0)
-            return SR1_OK;
-        if (l->completions)
-            SR1__TRY(collect_observations(l));
-        SR1__TRY(step_engine(l));
-        SR1__TRY(execute_actions(l));
-    }
+    struct turn_loop *l = self;
+
+    l->n_acting = 0;
+    SR1__TRY(check_others(l));
+    SR1__TRY(admit_sequences(l));
+    *over = count_active_sequences(l) == 0;
+    return l->completions && !*over ? collect_observations(l) : SR1_OK;
 }
+
+static sr1_status end_turn_round(void *self)
+{
+    SR1__TRY(report_progress(self));
+    return execute_actions(self);
+}
+
+static const struct sr1__engine_client multi_turn_client = {
+    .begin_round = begin_turn_round,
+    .next_input = next_sequence_input,
+    .take_output = take_sequence_output,
+    .end_round = end_turn_round,
+};
 
 /* The first failure is the generation's; the loops of other engines end. */
 static void stop_all(struct sr1__generation *g, sr1_status st)
@@ -634,12 +639,17 @@ static void stop_all(struct sr1__generation *g, sr1_status st)
 sr1_status sr1__multi_turn_run(struct sr1__generation *g, size_t worker)
 {
     struct turn_loop l;
-    sr1_status st = turn_loop_init(&l, g, worker);
+    sr1_status st = init_multi_turn(&l, g, worker);
+    const struct sr1__engine_task task = {.sampling = &g->sampling,
+                                          .env = g->env,
+                                          .n_slots = l.cap,
+                                          .stats = &g->stats,
+                                          .lock = &g->lock};
 
     if (st == SR1_OK)
-        st = run_rounds(&l);
+        st = sr1__engine_loop_run(l.engine, &task, &multi_turn_client, &l);
     if (st != SR1_OK)
         stop_all(g, st);
-    turn_loop_free(&l);
+    free_multi_turn(&l);
     return st;
 }

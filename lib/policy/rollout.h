@@ -5,6 +5,7 @@
 #include "tensor/model/model.h"
 #include "environment/trajectory/microbatch.h"
 #include "retrieval/net/server_pool.h"
+#include "tensor/weights/sampling.h"
 
 #include <searchr1/rollout.h>
 
@@ -117,6 +118,11 @@ struct sr1__log_prob_options {
 sr1_tensor *sr1__forward_log_probs(sr1_scope *s, sr1_model *m,
                                    const struct sr1__microbatch *mb,
                                    const struct sr1__log_prob_options *o);
+/* The same numbers where no gradient is wanted, under the distribution of `how`: in fp32
+ * on a CPU by the pass that decodes, and with its bits. */
+sr1_status sr1__score_log_probs(sr1_model *m, const struct sr1__microbatch *mb,
+                                const struct sr1__sampling *how, int64_t logit_chunk,
+                                float *out);
 /* A critic's values [M] of the states before these tokens, fp32; dropout may be NULL. */
 sr1_tensor *sr1__forward_values(sr1_scope *s, sr1_model *critic,
                                 const struct sr1__microbatch *mb, int checkpoint,

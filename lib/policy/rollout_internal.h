@@ -5,7 +5,9 @@
  *     sr1__sequence    one trajectory in the making (sequence.h)
  *     sr1__engine      what continues many of them (generation_engine.h): decoders of
  *                      this process (local_engine.c), a server (server_engine.c)
- *     multi_turn.c     the loop over an engine and the environment
+ *     engine_loop.h    the one loop over an engine; its clients are
+ *     multi_turn.c     that makes trajectories with the environment, and
+ *     level_branches.c that compares thinking levels
  *     background_rollout.h  a generation by servers on a thread of its own
  */
 #ifndef SR1__POLICY_ROLLOUT_INTERNAL_H
@@ -27,6 +29,7 @@
 #include <searchr1/rollout.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct sr1__env_executor;
 struct sr1__row_text;
@@ -71,6 +74,8 @@ struct sr1_rollout {
                       * nobody named an engine; else NULL */
     char *odd_pair;  /* likewise where its protocol is that of another environment */
     int32_t warned;  /* both were said, or a run says them */
+    const atomic_int *stop; /* of whoever trains it: once it is not 0, answers that do not
+                             * come are not waited for; NULL: nobody */
     struct sr1__rollout_limits limits;
     int32_t go_on;        /* search_failure, and search_deadline, as configured: */
     double ask_deadline;  /* limits has what holds in this environment */

@@ -113,12 +113,11 @@ sr1_status sr1__sequence_begin(struct sr1__sequence *row, struct sr1__generation
     row->query = sr1__query_at(g->queries, query);
     row->index = query * (size_t)g->group_size + (size_t)sample;
     row->active = 1;
-    row->running = row->waiting = row->cut = 0;
-    row->copy_of = -1;
+    row->waiting = row->cut = 0;
     row->stop = SR1_STOP_ERROR;
     row->turn = row->searches = row->executed = row->owed = 0;
     row->tokens = row->turn_tokens = 0;
-    row->n_read = 0;
+    row->n_held = 0;
     row->episode = 0;
     seed_sequence(row, sample);
     sr1__scanner_init(&row->scanner, sr1__env_protocol(g->env), 0);
@@ -152,14 +151,9 @@ void sr1__sequence_abandon(struct sr1__sequence *row)
     row->active = 0;
 }
 
-const int32_t *sr1__sequence_take_unread(struct sr1__sequence *row, size_t *n)
+const int32_t *sr1__sequence_ids(const struct sr1__sequence *row, size_t *n)
 {
-    size_t n_ids, begin = row->n_read;
-    const int32_t *ids = sr1__trajectory_builder_ids(row->builder, &n_ids);
-
-    *n = n_ids - begin;
-    row->n_read = n_ids;
-    return ids + begin;
+    return sr1__trajectory_builder_ids(row->builder, n);
 }
 
 static sr1_status emit_text(struct sr1__sequence *row, int32_t source, const char *text,

@@ -1,6 +1,5 @@
-/* policy/sequence.h - one trajectory in the making: takes sampled tokens, tells what
- * follows.
- */
+/* policy/sequence.h - one trajectory in the making: appends sampled tokens and
+ * observations, and decides after each what it needs next. */
 #ifndef SR1__POLICY_SEQUENCE_H
 #define SR1__POLICY_SEQUENCE_H
 
@@ -21,9 +20,7 @@ struct sr1__sequence {
     sr1_query query;
     size_t index; /* of the trajectory in g->out */
     int32_t active;
-    int32_t running; /* the engine has its input and owes an output */
     int32_t waiting; /* for the answer to its action; samples nothing meanwhile */
-    int32_t copy_of; /* slot that is read the same prompt in this step; -1: none */
     int32_t cut;     /* its message was ended by a limit of tokens, ours or a server's */
     int32_t stop;    /* SR1_STOP_*, once done */
     int32_t turn;
@@ -37,7 +34,8 @@ struct sr1__sequence {
     struct sr1__scanner scanner;
     struct sr1__trajectory_builder *builder;
     sr1_token_stream *stream;
-    size_t n_read;   /* of its ids, those that the engine was given */
+    size_t n_held;   /* of its ids, those that the engine has, */
+    int32_t held_by; /* in this slot */
     double *entropy; /* sum to which its tokens are added */
     struct sr1__version_run
         *versions; /* [n_versions] of its tokens; 0: the generation's */
@@ -72,9 +70,8 @@ sr1_status sr1__sequence_observe(struct sr1__sequence *row, struct sr1__observat
 sr1_status sr1__sequence_finish(struct sr1__sequence *row, sr1_trajectory **out);
 /* Give up whatever was begun; one that is inactive, or zeroed, is fine. */
 void sr1__sequence_abandon(struct sr1__sequence *row);
-/* Its ids that the engine was not given yet, which counts as done; borrowed until the
- * next call on the row. */
-const int32_t *sr1__sequence_take_unread(struct sr1__sequence *row, size_t *n);
+/* All its ids so far; borrowed until the next call on the row. */
+const int32_t *sr1__sequence_ids(const struct sr1__sequence *row, size_t *n);
 /* Tokens it may still take, at least 1: as decided after each of them. */
 int64_t sr1__sequence_tokens_left(const struct sr1__sequence *row);
 

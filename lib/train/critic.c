@@ -69,6 +69,7 @@ sr1_status sr1__critic_open(sr1_trainer *tr)
         .sharded = tr->sharded,
         .sums_by_rank = tr->sums_by_rank,
         .reshards = tr->reshards,
+        .prefetches = tr->prefetches,
         .replicas = tr->critics,
         .n = tr->n_workers,
         .schedule = tr->set.schedule,

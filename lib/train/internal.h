@@ -158,6 +158,7 @@ struct sr1_trainer {
     int32_t sharded;        /* each of a group has a part of the optimizers' states */
     int32_t sums_by_rank;   /* gradients are exchanged once a step */
     int32_t reshards;       /* and of the weights, during updates */
+    int32_t prefetches;     /* which are gathered a unit ahead */
     struct sr1__settings set;
     struct sr1__chosen chosen; /* of them, and set in config */
     sr1_rollout *rollout;

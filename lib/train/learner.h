@@ -26,6 +26,7 @@ struct sr1__learner {
     int32_t sharded;       /* each rank of a group has a part of the optimizer's states */
     int32_t sums_by_rank;  /* each rank adds up its micro-batches before all do */
     int32_t reshards;      /* and weights are in parts during an update (ZeRO-3) */
+    int32_t prefetches;    /* of which the next unit's are gathered while one computes */
     struct sr1__shards *shards;  /* of params; NULL: all of them are here */
     struct sr1__part_sums *sums; /* of their gradients; NULL likewise */
     struct sr1__unit_pass *pass; /* by which they come, a micro-batch at a time; NULL:

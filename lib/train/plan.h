@@ -66,6 +66,7 @@ struct sr1__plan_step {
     double pieces;  /* that sums of gradients are in */
     int by_unit;    /* gradients are exchanged a unit of the decoder at a time */
     int reshards;   /* and weights, in updates */
+    int prefetches; /* which travel a unit ahead */
     int generates;  /* here, not by a server */
     int imitates;   /* stage sft */
 };

@@ -52,7 +52,7 @@ static double get_number(const struct planner *p, const char *key)
 static double prompt_tokens(const struct planner *p)
 {
     return fmin(get_number(p, "max_prompt_tokens"),
-                (double)sr1__hf_config_context(&p->policy.config));
+                (double)p->policy.config.max_positions);
 }
 
 /* Prompt, sampled tokens and results of searches, as long as their limits allow. */
@@ -64,7 +64,7 @@ static double longest_trajectory(const struct planner *p)
     double seen = acts ? turns * get_number(p, "max_observation_tokens") : 0;
 
     return fmin(get_number(p, "max_prompt_tokens") + get_number(p, "max_tokens") + seen,
-                (double)sr1__hf_config_context(&p->policy.config));
+                (double)p->policy.config.max_positions);
 }
 
 /* Tokens of a trajectory in passes of training, its share of the group's prompt among
@@ -97,6 +97,7 @@ static void choose_exchange(struct planner *p)
     s->by_unit = s->shards > 1 && s->workers == 1 &&
                  !sr1__config_bool(p->config, "use_no_sync_for_gradient_accumulation");
     s->reshards = s->by_unit && sr1__config_bool(p->config, "reshard_after_forward");
+    s->prefetches = s->reshards && sr1__config_bool(p->config, "forward_prefetch");
 }
 
 static void size_step(struct planner *p)
@@ -228,6 +229,9 @@ static void plan_own_weights(struct planner *p, const struct sr1__memory_model *
     add_item(p, "weights in parts", bytes / s->shards, SR1__PLAN_DEVICE, update);
     add_item(p, "weights of a layer and the head", sr1__memory_units_at_once(m) * each,
              SR1__PLAN_DEVICE, update);
+    if (s->prefetches)
+        add_item(p, "weights under way", sr1__memory_unit(m) * each * (1 + 1 / s->shards),
+                 SR1__PLAN_HOST, update);
 }
 
 static void plan_weights(struct planner *p)
@@ -299,9 +303,8 @@ static void plan_log_probs(struct planner *p)
 
     for (uint32_t i = 0; i < SR1_COLUMN_COUNT; i++)
         if (models[i] && columns_of(p) & 1u << i)
-            most = fmax(most, sr1__memory_forward(models[i], &pass));
-    add_item(p, "forward pass", p->out->step.workers * most, SR1__PLAN_DEVICE,
-             IN(LOG_PROBS));
+            most = fmax(most, sr1__memory_score(models[i], &pass, p->out->step.workers));
+    add_item(p, "forward pass", most, SR1__PLAN_DEVICE, IN(LOG_PROBS));
 }
 
 /* Names of a learner's items, and the phase of its update. */

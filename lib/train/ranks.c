@@ -49,6 +49,7 @@ static sr1_status choose_sharding(sr1_trainer *tr)
     tr->sums_by_rank =
         sr1__config_bool(tr->config, "use_no_sync_for_gradient_accumulation");
     tr->reshards = tr->sharded && sr1__config_bool(tr->config, "reshard_after_forward");
+    tr->prefetches = sr1__config_bool(tr->config, "forward_prefetch");
     return SR1_OK;
 }
 

@@ -47,6 +47,7 @@ static const char *const free_keys[] = {
     "fsdp_size",
     "use_no_sync_for_gradient_accumulation",
     "reshard_after_forward",
+    "forward_prefetch",
     "threads",
     "full_determinism",
     "workers",

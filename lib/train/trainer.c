@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "policy/rollout_internal.h"
+#include "signal/reward/reward_set.h"
 
 /* ---- building ---- */
 
@@ -18,6 +19,7 @@ static sr1_status open_policy(sr1_trainer *tr)
     tr->policy.sharded = tr->sharded;
     tr->policy.sums_by_rank = tr->sums_by_rank;
     tr->policy.reshards = tr->reshards;
+    tr->policy.prefetches = tr->prefetches;
     tr->policy.n = tr->n_workers;
     tr->policy.schedule = tr->set.schedule;
     tr->policy.max_grad_norm = tr->set.max_grad_norm;
@@ -87,6 +89,7 @@ static sr1_status build_parts(sr1_trainer *tr, sr1_search *search)
     tr->n_workers = sr1__rollout_replicas(tr->rollout, &tr->policy.replicas, &tr->pool);
     SR1__TRY(sr1_reward_set_open(&tr->rewards, tr->config));
     tr->n_configured = sr1_reward_set_count(tr->rewards);
+    tr->rollout->stop = tr->rewards->context.stop = &tr->stop;
     SR1__TRY(sr1__reference_open(tr));
     SR1__TRY(open_policy(tr));
     SR1__TRY(sr1__critic_open(tr));

@@ -4,6 +4,8 @@
 #include "train/sampler.h"
 
 #include "base/mem.h"
+#include "policy/rollout_internal.h"
+#include "signal/reward/reward_set.h"
 
 void sr1__trainer_release(sr1_trainer *tr)
 {
@@ -17,6 +19,8 @@ void sr1__trainer_release(sr1_trainer *tr)
     sr1__learner_close(&tr->policy);
     sr1__critic_close(tr);
     sr1__reference_close(tr);
+    if (tr->rewards)
+        tr->rollout->stop = tr->rewards->context.stop = NULL;
     sr1_reward_set_free(tr->rewards);
     sr1__cursor_free(tr->cursor);
     sr1__sampler_close(tr);

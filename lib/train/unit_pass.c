@@ -18,6 +18,7 @@ struct sr1__unit_pass {
     sr1_tensor **parts;       /* [units] of this rank, flat; NULL: weights are whole */
     sr1_tensor **leaves;      /* [n_leaves] their memory outside of autograd; NULL: it
                                  stays, whole */
+    struct sr1__gathering *under_way; /* the next weights of the list; NULL: none */
 };
 
 /* ---- memory of weights ---- */
@@ -104,6 +105,57 @@ static void add_gradients(struct sr1__unit_pass *p, int32_t u)
         release_unit(p, 0);
 }
 
+/* ---- weights ahead ---- */
+
+static void begin_weights(struct sr1__unit_pass *p, int32_t u)
+{
+    sr1__error_keep_first(
+        &p->failed, sr1__shards_gather_begin(&p->under_way, &p->l->mesh, p->held,
+                                             (size_t)u, sr1__error_raise(&p->failed),
+                                             p->leaves, p->parts[u], p->m->dtype));
+}
+
+static void end_weights(struct sr1__unit_pass *p, int32_t u)
+{
+    struct sr1__gathering *g = p->under_way;
+    sr1_status st = sr1__error_raise(&p->failed);
+
+    p->under_way = NULL;
+    if (st == SR1_OK)
+        st = reserve_unit(p, u);
+    sr1__error_keep_first(&p->failed, sr1__shards_gather_end(g, &p->l->mesh, st));
+}
+
+/* Those of the list after entry `at`. */
+static void begin_next_weights(struct sr1__unit_pass *p, int32_t at)
+{
+    while (++at < count_entries(p)) {
+        struct list_entry e = entry_at(p, at);
+
+        if (e.adds || !gets_weights(p, at, e.unit))
+            continue;
+        begin_weights(p, e.unit);
+        return;
+    }
+}
+
+/* All ranks begin one unit's weights as soon as they have those of the one before, so
+ * that they travel while that one computes (forward_prefetch). A failure of all at the
+ * beginning leaves none under way. */
+static void get_weights(struct sr1__unit_pass *p, int32_t at, int32_t u)
+{
+    if (!p->l->prefetches) {
+        sr1__error_keep_first(&p->failed,
+                              gather_unit(p, u, sr1__error_raise(&p->failed)));
+        return;
+    }
+    if (!p->under_way)
+        begin_weights(p, u);
+    if (p->under_way)
+        end_weights(p, u);
+    begin_next_weights(p, at);
+}
+
 /* A rank whose pass has failed comes to all that is left with that status: its group
  * hears of it at the next weights, and the world at the next gradients. */
 static void take_entry(struct sr1__unit_pass *p)
@@ -114,8 +166,7 @@ static void take_entry(struct sr1__unit_pass *p)
     if (e.adds)
         add_gradients(p, e.unit);
     else if (gets_weights(p, at, e.unit))
-        sr1__error_keep_first(&p->failed,
-                              gather_unit(p, e.unit, sr1__error_raise(&p->failed)));
+        get_weights(p, at, e.unit);
 }
 
 /* All before entry `until`, for a pass that is well. */

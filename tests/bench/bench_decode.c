@@ -1,6 +1,6 @@
 /* decode MODEL BATCH[,BATCH...] [PROMPT NEW REPS]: sampling at temperature 1 with fixed
  * lengths; one JSON object a batch, the same figures as a run of transformers'
- * generate(). */
+ * generate(). decode MODEL greedy [PROMPT NEW]: the ids of one greedy continuation. */
 #include "base/clock.h"
 #include "base/mem.h"
 #include "tensor/model/host_weights.h"
@@ -99,20 +99,59 @@ static int measure_packing(sr1_model *m)
     return 0;
 }
 
+static int32_t *make_prompts(const sr1_model *m, size_t n)
+{
+    int32_t *ids = malloc(n * sizeof *ids);
+    struct sr1__rng rng;
+
+    sr1__rng_seed(&rng, 3, 0);
+    for (size_t i = 0; i < n; i++)
+        ids[i] = (int32_t)(3 + sr1__rng_below(&rng, (uint64_t)m->config.vocab_size - 3));
+    return ids;
+}
+
+static void print_ids(const char *name, const int32_t *ids, size_t n)
+{
+    printf(", \"%s\": [", name);
+    for (size_t i = 0; i < n; i++)
+        printf("%s%d", i > 0 ? ", " : "", (int)ids[i]);
+    printf("]");
+}
+
+static int print_greedy(sr1_model *m, size_t prompt, size_t n_new)
+{
+    static const struct sr1__sampling greedy = {0.0, 0, 1.0};
+    static const int32_t row;
+    int32_t *ids = make_prompts(m, prompt), *next = calloc(n_new, sizeof *next);
+    struct sr1__decode_input feed = {0, ids, prompt};
+    struct sr1__decoder *d = NULL;
+    sr1_status st = sr1__decoder_new(&d, m, 1, (int64_t)(prompt + n_new));
+
+    for (size_t i = 0; i < n_new && st == SR1_OK; i++) {
+        st = sr1__decoder_decode(d, &feed, 1);
+        if (st == SR1_OK)
+            st = sr1__decoder_sample(d, &row, 1, &greedy, NULL, &next[i], NULL, NULL);
+        feed = (struct sr1__decode_input){0, &next[i], 1};
+    }
+    printf("{\"what\": \"greedy\"");
+    print_ids("prompt", ids, prompt);
+    print_ids("ids", next, n_new);
+    printf("}\n");
+    sr1__decoder_free(d);
+    free(next);
+    free(ids);
+    return st != SR1_OK;
+}
+
 static int measure(sr1_model *m, int32_t batch, size_t prompt, size_t n_new, size_t reps)
 {
     struct run r = {.batch = batch, .prompt = prompt};
     double one[100];
     double full[100];
-    struct sr1__rng rng;
     double first;
     double all;
 
-    sr1__rng_seed(&rng, 3, 0);
-    r.prompts = malloc((size_t)batch * prompt * sizeof *r.prompts);
-    for (size_t i = 0; i < (size_t)batch * prompt; i++)
-        r.prompts[i] =
-            (int32_t)(3 + sr1__rng_below(&rng, (uint64_t)m->config.vocab_size - 3));
+    r.prompts = make_prompts(m, (size_t)batch * prompt);
     if (sr1__decoder_new(&r.d, m, batch, (int64_t)(prompt + n_new)) != SR1_OK)
         return 1;
     generate(&r, 4);
@@ -161,6 +200,11 @@ int main(int argc, char **argv)
     options.dtype = getenv("DTYPE");       /* fp32 or bf16; the default is fp32 */
     options.threads = 2;
     failed = sr1_model_open(&m, argv[1], &options) != SR1_OK;
+    if (!failed && strcmp(argv[2], "greedy") == 0) {
+        failed = print_greedy(m, prompt, n_new);
+        sr1_model_free(m);
+        return failed;
+    }
     failed = failed || measure_packing(m);
     for (char *b = failed ? NULL : strtok(argv[2], ","); b && !failed;
          b = strtok(NULL, ","))

@@ -1,209 +1,14 @@
 /* test_rank_tool.c - sr1-train, sr1-eval and sr1-data started several times with a
  * launcher's variables: who writes what, signals and kills that reach one rank, and
  * settings that differ. */
-#include "support/tiny.h"
-
-#include "base/clock.h"
-#include "dist/ranks.h"
-
-#include <fcntl.h>
-
-static char tool[512], recipe[512];
+#include "dist/job.h"
 
 static int make_recipe(void **state)
 {
-    char text[4096];
-
     if (scratch_make(state) != 0)
         return -1;
-    snprintf(tool, sizeof tool, "%s/tools/sr1-train", getenv("SR1_BUILD"));
-    tiny_model("model", TINY_SEARCHER, 9);
-    snprintf(text, sizeof text,
-             "model_name_or_path: %s\ntrain_file: %s\nmock_knowledge: %s\n"
-             "device: cpu\nworkers: 1\nthreads: 1\nprompt_template: none\n"
-             "document_format: plain\nmax_tokens: 24\nmax_turns: 2\ngroup_size: 4\n"
-             "batch_size: 2\nupdate_times: 2\nkl_reference: frozen\nmax_steps: 20\n"
-             "learning_rate: 1e-3\nsave_interval: 3\nvalidation_split: 0.2\n"
-             "validate_interval: 5\ndistributed_timeout: 30\n",
-             scratch_path("model"), tiny_questions("train.jsonl", 9),
-             tiny_knowledge("facts.json"));
-    snprintf(recipe, sizeof recipe, "%s", scratch_file("recipe.yaml", text, 0));
+    make_recipe_file();
     return 0;
-}
-
-/* ---- a job of two ranks ---- */
-
-struct job {
-    uint16_t port;
-    pid_t pids[2];
-};
-
-/* Variables of torchrun, or of Open MPI. */
-static void set_variables(int rank, uint16_t port, int mpi)
-{
-    char text[16];
-
-    snprintf(text, sizeof text, "%d", rank);
-    setenv(mpi ? "OMPI_COMM_WORLD_RANK" : "RANK", text, 1);
-    setenv(mpi ? "OMPI_COMM_WORLD_LOCAL_RANK" : "LOCAL_RANK", text, 1);
-    setenv(mpi ? "OMPI_COMM_WORLD_SIZE" : "WORLD_SIZE", "2", 1);
-    setenv(mpi ? "OMPI_COMM_WORLD_LOCAL_SIZE" : "LOCAL_WORLD_SIZE", "2", 1);
-    snprintf(text, sizeof text, "%d", port);
-    setenv("MASTER_PORT", text, 1);
-}
-
-static const char *stream_of(int rank, const char *which)
-{
-    char name[32];
-
-    snprintf(name, sizeof name, "rank-%d.%s", rank, which);
-    return scratch_path(name);
-}
-
-static const char *places[2]; /* of the ranks; NULL: the test's own */
-
-static pid_t start_rank(int rank, uint16_t port, int mpi, const char *const *args)
-{
-    const char *argv[41] = {tool};
-    pid_t pid;
-
-    for (size_t i = 0; args[i]; i++)
-        argv[i + 1] = args[i];
-    fflush(NULL);
-    pid = fork();
-    if (pid == 0) {
-        int out = open(stream_of(rank, "out"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-        int err = open(stream_of(rank, "err"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-
-        signal(SIGINT, SIG_DFL);
-        dup2(out, 1);
-        dup2(err, 2);
-        set_variables(rank, port, mpi);
-        if (places[rank] && chdir(places[rank]) != 0)
-            _exit(98);
-        execv(tool, (char *const *)(uintptr_t)argv);
-        _exit(99);
-    }
-    assert_true(pid > 0);
-    return pid;
-}
-
-static void start_job(struct job *j, int mpi, const char *const *args)
-{
-    j->port = ranks_free_port();
-    for (int rank = 0; rank < 2; rank++)
-        j->pids[rank] = start_rank(rank, j->port, mpi, args);
-}
-#define START_JOB(j, ...) start_job(j, 0, (const char *const[]){__VA_ARGS__, NULL})
-
-/* Exit code, or 1000 + signal; 9999 for one that had to be killed. */
-static int end_of_rank(pid_t pid, double seconds)
-{
-    double began = sr1__now();
-    int status;
-
-    while (sr1__now() - began < seconds) {
-        if (waitpid(pid, &status, WNOHANG) == pid)
-            return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-        usleep(2000);
-    }
-    kill(pid, SIGKILL);
-    waitpid(pid, &status, 0);
-    return 9999;
-}
-
-static void show_errors(void)
-{
-    for (int rank = 0; rank < 2; rank++) {
-        struct sr1__buf b;
-
-        OK(sr1__file_read(stream_of(rank, "err"), 0, &b));
-        fprintf(stderr, "---- rank %d\n%s", rank, sr1__buf_cstr(&b));
-        sr1__buf_free(&b);
-    }
-}
-
-static void end_job_with(struct job *j, int code)
-{
-    int first = end_of_rank(j->pids[0], 60), second = end_of_rank(j->pids[1], 60);
-
-    if (first == code && second == code)
-        return;
-    show_errors();
-    fail_msg("the ranks ended with %d and %d", first, second);
-}
-
-static int file_says(const char *path, const char *text)
-{
-    struct sr1__buf b;
-    int yes;
-
-    OK(sr1__file_read(path, 0, &b));
-    yes = strstr(sr1__buf_cstr(&b), text) != NULL;
-    sr1__buf_free(&b);
-    return yes;
-}
-
-/* Rank's errors have this text. */
-static void expect_error(int rank, const char *text)
-{
-    if (file_says(stream_of(rank, "err"), text))
-        return;
-    show_errors();
-    fail_msg("rank %d does not say: %s", rank, text);
-}
-
-static int count_file_lines(const char *path)
-{
-    struct sr1__buf b;
-    int n = 0;
-
-    if (access(path, F_OK) != 0)
-        return 0;
-    OK(sr1__file_read(path, 0, &b));
-    for (size_t i = 0; i < b.len; i++)
-        n += b.data[i] == '\n';
-    sr1__buf_free(&b);
-    return n;
-}
-
-static const char *out_of(const char *run)
-{
-    static char pairs[4][600];
-    static unsigned next;
-    char *p = pairs[next++ % 4];
-
-    snprintf(p, sizeof pairs[0], "out=%s", scratch_path(run));
-    return p;
-}
-
-static const char *in_run(const char *run, const char *file)
-{
-    char name[200];
-
-    snprintf(name, sizeof name, "%s/%s", run, file);
-    return scratch_path(name);
-}
-
-static void same_model(const char *a, const char *b)
-{
-    struct sr1__buf x, y;
-
-    OK(sr1__file_read(in_run(a, "model/model.safetensors"), 0, &x));
-    OK(sr1__file_read(in_run(b, "model/model.safetensors"), 0, &y));
-    assert_int_equal(x.len, y.len);
-    assert_memory_equal(x.data, y.data, x.len);
-    sr1__buf_free(&x);
-    sr1__buf_free(&y);
-}
-
-static void wait_for_steps(const char *run, int n)
-{
-    const char *path = in_run(run, "metrics.jsonl");
-
-    for (int i = 0; i < 15000 && count_file_lines(path) < n; i++)
-        usleep(2000);
-    assert_true(count_file_lines(path) >= n);
 }
 
 /* ---- who writes what ---- */
@@ -445,19 +250,6 @@ static int run_alone(const char *const *words)
     return end_of_rank(pid, 60);
 }
 
-static void same_file(const char *a, const char *b)
-{
-    struct sr1__buf x, y;
-
-    OK(sr1__file_read(a, 0, &x));
-    OK(sr1__file_read(b, 0, &y));
-    if (x.len != y.len || memcmp(x.data, y.data, x.len) != 0)
-        fail_msg("%s and %s differ:\n%s\n%s", a, b, sr1__buf_cstr(&x), sr1__buf_cstr(&y));
-    assert_true(x.len > 0);
-    sr1__buf_free(&x);
-    sr1__buf_free(&y);
-}
-
 /* Trajectories have log-probs, whose last digits depend on the rows beside one: as many
  * workers as ranks, each with as many rows, have the same. Scores and texts do not. */
 static void an_evaluation_by_ranks_is_that_of_one(void **state)
@@ -490,6 +282,33 @@ static void an_evaluation_by_ranks_is_that_of_one(void **state)
     start_job(&j, 0, words);
     end_job_with(&j, 2);
     expect_error(1, "rank 0: ");
+}
+
+/* The table and the files of results, of questions that fill no chunk evenly. */
+static void a_suite_by_ranks_is_that_of_one(void **state)
+{
+    const char *words[40];
+    char sets[512], alone[512], shared[512];
+    struct job j;
+
+    (void)state;
+    choose_tool("sr1-eval");
+    snprintf(sets, sizeof sets, "%s", scratch_path("suite"));
+    OK(sr1__dir_make(sets));
+    (void)tiny_questions("suite/x.jsonl", 11);
+    (void)tiny_questions("suite/y.jsonl", 2);
+    snprintf(alone, sizeof alone, "%s", scratch_path("alone"));
+    snprintf(shared, sizeof shared, "%s", scratch_path("shared"));
+    fill_words(words, WORDS("--suite", sets, model, "--samples", "2", "--results", alone),
+               WORDS("workers=2"));
+    assert_int_equal(run_alone(words), 0);
+    fill_words(words,
+               WORDS("--suite", sets, model, "--samples", "2", "--results", shared),
+               WORDS("workers=1"));
+    start_job(&j, 0, words);
+    end_job_with(&j, 0);
+    same_file(stream_of(0, "out"), stream_of(9, "out"));
+    same_file(scratch_path("alone/x.jsonl"), scratch_path("shared/x.jsonl"));
 }
 
 static void a_rank_that_fails_ends_the_evaluation(void **state)
@@ -610,6 +429,7 @@ int main(void)
         cmocka_unit_test(what_is_not_there_is_refused),
         cmocka_unit_test(none_is_one_process),
         cmocka_unit_test(an_evaluation_by_ranks_is_that_of_one),
+        cmocka_unit_test(a_suite_by_ranks_is_that_of_one),
         cmocka_unit_test(a_rank_that_fails_ends_the_evaluation),
         cmocka_unit_test(demonstrations_by_ranks_are_those_of_one),
         cmocka_unit_test(a_signal_to_one_stops_the_demonstrations),

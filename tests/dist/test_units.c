@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-#define MAX_PAIRS 8
+#define MAX_PAIRS 9
 
 /* What the next ranks do. */
 static const char *run_name, *run_model = "model";
@@ -72,9 +72,10 @@ static const struct variant {
     const char *const pairs[MAX_PAIRS];
     int on_device; /* on the CPU it is nothing else */
     int by_name;   /* `tests/run dist` only */
-    int again;     /* the whole run is that of the variant before */
+    int again;     /* the whole run is that of so many variants before */
 } variants[] = {
     {"tied", 2, "-1", {"entropy_coef=0.01"}},
+    {"tied", 2, "-1", {"entropy_coef=0.01", "forward_prefetch=true"}, .again = 1},
     {"model", 3, "-1", {"gradient_checkpointing=true", "dtype=bf16"}, .by_name = 1},
     {"model",
      2,
@@ -92,12 +93,17 @@ static const struct variant {
      .by_name = 1},
     {"model", 2, "-1", {"dtype=bf16", "optimizer_offload=true"}, .on_device = 1},
     /* two groups of two */
-    {"model", 4, "2", {"dtype=bf16"}},
+    {"model", 4, "2", {"dtype=bf16", "forward_prefetch=true"}},
     {"model",
      4,
      "2",
      {"dtype=bf16", "reshard_after_forward=false"},
      .again = 1,
+     .by_name = 1},
+    {"model",
+     3,
+     "-1",
+     {"forward_prefetch=true", "distributed_debug=true", "gradient_checkpointing=true"},
      .by_name = 1},
 };
 #define VARIANTS (sizeof variants / sizeof variants[0])
@@ -232,7 +238,9 @@ static void measure_run(const struct ranks *r)
 
 static void ranks_take_what_the_plan_says(void **state)
 {
-    static const char *const reshards[] = {"false", "true"};
+    static const struct {
+        const char *reshard, *prefetch;
+    } ways[] = {{"false", "false"}, {"true", "true"}, {"true", "false"}};
     int64_t before = INT64_MAX;
 
     (void)state;
@@ -241,19 +249,22 @@ static void ranks_take_what_the_plan_says(void **state)
     measured = mmap(NULL, sizeof *measured, PROT_READ | PROT_WRITE,
                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     run_model = "wide";
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         const char *pairs[MAX_PAIRS] = {"beta=0",           "max_steps=1",
                                         "environment=none", "max_prompt_tokens=64",
                                         "max_tokens=32",    "kl_reference=old",
                                         "entropy_coef=0.01"};
         struct ranks r = {.size = 2};
-        char reshard[64];
+        char reshard[64], prefetch[64], name[32];
 
-        snprintf(reshard, sizeof reshard, "reshard_after_forward=%s", reshards[i]);
-        pairs[MAX_PAIRS - 1] = reshard;
+        snprintf(reshard, sizeof reshard, "reshard_after_forward=%s", ways[i].reshard);
+        snprintf(prefetch, sizeof prefetch, "forward_prefetch=%s", ways[i].prefetch);
+        snprintf(name, sizeof name, "measured-%zu", i);
+        pairs[MAX_PAIRS - 2] = reshard;
+        pairs[MAX_PAIRS - 1] = prefetch;
         run_pairs = pairs;
         run_size = "-1";
-        run_name = i ? "measured-3" : "measured-2";
+        run_name = name;
         ranks_run(&r, measure_run, 0);
         for (int k = 0; k < 2; k++) {
             double part = (double)measured->bytes[k] / (double)measured->planned[k];
@@ -262,8 +273,8 @@ static void ranks_take_what_the_plan_says(void **state)
                 fprintf(stderr, "%lld of %lld\n", (long long)measured->bytes[k],
                         (long long)measured->planned[k]);
             if (part < 0.85 || part > 1.15)
-                fail_msg("reshard_after_forward %s, rank %d: %lld bytes, planned %lld",
-                         reshards[i], k, (long long)measured->bytes[k],
+                fail_msg("%s, %s, rank %d: %lld bytes, planned %lld", reshard, prefetch,
+                         k, (long long)measured->bytes[k],
                          (long long)measured->planned[k]);
         }
         assert_true(measured->bytes[0] < before);

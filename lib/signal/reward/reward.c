@@ -271,6 +271,14 @@ static sr1_status fail_unknown_reward(struct sr1__str name)
     return sr1__fail_unknown("reward", text, builtin_reward_name);
 }
 
+int sr1__reward_is_builtin(const char *name)
+{
+    for (size_t i = 0; i < N_BUILTINS; i++)
+        if (strcmp(builtins[i].name, name) == 0)
+            return 1;
+    return 0;
+}
+
 static sr1_status find_builtin_reward(struct sr1__str name, const sr1_reward_ops **out)
 {
     size_t i;
@@ -425,7 +433,8 @@ static sr1_status check_new(const sr1_reward_set *set, const sr1_reward_ops *ops
 {
     size_t i;
 
-    if (set == NULL || ops->name == NULL || ops->score == NULL)
+    if (set == NULL || ops->name == NULL ||
+        (ops->score == NULL && ops->score_states == NULL))
         return sr1__fail(SR1_E_INVALID,
                          "reward: set, ops with name and score are needed");
     if (*ops->name == '\0' || strlen(ops->name) > SR1__REWARD_NAME_MAX ||

@@ -15,6 +15,9 @@ struct sr1__reward_entry {
     void *self;
 };
 
+/* Is there a built-in reward of that name? */
+int sr1__reward_is_builtin(const char *name);
+
 struct sr1_reward_set {
     struct sr1__reward_context context;
     struct sr1__reward_entry *entries;

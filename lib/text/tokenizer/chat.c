@@ -167,7 +167,7 @@ static sr1_status run_chat_call(const sr1_tokenizer *t, struct sr1__conversation
     sr1_chat_options o;
     sr1_status status;
 
-    SR1__TRY(sr1__needs_byte_level(t, "chat"));
+    SR1__TRY(sr1__needs_bpe(t, "chat"));
     SR1__TRY(read_chat_options(options, &o));
     SR1__TRY(read_tools(o.tools, &tools));
     c->tools = tools;

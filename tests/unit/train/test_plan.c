@@ -82,7 +82,8 @@ static void parameters_are_those_published(void **state)
     }
 }
 
-/* SmolLM2-135M, Llama 3.2 1B and 3.1 8B, Mistral NeMo 12B. */
+/* SmolLM2-135M, Llama 3.2 1B and 3.1 8B, Mistral NeMo 12B, SmolLM3 3B, Qwen3 30B A3B,
+ * Gemma 3 1B. */
 static void other_families_too(void **state)
 {
     static const struct {
@@ -90,11 +91,17 @@ static void other_families_too(void **state)
         int hidden, layers, heads, kv_heads, head_dim, inter, vocab;
         const char *tied;
         double parameters;
+        const char *more;
     } known[] = {
-        {"Llama", 576, 30, 9, 3, 64, 1536, 49152, "true", 134515008.0},
-        {"Llama", 2048, 16, 32, 8, 64, 8192, 128256, "true", 1235814400.0},
-        {"Llama", 4096, 32, 32, 8, 128, 14336, 128256, "false", 8030261248.0},
-        {"Mistral", 5120, 40, 32, 8, 128, 14336, 131072, "false", 12247782400.0}};
+        {"Llama", 576, 30, 9, 3, 64, 1536, 49152, "true", 134515008.0, ""},
+        {"Llama", 2048, 16, 32, 8, 64, 8192, 128256, "true", 1235814400.0, ""},
+        {"Llama", 4096, 32, 32, 8, 128, 14336, 128256, "false", 8030261248.0, ""},
+        {"Mistral", 5120, 40, 32, 8, 128, 14336, 131072, "false", 12247782400.0, ""},
+        {"SmolLM3", 2048, 36, 16, 4, 128, 11008, 128256, "true", 3075098624.0, ""},
+        {"Qwen3Moe", 2048, 48, 32, 4, 128, 6144, 151936, "false", 30532122624.0,
+         ", \"num_experts\": 128, \"moe_intermediate_size\": 768"},
+        {"Gemma3", 1152, 26, 4, 1, 256, 6912, 262144, "true", 999885952.0,
+         ", \"sliding_window\": 512"}};
 
     (void)state;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -106,10 +113,10 @@ static void other_families_too(void **state)
                  "\"num_hidden_layers\": %d, \"num_attention_heads\": %d, "
                  "\"num_key_value_heads\": %d, \"head_dim\": %d, "
                  "\"intermediate_size\": %d, \"vocab_size\": %d, "
-                 "\"tie_word_embeddings\": %s, \"torch_dtype\": \"bfloat16\"}",
+                 "\"tie_word_embeddings\": %s, \"torch_dtype\": \"bfloat16\"%s}",
                  known[i].name, known[i].hidden, known[i].layers, known[i].heads,
                  known[i].kv_heads, known[i].head_dim, known[i].inter, known[i].vocab,
-                 known[i].tied);
+                 known[i].tied, known[i].more);
         p = PLAN(scratch_file("other.json", text, 0), 1000, "lora_rank=0");
         assert_true(sr1__memory_parameters(&p->shapes.policy) == known[i].parameters);
         sr1_plan_free(p);
