@@ -274,7 +274,7 @@ static sr1_status fail_unknown_reward(struct sr1__str name)
 int sr1__reward_is_builtin(const char *name)
 {
     for (size_t i = 0; i < N_BUILTINS; i++)
-        if (strcmp(builtins[i].name, name) == 0)
+        if (strcmp(builtins[i].ops.name, name) == 0)
             return 1;
     return 0;
 }
