@@ -136,16 +136,6 @@ static sr1_status read_rollout_options(sr1_rollout_options *o,
     return SR1_OK;
 }
 
-/* What its search engine has counted so far; zeros without one. */
-static sr1_search_counters count_searches(const sr1_rollout *r)
-{
-    sr1_search_counters c = {.struct_size = sizeof(c)};
-
-    if (r->search)
-        (void)sr1_search_counters_get(r->search, &c);
-    return c;
-}
-
 static struct sr1__sampling greedy_sampling(void)
 {
     return (struct sr1__sampling){.temperature = 0.0, .top_k = 0, .top_p = 1.0};
@@ -224,7 +214,6 @@ static sr1_status generate_by(sr1_rollout *r, const struct generators *by,
                                 .n_queries = n,
                                 .options = o,
                                 .weights_version = by->version};
-    sr1_search_counters before, after;
     sr1_status st;
 
     g.env = o->no_search ? r->no_search_env : r->env;
@@ -241,16 +230,15 @@ static sr1_status generate_by(sr1_rollout *r, const struct generators *by,
                                      .run = sr1__multi_turn_run,
                                      .forget = forget_try,
                                      .arg = &g};
-    before = count_searches(r);
+    g.searches.engine = r->search;
     pthread_mutex_init(&g.lock, NULL);
     st = make_row_texts(&g);
     if (st == SR1_OK)
         st = generate_trajectories(&g, out, n * (size_t)o->group_size);
     free_row_texts(&g);
     pthread_mutex_destroy(&g.lock);
-    after = count_searches(r);
-    g.stats.engine_queries = after.queries - before.queries;
-    g.stats.engine_calls = after.calls - before.calls;
+    g.stats.engine_queries = g.searches.queries;
+    g.stats.engine_calls = g.searches.calls;
     *stats = g.stats;
     return st;
 }

@@ -114,6 +114,7 @@ static sr1_status open_completions(struct turn_loop *l)
         return SR1_OK;
     SR1__TRY(sr1__env_completions_new(&l->completions, g->rollout->executor,
                                       l->cap * l->max_calls));
+    sr1__env_completions_count(l->completions, &l->g->searches);
     if (l->engine->ops->wake)
         sr1__env_completions_on_answer(l->completions, wake_engine, l->engine);
     return SR1_OK;
@@ -446,11 +447,14 @@ static int next_sequence_input(void *self, struct sr1__engine_input *in)
 static sr1_status call_environment(struct turn_loop *l, size_t n)
 {
     struct sr1__generation *g = l->g;
+    struct sr1__search_tally *before;
     double began = sr1__now();
     sr1_status st;
 
     pthread_mutex_lock(&g->rollout->env_lock);
+    before = sr1__search_count_into(&g->searches);
     st = sr1__env_act_rows(g->env, l->actions, n, l->answers);
+    (void)sr1__search_count_into(before);
     pthread_mutex_unlock(&g->rollout->env_lock);
     pthread_mutex_lock(&g->lock);
     g->stats.search_seconds += sr1__now() - began;

@@ -22,6 +22,7 @@
 #include "tensor/model/model.h"
 #include "policy/engine_loop.h"
 #include "policy/rollout.h"
+#include "retrieval/search/search_engine.h"
 #include "text/tokenizer/chat_turn.h"
 #include "tensor/weights/sampling.h"
 
@@ -139,6 +140,8 @@ struct sr1__generation {
     double *entropy; /* [n_entropies] of each engine, or each trajectory: summed in their
                         order, which no thread changes */
     size_t n_entropies;
+    struct sr1__search_tally searches; /* of the rollout's engine, for its actions; under
+                                          the lock of whoever calls the environment */
     pthread_mutex_t lock;     /* over all below and the caller's callbacks */
     struct sr1__error outage; /* why the first trajectory was dropped */
     size_t begun;             /* trajectories that ask something */
