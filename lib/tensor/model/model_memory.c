@@ -598,8 +598,8 @@ static double graphs_kept(const struct sr1__memory_model *m, double rows, double
 /* The C pass of a CPU (host_pass.h), which has the weights once more, in panels. */
 static int is_host_pass(const struct sr1__memory_model *m)
 {
-    return is_paged(m) && !m->quantized && !m->config.value_head && !arch_of(m)->experts &&
-           !arch_of(m)->norm_plus_one;
+    return is_paged(m) && !m->quantized && !m->config.value_head &&
+           !arch_of(m)->experts && !arch_of(m)->norm_plus_one;
 }
 
 static double host_panels(const struct sr1__memory_model *m)

@@ -211,17 +211,18 @@ static void check_decoding(sr1_model *m, const float *want, double tolerance)
 }
 
 /* A training pass in bf16 rounds after each operation: the logits to be near to are those
- * of the same weights in fp32. */
+ * of the same weights in fp32, and decoding is about as near to them as that pass is. */
 static void check_narrow_decoding(sr1_model *m)
 {
-    static float want[MAX_IDS * VOCAB];
+    static float want[MAX_IDS * VOCAB], pass[MAX_IDS * VOCAB];
     sr1_model *exact = NULL;
     int32_t ids[MAX_IDS];
 
     list_ids(ids);
     OK(sr1__model_clone(&exact, m, SR1__F32));
     OK(sr1_model_logits(exact, ids, MAX_IDS, want));
-    check_decoding(m, want, 0.5);
+    OK(sr1_model_logits(m, ids, MAX_IDS, pass));
+    check_decoding(m, want, 2 * largest_gap(pass, want, MAX_IDS * VOCAB));
     sr1_model_free(exact);
 }
 
@@ -258,17 +259,21 @@ static void a_row_has_its_own_bits(void **state)
 {
     static const char *const dtypes[] = {"fp32", "bf16"};
     int32_t before = sr1__torch_threads_get();
+    int others = 0; /* experts and Gemma's norms */
 
     (void)state;
     for (size_t c = 0; c < 2 * N_CASES; c++) {
         struct golden g = golden_open_kind("adapter", cases[c / 2]);
         sr1_model *m = open_model(g.dir, dtypes[c % 2]);
 
-        assert_true(sr1__host_supports(m));
-        check_own_bits(m);
+        if (sr1__host_supports(m))
+            check_own_bits(m);
+        else
+            others++;
         sr1_model_free(m);
         golden_close(&g);
     }
+    assert_int_equal(others, 4);
     OK(sr1__torch_threads(before));
 }
 
