@@ -42,6 +42,7 @@
 #include "text/data/dataset.h"
 #include "text/data/demo.h"
 #include "text/data/events.h"
+#include "train/mlflow.h"
 #include "text/data/jsonl.h"
 #include "text/data/zlines.h"
 #include "signal/loss/loss.h"
@@ -187,6 +188,7 @@ struct sr1_trainer {
     struct sr1__jsonl *metrics; /* journals of the run, once it has begun */
     struct sr1__zlines *trajectories;
     struct sr1__events *events; /* NULL unless the key tensorboard is set */
+    struct sr1__mlflow *mlflow; /* NULL unless mlflow_tracking_uri is set, or after */
     /* Told how far a rollout is; NULL outside of a run, or if nobody asks. */
     sr1_status (*phase)(void *user, const char *phase, int64_t done, int64_t total);
     void *phase_user;
@@ -346,6 +348,8 @@ sr1_status sr1__outage_fail(const struct sr1__outage *o, const sr1_trainer *tr);
 /* Is there warning i to give of the settings? 1 with its text, 0: no, -1: i is past the
  * last. */
 int sr1__startup_warning(const sr1_trainer *tr, size_t i, char *text, size_t size);
+/* Of a rank beyond the model's width, which a plan tells too: 1 and the text. */
+int sr1__rank_warning(int64_t rank, int64_t width, char *text, size_t size);
 
 /* ---- sft.c ---- */
 
