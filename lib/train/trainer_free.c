@@ -33,6 +33,7 @@ void sr1__trainer_release(sr1_trainer *tr)
     json_decref(tr->record);
     json_decref(tr->changes);
     json_decref(tr->starts);
+    json_decref(tr->rule_files);
     json_decref(tr->restored);
     json_decref(tr->pending_row);
     sr1__ranks_close(tr);
