@@ -327,6 +327,8 @@ static const struct {
     {"a.yaml", "shuffle: 'true'\n", "takes true or false", SR1_E_CONFIG},
     {"a.yaml", "group_size: '8'\n", "takes a whole number", SR1_E_CONFIG},
     {"a.yaml", "group_size: [8]\n", "takes a whole number", SR1_E_CONFIG},
+    {"a.yaml", "group_size: auto\n", "takes a whole number", SR1_E_CONFIG},
+    {"a.yaml", "max_rows: most\n", "takes a whole number", SR1_E_CONFIG},
     {"a.yaml", "beta: {x: 1}\n", "takes a number", SR1_E_CONFIG},
     {"a.yaml", "sft_file: [a, b]\n", "takes text", SR1_E_CONFIG},
     {"a.yaml", "rewards: ['a,b']\n", "takes a list", SR1_E_CONFIG},

@@ -283,6 +283,68 @@ static void keys_are_chosen_by_memory(void **state)
     assert_true(tokens > 4096 && rows > 16);
 }
 
+/* Word for 0. */
+static void keys_are_left_by_a_word(void **state)
+{
+    const char *path = write_shape("shape.json", 1024, 28, 16, 3072, 1);
+    sr1_plan *word = PLAN(path, 24, "micro_batch_tokens=auto", "max_rows=auto"),
+             *zero = PLAN(path, 24, "micro_batch_tokens=0", "max_rows=0");
+
+    (void)state;
+    assert_string_equal(sr1_plan_json(word), sr1_plan_json(zero));
+    assert_true(chosen(word, 0) > 0 && chosen(word, 1) > 0);
+    sr1_plan_free(word);
+    sr1_plan_free(zero);
+}
+
+/* 8 x 8 completions of 1,024 tokens: Qwen3-4B and Qwen2.5-7B with an adapter, and 4B with
+ * the optimizer's states on the host. */
+static void cards_of_24_48_and_32_gb(void **state)
+{
+    static const char qwen2[] =
+        "{\"architectures\": [\"Qwen2ForCausalLM\"], \"model_type\": \"qwen2\", "
+        "\"hidden_size\": 3584, \"num_hidden_layers\": 28, \"num_attention_heads\": 28, "
+        "\"num_key_value_heads\": 4, \"intermediate_size\": 18944, \"vocab_size\": "
+        "152064, \"tie_word_embeddings\": false, \"torch_dtype\": \"bfloat16\"}";
+    const char *small = write_shape("shape.json", 2560, 36, 32, 9728, 1);
+    const struct {
+        const char *path, *key, *rows;
+        double card, most;
+    } runs[] = {
+        {small, "lora_rank=16", "max_rows=32", 24, 20e9},
+        {small, "lora_rank=16", "max_rows=auto", 20, 20e9},
+        {small, "optimizer_offload=true", "max_rows=64", 48, 48e9},
+        {scratch_file("qwen2.json", qwen2, 0), "lora_rank=16", "max_rows=64", 32, 32e9}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        sr1_plan *p =
+            PLAN(runs[i].path, runs[i].card, runs[i].key, runs[i].rows, "batch_size=8",
+                 "group_size=8", "max_tokens=1024", "max_prompt_tokens=512",
+                 "gradient_checkpointing=true", "micro_batch_tokens=4096");
+
+        assert_int_equal(sr1_plan_fits(p), 1);
+        assert_true(p->figures.peak <= runs[i].most);
+        assert_true(p->figures.peak > 0.5 * runs[i].most);
+        sr1_plan_free(p);
+    }
+}
+
+static void ranks_beyond_the_model_are_told(void **state)
+{
+    const char *path = write_shape("shape.json", 1024, 28, 16, 3072, 1);
+    sr1_plan *wide = PLAN(path, 24, "lora_rank=4096"),
+             *narrow = PLAN(path, 24, "lora_rank=1024");
+
+    (void)state;
+    assert_non_null(strstr(sr1_plan_text(wide),
+                           "\nwarning   lora_rank is 4096 and the model is 1024 wide"));
+    assert_non_null(strstr(sr1_plan_json(wide), "\"lora_rank is 4096 and"));
+    assert_null(strstr(sr1_plan_text(narrow), "warning"));
+    sr1_plan_free(wide);
+    sr1_plan_free(narrow);
+}
+
 /* No more than a step has; and the least, with advice, where that does not fit. */
 static void what_is_chosen_has_bounds(void **state)
 {
@@ -431,6 +493,9 @@ int main(void)
         cmocka_unit_test(a_small_disk_is_told),
         cmocka_unit_test(keys_lower_the_peak),
         cmocka_unit_test(keys_are_chosen_by_memory),
+        cmocka_unit_test(keys_are_left_by_a_word),
+        cmocka_unit_test(cards_of_24_48_and_32_gb),
+        cmocka_unit_test(ranks_beyond_the_model_are_told),
         cmocka_unit_test(what_is_chosen_has_bounds),
         cmocka_unit_test(int8_references_take_half),
         cmocka_unit_test(int8_references_are_refused),
