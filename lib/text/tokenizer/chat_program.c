@@ -145,7 +145,7 @@ static sr1_status bind_conversation(struct sr1__jrun *r, const sr1_tokenizer *t,
     return c->no_thinking ? sr1__jrun_bind_bool(r, "enable_thinking", 0) : SR1_OK;
 }
 
-static const struct sr1__jinja *choose_template(const struct sr1__chat_program *p,
+static const struct sr1__jinja *pick_chat_jinja(const struct sr1__chat_program *p,
                                                 const struct sr1__conversation *c)
 {
     return c->tools && p->with_tools ? p->with_tools : p->jinja;
@@ -160,7 +160,7 @@ sr1_status sr1__chat_program_render(const sr1_tokenizer *t,
     sr1_status status = list_messages(c, &messages);
 
     if (status == SR1_OK)
-        status = sr1__jrun_new(&r, choose_template(t->program, c), t->program->now);
+        status = sr1__jrun_new(&r, pick_chat_jinja(t->program, c), t->program->now);
     if (status == SR1_OK)
         status = bind_conversation(r, t, c, messages);
     if (status == SR1_OK)
