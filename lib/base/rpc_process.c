@@ -564,14 +564,18 @@ void sr1__rpc_watch(struct sr1__rpc_process *r, const atomic_int *stop)
     pthread_mutex_unlock(&r->lock);
 }
 
+/* What is queued, for a moment. The error that its owner frees it for stays. */
 static void write_rest(struct sr1__rpc_process *r)
 {
     double until = sr1__now() + FLUSH_S;
+    struct sr1__error before;
 
+    sr1__error_save(&before, SR1_E_INTERNAL);
     pthread_mutex_lock(&r->lock);
     while (r->program && r->queue && sr1__now() < until)
         take_turn(r, until);
     pthread_mutex_unlock(&r->lock);
+    (void)sr1__error_raise(&before);
 }
 
 void sr1__rpc_free(struct sr1__rpc_process *r)

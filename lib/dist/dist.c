@@ -599,21 +599,25 @@ sr1_status sr1__dist_same(struct sr1__dist *d, const char *what, uint64_t value)
 
 /* ---- sums in the order of ranks ---- */
 
-/* flat [size * part]: part r goes to rank r, which adds up what all ranks sent it. got is
- * as large as flat. */
+/* What all ranks sent of one part, and the sum of it; as large as the first round. */
+struct sum_room {
+    sr1_tensor *got, *sum;
+};
+
+/* flat [size * part]: part r goes to rank r, which adds up what all ranks sent it. */
 static sr1_status add_parts(struct sr1__dist *d, sr1_scope *s, const char *place,
-                            sr1_tensor *flat, sr1_tensor *got, sr1_tensor *sum)
+                            sr1_tensor *flat, const struct sum_room *room)
 {
-    int64_t part = t_numel(sum);
+    int64_t part = t_numel(room->sum);
     struct sr1__work *w = NULL;
     sr1_status st = sr1__scope_status(s);
 
     if (st == SR1_OK)
-        st = sr1__pg_all_to_all(&w, d->group, got, flat, transport_limit(d));
+        st = sr1__pg_all_to_all(&w, d->group, room->got, flat, transport_limit(d));
     SR1__TRY(run_work(d, st, w, place, d->limit));
-    t_copy_(s, sum, t_narrow(s, got, 0, 0, part));
+    t_copy_(s, room->sum, t_narrow(s, room->got, 0, 0, part));
     for (int32_t r = 1; r < d->size; r++)
-        t_add_(s, sum, t_narrow(s, got, 0, r * part, part), 1.0);
+        t_add_(s, room->sum, t_narrow(s, room->got, 0, r * part, part), 1.0);
     return sr1__scope_status(s);
 }
 
@@ -628,39 +632,68 @@ static sr1_status gather_parts(struct sr1__dist *d, const char *place, sr1_statu
     return run_work(d, st, w, place, d->limit);
 }
 
-/* Elements [begin, begin + n) of data, padded to equal parts. */
+/* Elements [begin, begin + n) of data: in place, or padded to equal parts. */
 static sr1_status sum_range(struct sr1__dist *d, const char *place, sr1_tensor *data,
-                            int64_t begin, int64_t n)
+                            int64_t begin, int64_t n, const struct sum_room *room)
 {
     int64_t part = (n + d->size - 1) / d->size;
     sr1_scope *s = sr1__scope_open(SR1__CPU, "%s", place);
-    sr1_tensor *flat, *got, *sum, *range;
+    sr1_tensor *range, *flat;
+    struct sum_room here;
     sr1_status st;
 
     sr1__scope_no_grad(s);
-    flat = t_full(s, 0.0, SR1__F32, T_SHAPE(d->size * part));
-    got = t_empty(s, SR1__F32, T_SHAPE(d->size * part));
-    sum = t_empty(s, SR1__F32, T_SHAPE(part));
-    range = t_narrow(s, data, 0, begin, n);
-    t_copy_(s, t_narrow(s, flat, 0, 0, n), range);
-    st = add_parts(d, s, place, flat, got, sum);
-    sr1__scope_check(s, gather_parts(d, place, st, flat, sum));
-    t_copy_(s, range, t_narrow(s, flat, 0, 0, n));
+    here.got = t_narrow(s, room->got, 0, 0, d->size * part);
+    here.sum = t_narrow(s, room->sum, 0, 0, part);
+    range = flat = t_narrow(s, data, 0, begin, n);
+    if (d->size * part > n) {
+        flat = t_full(s, 0.0, SR1__F32, T_SHAPE(d->size * part));
+        t_copy_(s, t_narrow(s, flat, 0, 0, n), range);
+    }
+    st = add_parts(d, s, place, flat, &here);
+    sr1__scope_check(s, gather_parts(d, place, st, flat, here.sum));
+    if (flat != range)
+        t_copy_(s, range, t_narrow(s, flat, 0, 0, n));
     return sr1__scope_close(s);
 }
 
-sr1_status sr1__dist_sum(struct sr1__dist *d, const char *place, sr1_tensor *data)
+static sr1_status make_room(struct sum_room *room, int64_t size, int64_t part)
 {
-    int64_t n = t_numel(data), step;
+    const int64_t all = size * part;
+
+    SR1__TRY(sr1__shim_empty(&room->got, SR1__F32, 1, &all, SR1__CPU));
+    return sr1__shim_empty(&room->sum, SR1__F32, 1, &part, SR1__CPU);
+}
+
+/* PART numbers a rank at once; the last range may be shorter. */
+static sr1_status sum_ranges(struct sr1__dist *d, const char *place, sr1_tensor *data,
+                             const struct sum_room *room)
+{
+    int64_t n = t_numel(data), step = PART * d->size;
+
+    for (int64_t at = 0; at < n; at += step)
+        SR1__TRY(sum_range(d, place, data, at, sr1__min_i64(step, n - at), room));
+    return SR1_OK;
+}
+
+sr1_status sr1__dist_sum(struct sr1__dist *d, const char *place, sr1_status st,
+                         sr1_tensor *data)
+{
+    struct sum_room room = {NULL, NULL};
+    int64_t n = data ? t_numel(data) : 0;
 
     if (!d)
-        return SR1_OK;
-    SR1__TRY(hold_meeting(d, place, 0, SR1_OK, n));
-    SR1__TRY(check_sizes_equal(d, place));
-    step = PART * d->size;
-    for (int64_t begin = 0; begin < n; begin += step)
-        SR1__TRY(sum_range(d, place, data, begin, n - begin < step ? n - begin : step));
-    return SR1_OK;
+        return st;
+    if (st == SR1_OK)
+        st = make_room(&room, d->size, sr1__min_i64(PART, (n + d->size - 1) / d->size));
+    st = agree_with_size(d, place, st, (size_t)n);
+    if (st == SR1_OK)
+        st = check_sizes_equal(d, place);
+    if (st == SR1_OK)
+        st = sum_ranges(d, place, data, &room);
+    sr1__tensor_free(room.got);
+    sr1__tensor_free(room.sum);
+    return st;
 }
 
 sr1_status sr1__dist_all_to_all(struct sr1__dist *d, const char *place, sr1_status st,

@@ -77,8 +77,9 @@ void sr1__gathered_free(struct sr1__gathered *g); /* a zeroed one is fine */
 sr1_status sr1__dist_same(struct sr1__dist *d, const char *what, uint64_t value);
 
 /* data [n], fp32 on the CPU: the sum of all ranks', added in the order of ranks, so that
- * its bits do not depend on the network. */
-sr1_status sr1__dist_sum(struct sr1__dist *d, const char *place, sr1_tensor *data);
+ * its bits do not depend on the network. st as below. */
+sr1_status sr1__dist_sum(struct sr1__dist *d, const char *place, sr1_status st,
+                         sr1_tensor *data);
 
 /* Tensors on the CPU; st is the status with which this rank comes, and where it is not
  * SR1_OK its tensors may be NULL: then all ranks return that of sr1__dist_agree.

@@ -1,9 +1,11 @@
-/* policy/engine_loop.c - rounds over a generation engine. */
+/* policy/engine_loop.c - rounds over generation engines, side by side. */
 #include "policy/engine_loop.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 
 struct engine_loop {
+    const struct sr1__engine_set *set;
     struct sr1__engine *engine;
     const struct sr1__engine_client *client;
     void *self; /* of the client */
@@ -57,6 +59,8 @@ static sr1_status run_rounds(struct engine_loop *l)
     for (;;) {
         int over = 0;
 
+        if (atomic_load(&l->set->stopped))
+            return sr1__fail(SR1_E_CANCELLED, "%s was stopped", l->set->name);
         SR1__TRY(l->client->begin_round(l->self, &over));
         if (over)
             return SR1_OK;
@@ -65,12 +69,16 @@ static sr1_status run_rounds(struct engine_loop *l)
     }
 }
 
-sr1_status sr1__engine_loop_run(struct sr1__engine *e,
+sr1_status sr1__engine_loop_run(const struct sr1__engine_set *set, size_t engine,
                                 const struct sr1__engine_task *task,
                                 const struct sr1__engine_client *client, void *self)
 {
-    struct engine_loop l = {
-        .engine = e, .client = client, .self = self, .n_slots = task->n_slots};
+    struct sr1__engine *e = &set->engines[engine];
+    struct engine_loop l = {.set = set,
+                            .engine = e,
+                            .client = client,
+                            .self = self,
+                            .n_slots = task->n_slots};
     sr1_status st = e->ops->begin(e->self, task);
 
     if (st == SR1_OK)
@@ -82,4 +90,32 @@ sr1_status sr1__engine_loop_run(struct sr1__engine *e,
     sr1__free(l.inputs);
     sr1__free(l.outputs);
     return st;
+}
+
+/* ---- several engines ---- */
+
+static sr1_status run_share(void *set, size_t engine)
+{
+    struct sr1__engine_set *s = set;
+    sr1_status st = s->run(s->arg, engine);
+
+    if (st != SR1_OK && !atomic_exchange(&s->stopped, 1))
+        sr1__error_save(&s->failure, st);
+    return st;
+}
+
+sr1_status sr1__engine_set_run(struct sr1__engine_set *s)
+{
+    for (;;) {
+        atomic_store(&s->stopped, 0);
+        if (sr1__pool_run(s->pool, (size_t)s->n_engines, run_share, s) == SR1_OK)
+            return SR1_OK;
+        if (!sr1__is_memory(s->failure.code) || s->n_slots / 2 < s->least_slots ||
+            !sr1__engine_is(s->engines, SR1__ENGINE_SYNCHRONOUS))
+            return sr1__error_raise(&s->failure);
+        s->n_slots /= 2;
+        sr1__log(SR1_LOG_WARN, "out of memory in %s; trying %d rows at once", s->name,
+                 (int)(s->n_slots * s->n_engines));
+        s->forget(s->arg);
+    }
 }

@@ -116,6 +116,9 @@ static struct sr1__env_call *begin_env_call(struct sr1__env_executor *a,
         add_joined_requests(a, c);
     while (!joined && c->n < share)
         add_request_to_call(c, pop_request(a));
+    c->tally.engine = c->requests[0]->completions->tally
+                          ? c->requests[0]->completions->tally->engine
+                          : NULL;
     c->worker = w;
     c->next = a->calls;
     a->calls = c;
@@ -160,6 +163,30 @@ static void fail_requests(struct sr1__env_request *const *requests, size_t n,
     }
 }
 
+static struct sr1__search_tally *find_tally(const struct sr1__env_call *c, size_t i)
+{
+    return c->requests[i] ? c->requests[i]->completions->tally : NULL;
+}
+
+/* Each generation that takes part has its share of the queries, and the calls. */
+static void count_searches(const struct sr1__env_call *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct sr1__search_tally *tally = find_tally(c, i);
+        int64_t own = 0;
+        int first = 1;
+
+        for (size_t k = 0; k < c->n; k++) {
+            own += find_tally(c, k) == tally;
+            first &= k >= i || find_tally(c, k) != tally;
+        }
+        if (!tally || !first)
+            continue;
+        tally->queries += c->tally.queries * own / (int64_t)c->n;
+        tally->calls += c->tally.calls;
+    }
+}
+
 /* Called with the lock held. */
 static void end_env_call(struct sr1__env_executor *a, struct sr1__env_call *c,
                          sr1_status status)
@@ -171,6 +198,7 @@ static void end_env_call(struct sr1__env_executor *a, struct sr1__env_call *c,
         return;
     }
     unlink_env_call(a, c);
+    count_searches(c);
     if (status != SR1_OK) {
         fail_requests(c->requests, c->n, status);
         return;
@@ -204,11 +232,13 @@ static void executor_release(struct sr1__env_executor *a)
 
 static sr1_status call_env_rows(struct sr1__env_executor *a, struct sr1__env_call *c)
 {
+    struct sr1__search_tally *before = sr1__search_count_into(&c->tally);
     sr1_status status;
 
     if (a->env_lock)
         pthread_mutex_lock(a->env_lock);
     status = sr1__env_act_rows(a->env, c->actions, c->n, c->observations);
+    (void)sr1__search_count_into(before);
     if (a->env_lock)
         pthread_mutex_unlock(a->env_lock);
     return status;

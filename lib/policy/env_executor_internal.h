@@ -37,7 +37,8 @@ struct sr1__env_completions {
     pthread_cond_t answered;
     void (*on_answer)(void *arg); /* NULL: nobody else waits */
     void *on_answer_arg;
-    struct sr1__error error; /* the environment failed as a whole */
+    struct sr1__search_tally *tally; /* NULL: searches are not counted */
+    struct sr1__error error;         /* the environment failed as a whole */
 };
 
 /* A task of base/executor.h that takes actions until none is queued. */
@@ -57,6 +58,7 @@ struct sr1__env_call {
         *requests; /* [n]; NULL: nobody wants it; not to be touched once lost */
     struct sr1__action *actions;
     struct sr1__observation *observations;
+    struct sr1__search_tally tally;
 };
 
 struct sr1__env_executor {

@@ -7,9 +7,7 @@
  * thoughts are sampled until an action begins. Then the step's action is scored behind
  * all four in one pass, which reads nothing but the action anew. */
 #include "policy/level_branch.h"
-#include "policy/engine_loop.h"
 
-#include "base/log.h"
 #include "base/mem.h"
 
 #include <searchr1/advantage.h>
@@ -25,9 +23,10 @@ struct level_work {
     struct sr1__level_branch_call call;
     struct sr1__level_branch_task *tasks; /* [n_tasks] trajectory by trajectory */
     size_t n_tasks;
-    int32_t rows; /* of each decoder */
+    struct sr1__engine_set set;
     struct sr1__level_branch_stats stats;
-    pthread_mutex_t lock; /* over stats */
+    struct sr1__level_branch_stats stats_before; /* anything was compared */
+    pthread_mutex_t lock;                        /* over stats */
 };
 
 /* A step being compared. */
@@ -325,8 +324,8 @@ static void add_branch_stats(struct level_work *w,
     pthread_mutex_unlock(&w->lock);
 }
 
-/* Share `worker` of the tasks, by the engine of that index. Its decoder's rows: the
- * prefix, four for each step, and one that slots are cut back with. */
+/* Share `worker` of the tasks, by the engine of that index: a slot for the prefix, four
+ * for each step. */
 static sr1_status compare_share(void *arg, size_t worker)
 {
     struct level_work *w = arg;
@@ -337,7 +336,7 @@ static sr1_status compare_share(void *arg, size_t worker)
                              .engine = &r->engines[worker],
                              .next = w->n_tasks * worker / workers,
                              .end = w->n_tasks * (worker + 1) / workers,
-                             .n_steps = (size_t)(w->rows - 2) / LEVELS};
+                             .n_steps = (size_t)(w->set.n_slots - 1) / LEVELS};
     const struct sr1__engine_task task = {.sampling = &w->call.o->sampling,
                                           .score_temperature = w->call.o->temperature,
                                           .env = r->env,
@@ -347,7 +346,7 @@ static sr1_status compare_share(void *arg, size_t worker)
     sr1_status st;
 
     SR1__CALLOC(l.steps, l.n_steps, "thinking levels");
-    st = sr1__engine_loop_run(l.engine, &task, &level_client, &l);
+    st = sr1__engine_loop_run(&w->set, worker, &task, &level_client, &l);
     add_branch_stats(w, &l.stats);
     for (size_t i = 0; i < l.n_steps * LEVELS; i++)
         sr1__level_branch_free(&l.steps[i / LEVELS].branches[i % LEVELS]);
@@ -355,24 +354,14 @@ static sr1_status compare_share(void *arg, size_t worker)
     return st;
 }
 
-/* ---- trajectories ---- */
-
-/* When memory runs out, again with half the rows. */
-static sr1_status compare_shares(struct level_work *w)
+static void forget_comparisons(void *arg)
 {
-    sr1_rollout *r = w->call.rollout;
-    struct sr1__level_branch_stats before = w->stats;
-    sr1_status st;
+    struct level_work *w = arg;
 
-    for (w->rows = sr1__rollout_decoder_rows(r);; w->rows /= 2) {
-        st = sr1__pool_run(r->pool, (size_t)r->n_engines, compare_share, w);
-        if (!sr1__is_memory(st) || w->rows / 2 < SR1__LEVEL_BRANCH_ROWS)
-            return st;
-        sr1__log(SR1_LOG_WARN, "out of memory at thinking levels; trying %d rows at once",
-                 (int)(w->rows / 2));
-        w->stats = before;
-    }
+    w->stats = w->stats_before;
 }
+
+/* ---- trajectories ---- */
 
 static int is_readable(const struct sr1__thinking_turn *turn)
 {
@@ -449,8 +438,9 @@ static sr1_status compare_levels(struct level_work *w, sr1_trajectory *const *t,
         out += sr1_trajectory_turn_count(t[i]);
         at += sr1_trajectory_policy_count(t[i]);
     }
+    w->stats_before = w->stats;
     SR1__TRY(sr1__rollout_make_decoders(w->call.rollout));
-    SR1__TRY(compare_shares(w));
+    SR1__TRY(sr1__engine_set_run(&w->set));
     return set_branch_columns(t, n, wanted, c);
 }
 
@@ -488,6 +478,15 @@ sr1_status sr1__rollout_level_branches(sr1_rollout *r, sr1_trajectory *const *t,
     w.tasks = sr1__calloc(turns + 1, sizeof *w.tasks);
     c.entropies = sr1__calloc(tokens + 1, sizeof *c.entropies);
     c.costs = sr1__calloc(tokens + 1, sizeof *c.costs);
+    w.set = (struct sr1__engine_set){.engines = r->engines,
+                                     .n_engines = r->n_engines,
+                                     .pool = r->pool,
+                                     .n_slots = sr1__rollout_decoder_rows(r) - 1,
+                                     .least_slots = SR1__LEVEL_BRANCH_ROWS - 1,
+                                     .name = "thinking levels",
+                                     .run = compare_share,
+                                     .forget = forget_comparisons,
+                                     .arg = &w};
     pthread_mutex_init(&w.lock, NULL);
     st = w.tasks && c.entropies && c.costs ? compare_levels(&w, t, n, wanted, out, &c)
                                            : sr1__fail_nomem("thinking levels");

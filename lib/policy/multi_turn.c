@@ -7,7 +7,6 @@
  * environment lets one wait, or the engine samples by itself meanwhile, actions go
  * through the executor (env_executor.h), and only the sequences that acted wait. */
 #include "policy/multi_turn.h"
-#include "policy/engine_loop.h"
 #include "policy/env_executor.h"
 #include "policy/sequence.h"
 
@@ -64,7 +63,7 @@ static void free_observations(struct turn_loop *l)
     sr1__free(l->observations);
 }
 
-static void free_multi_turn(struct turn_loop *l)
+static void free_turn_loop(struct turn_loop *l)
 {
     sr1__env_completions_free(l->completions);
     for (int32_t i = 0; l->sequences && i < l->cap; i++)
@@ -81,7 +80,7 @@ static void free_multi_turn(struct turn_loop *l)
     sr1_free(l->prompt);
 }
 
-static sr1_status allocate_rows(struct turn_loop *l)
+static sr1_status allocate_turn_loop(struct turn_loop *l)
 {
     size_t cap = (size_t)l->cap, n = cap * (size_t)l->max_calls;
 
@@ -115,26 +114,27 @@ static sr1_status open_completions(struct turn_loop *l)
         return SR1_OK;
     SR1__TRY(sr1__env_completions_new(&l->completions, g->rollout->executor,
                                       l->cap * l->max_calls));
+    sr1__env_completions_count(l->completions, &l->g->searches);
     if (l->engine->ops->wake)
         sr1__env_completions_on_answer(l->completions, wake_engine, l->engine);
     return SR1_OK;
 }
 
-static sr1_status init_multi_turn(struct turn_loop *l, struct sr1__generation *g,
-                                  size_t worker)
+static sr1_status init_turn_loop(struct turn_loop *l, struct sr1__generation *g,
+                                 size_t worker)
 {
-    struct sr1__engine *e = &g->engines[worker];
+    struct sr1__engine *e = &g->set.engines[worker];
 
     *l = (struct turn_loop){.g = g,
                             .engine = e,
-                            .cap = g->rows < e->n_slots ? g->rows : e->n_slots,
+                            .cap = g->set.n_slots,
                             .max_calls = sr1__env_max_calls(g->env),
                             .query = worker,
-                            .query_step = (size_t)g->n_engines,
+                            .query_step = (size_t)g->set.n_engines,
                             .prompt_slot = -1};
     if (sr1__engine_is(e, SR1__ENGINE_SYNCHRONOUS))
         l->entropy = &g->entropy[worker];
-    SR1__TRY(allocate_rows(l));
+    SR1__TRY(allocate_turn_loop(l));
     return open_completions(l);
 }
 
@@ -164,25 +164,25 @@ static sr1_status report_progress(struct turn_loop *l)
 
 static sr1_status finish_sequence(struct turn_loop *l, int32_t i)
 {
-    struct sr1__sequence *row = &l->sequences[i];
+    struct sr1__sequence *s = &l->sequences[i];
     struct sr1__generation *g = l->g;
     const sr1_rollout_options *o = g->options;
     sr1_status st = SR1_OK;
 
-    SR1__TRY(sr1__sequence_finish(row, &g->out[row->index]));
+    SR1__TRY(sr1__sequence_finish(s, &g->out[s->index]));
     l->engine->ops->close(l->engine->self, i);
     pthread_mutex_lock(&g->lock);
     g->finished++;
     count_tokens(l);
     if (o->finished)
-        st = o->finished(o->user, row->index, g->out[row->index]);
+        st = o->finished(o->user, s->index, g->out[s->index]);
     pthread_mutex_unlock(&g->lock);
     return st;
 }
 
 /* ---- beginning sequences ---- */
 
-static int32_t next_free_row(const struct turn_loop *l)
+static int32_t find_free_slot(const struct turn_loop *l)
 {
     int32_t i = 0;
 
@@ -213,7 +213,7 @@ static void advance_query(struct turn_loop *l)
 static sr1_status admit_empty_query(struct turn_loop *l)
 {
     for (int32_t k = 0; k < l->g->group_size; k++) {
-        int32_t i = next_free_row(l);
+        int32_t i = find_free_slot(l);
 
         SR1__TRY(sr1__sequence_begin(&l->sequences[i], l->g, l->query, k, NULL, 0));
         l->sequences[i].stop = SR1_STOP_EMPTY_QUERY;
@@ -225,17 +225,16 @@ static sr1_status admit_empty_query(struct turn_loop *l)
 
 static sr1_status admit_sequence(struct turn_loop *l, const sr1_query *query)
 {
-    int32_t i = next_free_row(l);
-    struct sr1__sequence *row = &l->sequences[i];
+    int32_t i = find_free_slot(l);
+    struct sr1__sequence *s = &l->sequences[i];
     const struct sr1__generation_ops *ops = l->engine->ops;
 
-    SR1__TRY(
-        sr1__sequence_begin(row, l->g, l->query, l->begun++, l->prompt, l->n_prompt));
-    row->entropy = l->entropy ? l->entropy : &l->g->entropy[row->index];
-    row->held_by = i;
+    SR1__TRY(sr1__sequence_begin(s, l->g, l->query, l->begun++, l->prompt, l->n_prompt));
+    s->entropy = l->entropy ? l->entropy : &l->g->entropy[s->index];
+    s->held_by = i;
     if (l->prompt_slot >= 0) {
-        row->held_by = l->prompt_slot;
-        row->n_held = l->n_prompt;
+        s->held_by = l->prompt_slot;
+        s->n_held = l->n_prompt;
     } else if (sr1__engine_is(l->engine, SR1__ENGINE_COPIES)) {
         l->prompt_slot = i;
     }
@@ -306,19 +305,19 @@ static sr1_status begin_next_turn(struct turn_loop *l, int32_t i,
     return st;
 }
 
-/* Row i has all its answers, which are freed. */
+/* Sequence i has all its answers, which are freed. */
 static sr1_status insert_observations(struct turn_loop *l, int32_t i)
 {
-    enum sr1__sequence_need want = SR1__SEQUENCE_NEEDS_TOKEN;
+    enum sr1__sequence_need need = SR1__SEQUENCE_NEEDS_TOKEN;
     struct sr1__observation *o = &l->observations[i * l->max_calls];
     int32_t n = sr1__sequence_actions(&l->sequences[i]);
-    sr1_status st = sr1__sequence_observe(&l->sequences[i], o, &want);
+    sr1_status st = sr1__sequence_observe(&l->sequences[i], o, &need);
 
-    if (st == SR1_OK && want != SR1__SEQUENCE_DONE)
+    if (st == SR1_OK && need != SR1__SEQUENCE_DONE)
         st = begin_next_turn(l, i, o);
     for (int32_t k = 0; k < n; k++)
         sr1__observation_free(&o[k]);
-    return st == SR1_OK && want == SR1__SEQUENCE_DONE ? finish_sequence(l, i) : st;
+    return st == SR1_OK && need == SR1__SEQUENCE_DONE ? finish_sequence(l, i) : st;
 }
 
 /* The answer to the action at this place has come; the last one of a message goes in with
@@ -349,24 +348,24 @@ static sr1_status exclude_sequence(struct turn_loop *l, int32_t i,
     return finish_sequence(l, i);
 }
 
-/* Token by token, until the row wants something else or a new turn has begun; *open: it
- * took all of them and wants more in this turn. -log p of what was sampled is an unbiased
- * guess at the entropy. */
-static sr1_status append_tokens(struct sr1__sequence *row,
+/* Token by token, until the sequence needs something else or a new turn has begun; *open:
+ * it took all of them and wants more in this turn. -log p of what was sampled is an
+ * unbiased guess at the entropy. */
+static sr1_status append_tokens(struct sr1__sequence *s,
                                 const struct sr1__engine_output *o, size_t *taken,
-                                int *open, enum sr1__sequence_need *want)
+                                int *open, enum sr1__sequence_need *need)
 {
-    int32_t turn = row->turn;
+    int32_t turn = s->turn;
 
     if (o->versioned)
-        SR1__TRY(sr1__sequence_version(row, o->version));
+        SR1__TRY(sr1__sequence_version(s, o->version));
     *open = 1;
     for (*taken = 0; *taken < o->n && *open; ++*taken) {
         float log_prob = o->log_probs ? o->log_probs[*taken] : 0.0F;
 
-        SR1__TRY(sr1__sequence_append(row, o->ids[*taken], log_prob, want));
-        *row->entropy += o->entropies ? (double)o->entropies[*taken] : -(double)log_prob;
-        *open = *want == SR1__SEQUENCE_NEEDS_TOKEN && row->turn == turn;
+        SR1__TRY(sr1__sequence_append(s, o->ids[*taken], log_prob, need));
+        *s->entropy += o->entropies ? (double)o->entropies[*taken] : -(double)log_prob;
+        *open = *need == SR1__SEQUENCE_NEEDS_TOKEN && s->turn == turn;
     }
     *open &= *taken == o->n;
     return SR1_OK;
@@ -374,33 +373,33 @@ static sr1_status append_tokens(struct sr1__sequence *row,
 
 /* The output's tokens, and those that the engine had left out. */
 static sr1_status take_tokens(struct turn_loop *l, struct sr1__engine_output *o,
-                              int *open, enum sr1__sequence_need *want)
+                              int *open, enum sr1__sequence_need *need)
 {
-    struct sr1__sequence *row = &l->sequences[o->slot];
+    struct sr1__sequence *s = &l->sequences[o->slot];
     const struct sr1__generation_ops *ops = l->engine->ops;
     size_t taken;
 
-    SR1__TRY(append_tokens(row, o, &taken, open, want));
+    SR1__TRY(append_tokens(s, o, &taken, open, need));
     l->tokens += (int64_t)taken;
     if (!ops->accept)
         return SR1_OK;
     SR1__TRY(ops->accept(l->engine->self, taken, *open, o));
     if (!*open)
         return SR1_OK;
-    SR1__TRY(append_tokens(row, o, &taken, open, want));
+    SR1__TRY(append_tokens(s, o, &taken, open, need));
     l->tokens += (int64_t)taken;
     return SR1_OK;
 }
 
 /* The engine's tokens are used up, and the turn is open. */
-static void finish_output(struct sr1__sequence *row, enum sr1__engine_finish finish,
-                          enum sr1__sequence_need *want)
+static void finish_output(struct sr1__sequence *s, enum sr1__engine_finish finish,
+                          enum sr1__sequence_need *need)
 {
     if (finish == SR1__ENGINE_TRUNCATED) {
-        sr1__sequence_truncate(row, want);
+        sr1__sequence_truncate(s, need);
     } else if (finish == SR1__ENGINE_ENDED) {
-        row->stop = SR1_STOP_EOS;
-        *want = SR1__SEQUENCE_DONE;
+        s->stop = SR1_STOP_EOS;
+        *need = SR1__SEQUENCE_DONE;
     }
 }
 
@@ -408,38 +407,38 @@ static void finish_output(struct sr1__sequence *row, enum sr1__engine_finish fin
 static sr1_status take_sequence_output(void *self, struct sr1__engine_output *o)
 {
     struct turn_loop *l = self;
-    struct sr1__sequence *row = &l->sequences[o->slot];
-    enum sr1__sequence_need want = SR1__SEQUENCE_NEEDS_TOKEN;
-    int32_t turn = row->turn;
+    struct sr1__sequence *s = &l->sequences[o->slot];
+    enum sr1__sequence_need need = SR1__SEQUENCE_NEEDS_TOKEN;
+    int32_t turn = s->turn;
     int open = 1;
 
     if (o->finish == SR1__ENGINE_FAILED)
         return exclude_sequence(l, o->slot, o->error);
-    SR1__TRY(take_tokens(l, o, &open, &want));
+    SR1__TRY(take_tokens(l, o, &open, &need));
     if (open)
-        finish_output(row, o->finish, &want);
-    if (row->turn != turn && want != SR1__SEQUENCE_DONE)
+        finish_output(s, o->finish, &need);
+    if (s->turn != turn && need != SR1__SEQUENCE_DONE)
         SR1__TRY(begin_next_turn(l, o->slot, NULL));
-    if (want == SR1__SEQUENCE_NEEDS_ACTION)
+    if (need == SR1__SEQUENCE_NEEDS_ACTION)
         l->acting[l->n_acting++] = o->slot;
-    return want == SR1__SEQUENCE_DONE ? finish_sequence(l, o->slot) : SR1_OK;
+    return need == SR1__SEQUENCE_DONE ? finish_sequence(l, o->slot) : SR1_OK;
 }
 
 /* Every sequence that does not wait samples. */
 static int next_sequence_input(void *self, struct sr1__engine_input *in)
 {
     struct turn_loop *l = self;
-    struct sr1__sequence *row = &l->sequences[in->slot];
+    struct sr1__sequence *s = &l->sequences[in->slot];
 
-    if (!row->active || row->waiting)
+    if (!s->active || s->waiting)
         return 0;
-    in->ids = sr1__sequence_ids(row, &in->n_ids);
-    in->n_held = row->n_held;
-    in->held_by = row->held_by;
-    in->max_tokens = sr1__sequence_tokens_left(row);
-    in->rng = &row->rng;
-    row->n_held = in->n_ids;
-    row->held_by = in->slot;
+    in->ids = sr1__sequence_ids(s, &in->n_ids);
+    in->n_held = s->n_held;
+    in->held_by = s->held_by;
+    in->max_tokens = sr1__sequence_tokens_left(s);
+    in->rng = &s->rng;
+    s->n_held = in->n_ids;
+    s->held_by = in->slot;
     return 1;
 }
 
@@ -448,11 +447,14 @@ static int next_sequence_input(void *self, struct sr1__engine_input *in)
 static sr1_status call_environment(struct turn_loop *l, size_t n)
 {
     struct sr1__generation *g = l->g;
+    struct sr1__search_tally *before;
     double began = sr1__now();
     sr1_status st;
 
     pthread_mutex_lock(&g->rollout->env_lock);
+    before = sr1__search_count_into(&g->searches);
     st = sr1__env_act_rows(g->env, l->actions, n, l->answers);
+    (void)sr1__search_count_into(before);
     pthread_mutex_unlock(&g->rollout->env_lock);
     pthread_mutex_lock(&g->lock);
     g->stats.search_seconds += sr1__now() - began;
@@ -468,23 +470,23 @@ static int all_sequences_wait(const struct turn_loop *l)
     return 1;
 }
 
-/* The actions of rows[n] that may be carried out: actions and places, *count of them. The
- * others are answered here. */
-static sr1_status list_actions(struct turn_loop *l, const int32_t *rows, size_t n,
+/* The actions of slots[n] that may be carried out: actions and places, *count of them.
+ * The others are answered here. */
+static sr1_status list_actions(struct turn_loop *l, const int32_t *slots, size_t n,
                                size_t *count)
 {
     *count = 0;
     for (size_t j = 0; j < n; j++) {
-        struct sr1__sequence *row = &l->sequences[rows[j]];
-        int32_t all = sr1__sequence_actions(row), place = rows[j] * l->max_calls;
+        struct sr1__sequence *s = &l->sequences[slots[j]];
+        int32_t all = sr1__sequence_actions(s), place = slots[j] * l->max_calls;
 
-        row->owed = sr1__sequence_allowed(row);
-        for (int32_t k = 0; k < row->owed; k++) {
-            l->actions[*count] = sr1__sequence_action(row, k);
+        s->owed = sr1__sequence_allowed(s);
+        for (int32_t k = 0; k < s->owed; k++) {
+            l->actions[*count] = sr1__sequence_action(s, k);
             l->places[(*count)++] = place + k;
         }
-        for (int32_t k = row->owed; k < all; k++)
-            SR1__TRY(sr1__sequence_refuse(row, &l->observations[place + k]));
+        for (int32_t k = s->owed; k < all; k++)
+            SR1__TRY(sr1__sequence_refuse(s, &l->observations[place + k]));
     }
     return SR1_OK;
 }
@@ -560,7 +562,7 @@ static sr1_status check_stop(struct turn_loop *l)
                                       "rollout is to stop");
 }
 
-/* What has been answered meanwhile; when no row can go on, wait. */
+/* What has been answered meanwhile; when no sequence can go on, wait. */
 static sr1_status collect_observations(struct turn_loop *l)
 {
     size_t n = 0;
@@ -593,13 +595,6 @@ static sr1_status collect_observations(struct turn_loop *l)
     return st;
 }
 
-static sr1_status check_others(const struct turn_loop *l)
-{
-    return atomic_load(&l->g->stopped)
-               ? sr1__fail(SR1_E_CANCELLED, "the rollout was stopped")
-               : SR1_OK;
-}
-
 /* ---- a round ---- */
 
 static sr1_status begin_turn_round(void *self, int *over)
@@ -607,7 +602,6 @@ static sr1_status begin_turn_round(void *self, int *over)
     struct turn_loop *l = self;
 
     l->n_acting = 0;
-    SR1__TRY(check_others(l));
     SR1__TRY(admit_sequences(l));
     *over = count_active_sequences(l) == 0;
     return l->completions && !*over ? collect_observations(l) : SR1_OK;
@@ -626,20 +620,11 @@ static const struct sr1__engine_client multi_turn_client = {
     .end_round = end_turn_round,
 };
 
-/* The first failure is the generation's; the loops of other engines end. */
-static void stop_all(struct sr1__generation *g, sr1_status st)
+sr1_status sr1__multi_turn_run(void *generation, size_t worker)
 {
-    pthread_mutex_lock(&g->lock);
-    if (!atomic_load(&g->stopped))
-        sr1__error_save(&g->failure, st);
-    atomic_store(&g->stopped, 1);
-    pthread_mutex_unlock(&g->lock);
-}
-
-sr1_status sr1__multi_turn_run(struct sr1__generation *g, size_t worker)
-{
+    struct sr1__generation *g = generation;
     struct turn_loop l;
-    sr1_status st = init_multi_turn(&l, g, worker);
+    sr1_status st = init_turn_loop(&l, g, worker);
     const struct sr1__engine_task task = {.sampling = &g->sampling,
                                           .env = g->env,
                                           .n_slots = l.cap,
@@ -647,9 +632,7 @@ sr1_status sr1__multi_turn_run(struct sr1__generation *g, size_t worker)
                                           .lock = &g->lock};
 
     if (st == SR1_OK)
-        st = sr1__engine_loop_run(l.engine, &task, &multi_turn_client, &l);
-    if (st != SR1_OK)
-        stop_all(g, st);
-    free_multi_turn(&l);
+        st = sr1__engine_loop_run(&g->set, worker, &task, &multi_turn_client, &l);
+    free_turn_loop(&l);
     return st;
 }

@@ -20,7 +20,7 @@ int32_t sr1__rollout_replicas(const sr1_rollout *r, sr1_model ***replicas,
 /* Of answers of servers. */
 struct sr1__remote_stats {
     int64_t answers;
-    int64_t sources[3];     /* of them, by SR1__REMOTE_* */
+    int64_t sources[3];     /* of them, by SR1__SERVER_* */
     int64_t drifted;        /* their text alone would have given other ids */
     int64_t prompts_differ; /* the server read other ids than the row has */
     int64_t dropped_tokens; /* given beyond the end of a turn */

@@ -20,8 +20,9 @@
 #include "environment/env/env.h"
 #include "tensor/model/model_decoder.h"
 #include "tensor/model/model.h"
-#include "policy/generation_engine.h"
+#include "policy/engine_loop.h"
 #include "policy/rollout.h"
+#include "retrieval/search/search_engine.h"
 #include "text/tokenizer/chat_turn.h"
 #include "tensor/weights/sampling.h"
 
@@ -132,20 +133,18 @@ struct sr1__generation {
     struct sr1__sampling sampling;
     int64_t max_tokens;
     uint64_t seed;
-    int64_t weights_version;     /* recorded in trajectories */
-    struct sr1__engine *engines; /* [n_engines] */
-    int32_t n_engines;
-    int32_t rows; /* of each engine at once */
+    int64_t weights_version; /* recorded in trajectories */
+    struct sr1__engine_set set;
     const sr1_rollout_options *options;
     sr1_trajectory **out; /* [n_queries * group_size] */
     double *entropy; /* [n_entropies] of each engine, or each trajectory: summed in their
                         order, which no thread changes */
     size_t n_entropies;
-    atomic_int stopped;        /* failure is set: all engines end as soon as they can */
-    pthread_mutex_t lock;      /* over all below and the caller's callbacks */
-    struct sr1__error failure; /* that ends the call */
-    struct sr1__error outage;  /* why the first trajectory was dropped */
-    size_t begun;              /* trajectories that ask something */
+    struct sr1__search_tally searches; /* of the rollout's engine, for its actions; under
+                                          the lock of whoever calls the environment */
+    pthread_mutex_t lock;     /* over all below and the caller's callbacks */
+    struct sr1__error outage; /* why the first trajectory was dropped */
+    size_t begun;             /* trajectories that ask something */
     size_t finished;
     struct sr1__rollout_stats stats;
 };

@@ -7,12 +7,12 @@
 #include "environment/trajectory/builder.h"
 #include "environment/trajectory/trajectory.h"
 
-/* What a row wants after a token. */
+/* What a sequence needs after a token. */
 enum sr1__sequence_need {
     SR1__SEQUENCE_NEEDS_TOKEN,  /* the next token */
     SR1__SEQUENCE_NEEDS_ACTION, /* its action carried out: sr1__sequence_action, then
                                    sr1__sequence_observe */
-    SR1__SEQUENCE_DONE          /* nothing: sr1__sequence_finish with row->stop */
+    SR1__SEQUENCE_DONE          /* nothing: sr1__sequence_finish with its stop */
 };
 
 struct sr1__sequence {
@@ -43,36 +43,36 @@ struct sr1__sequence {
 };
 
 /* Begin trajectory `sample` of a query with the prompt[n]. */
-sr1_status sr1__sequence_begin(struct sr1__sequence *row, struct sr1__generation *g,
+sr1_status sr1__sequence_begin(struct sr1__sequence *s, struct sr1__generation *g,
                                size_t query, int32_t sample, const int32_t *prompt,
                                size_t n);
 /* Take one sampled token. */
-sr1_status sr1__sequence_append(struct sr1__sequence *row, int32_t id, float log_prob,
-                                enum sr1__sequence_need *want);
+sr1_status sr1__sequence_append(struct sr1__sequence *s, int32_t id, float log_prob,
+                                enum sr1__sequence_need *need);
 /* The tokens that follow are of weights of this version. */
-sr1_status sr1__sequence_version(struct sr1__sequence *row, int64_t version);
-/* The row's message has been cut short from outside, and cannot be gone on with: what the
- * row wants then. */
-void sr1__sequence_truncate(struct sr1__sequence *row, enum sr1__sequence_need *want);
+sr1_status sr1__sequence_version(struct sr1__sequence *s, int64_t version);
+/* The sequence's message was truncated from outside, and cannot be continued: what the
+ * sequence needs then. */
+void sr1__sequence_truncate(struct sr1__sequence *s, enum sr1__sequence_need *need);
 /* Actions of its message, at least 1; sr1__sequence_allowed of them, the first ones, are
  * to be carried out, the others are answered by sr1__sequence_refuse. */
-int32_t sr1__sequence_actions(const struct sr1__sequence *row);
-int32_t sr1__sequence_allowed(const struct sr1__sequence *row);
-sr1_status sr1__sequence_refuse(const struct sr1__sequence *row,
+int32_t sr1__sequence_actions(const struct sr1__sequence *s);
+int32_t sr1__sequence_allowed(const struct sr1__sequence *s);
+sr1_status sr1__sequence_refuse(const struct sr1__sequence *s,
                                 struct sr1__observation *out);
-/* Action i to carry out; text borrowed until the next call on the row. */
-struct sr1__action sr1__sequence_action(const struct sr1__sequence *row, int32_t i);
+/* Action i to carry out; text borrowed until the next call on the sequence. */
+struct sr1__action sr1__sequence_action(const struct sr1__sequence *s, int32_t i);
 /* Insert the answers o[sr1__sequence_actions] as one block and begin the next turn. What
  * of it does not fit is taken off it; of several o[0] becomes the whole block. */
-sr1_status sr1__sequence_observe(struct sr1__sequence *row, struct sr1__observation *o,
-                                 enum sr1__sequence_need *want);
-/* Make the trajectory; the row is inactive after it, also on failure. */
-sr1_status sr1__sequence_finish(struct sr1__sequence *row, sr1_trajectory **out);
+sr1_status sr1__sequence_observe(struct sr1__sequence *s, struct sr1__observation *o,
+                                 enum sr1__sequence_need *need);
+/* Make the trajectory; the sequence is inactive after it, also on failure. */
+sr1_status sr1__sequence_finish(struct sr1__sequence *s, sr1_trajectory **out);
 /* Give up whatever was begun; one that is inactive, or zeroed, is fine. */
-void sr1__sequence_abandon(struct sr1__sequence *row);
-/* All its ids so far; borrowed until the next call on the row. */
-const int32_t *sr1__sequence_ids(const struct sr1__sequence *row, size_t *n);
+void sr1__sequence_abandon(struct sr1__sequence *s);
+/* All its ids so far; borrowed until the next call on the sequence. */
+const int32_t *sr1__sequence_ids(const struct sr1__sequence *s, size_t *n);
 /* Tokens it may still take, at least 1: as decided after each of them. */
-int64_t sr1__sequence_tokens_left(const struct sr1__sequence *row);
+int64_t sr1__sequence_tokens_left(const struct sr1__sequence *s);
 
 #endif

@@ -589,11 +589,15 @@ sr1_status sr1__optimise(struct sr1__step_batch *b, struct sr1__learner *learner
                                               objective->can_skip_without_advantage(b),
                        .budget = b->tr->set.micro_batch_tokens};
     size_t n = sr1__trajectory_store_count(u.from);
-    sr1_status st = SR1_OK;
+    sr1_status st;
 
     u.workers = sr1__calloc((size_t)b->tr->n_workers, sizeof(*u.workers));
-    if (!u.workers)
-        return sr1__fail_nomem("update");
+    st = sr1__dist_agree(b->tr->dist, "update",
+                         u.workers ? SR1_OK : sr1__fail_nomem("update"));
+    if (st != SR1_OK) { /* before anything that all ranks do together */
+        sr1__free(u.workers);
+        return st;
+    }
     if (sr1__dist_size(b->tr->dist) > 1) /* ranks that fail apart save nothing together */
         b->tr->in_update = 1;
     st = sr1__unit_pass_reshard(learner->pass);

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define BUCKET ((int64_t)1 << 22) /* numbers summed at once, or one tensor */
+#define BUCKET ((int64_t)1 << 20) /* numbers summed at once, or one tensor */
 
 /* ---- which ---- */
 
@@ -75,35 +75,56 @@ static sr1_status copy_bucket(const struct gradient_bucket *b, sr1_tensor *flat,
     return sr1__scope_close(s);
 }
 
-static sr1_status sum_bucket(struct sr1__dist *d, const struct gradient_bucket *b)
+/* The bucket's one tensor, flat, where it is alone and lies dense on the CPU in fp32: it
+ * is summed where it is. NULL: it is not so. */
+static sr1_tensor *view_alone(sr1_scope *s, const struct gradient_bucket *b)
 {
-    sr1_tensor *flat = NULL;
-    sr1_status st = sr1__shim_empty(&flat, SR1__F32, 1, &b->n, SR1__CPU);
+    sr1_tensor *g = NULL, *flat;
 
-    if (st == SR1_OK)
-        st = copy_bucket(b, flat, 0);
-    st = sr1__dist_agree(d, "gradients", st);
-    if (st == SR1_OK)
-        st = sr1__dist_sum(d, "sum of gradients", flat);
-    if (st == SR1_OK)
-        st = copy_bucket(b, flat, 1);
-    sr1__tensor_free(flat);
-    return st;
+    sr1__scope_no_grad(s);
+    for (size_t i = b->begin; i < b->end; i++)
+        if (b->trained[i] && t_numel(b->model->params[i].tensor) == b->n)
+            g = sr1__model_grad(s, b->model, i);
+    if (!g || b->model->device != SR1__CPU || t_dtype(g) != SR1__F32)
+        return NULL;
+    flat = t_reshape(s, g, T_SHAPE(b->n));
+    return flat && sr1__shim_data(flat) == sr1__shim_data(g) ? flat : NULL;
 }
 
+static sr1_status sum_bucket(struct sr1__dist *d, const struct gradient_bucket *b)
+{
+    sr1_scope *s = sr1__scope_open(SR1__CPU, "sum of gradients");
+    sr1_tensor *alone = view_alone(s, b), *flat = alone;
+    sr1_status st;
+
+    if (!alone)
+        flat = t_empty(s, SR1__F32, T_SHAPE(b->n));
+    st = sr1__scope_status(s);
+    if (st == SR1_OK && !alone)
+        st = copy_bucket(b, flat, 0);
+    st = sr1__dist_sum(d, "sum of gradients", st, flat);
+    if (st == SR1_OK && !alone)
+        st = copy_bucket(b, flat, 1);
+    sr1__scope_check(s, st);
+    return sr1__scope_close(s);
+}
+
+/* Small tensors together, and a large one alone. */
 static sr1_status sum_trained(struct sr1__learner *l, const uint8_t *trained)
 {
     struct gradient_bucket b = {.model = l->replicas[0], .trained = trained};
+    size_t n_params = b.model->n_params;
 
-    for (size_t i = 0; i < b.model->n_params; i++) {
-        b.n += trained[i] ? t_numel(b.model->params[i].tensor) : 0;
-        if (b.n < BUCKET && i + 1 < b.model->n_params)
-            continue;
-        b.end = i + 1;
-        if (b.n > 0)
+    for (size_t i = 0; i <= n_params; i++) {
+        int64_t n = i < n_params && trained[i] ? t_numel(b.model->params[i].tensor) : 0;
+
+        if (b.n > 0 && (i == n_params || b.n + n > BUCKET)) {
+            b.end = i;
             SR1__TRY(sum_bucket(l->mesh.world, &b));
-        b.begin = b.end;
-        b.n = 0;
+            b.begin = i;
+            b.n = 0;
+        }
+        b.n += n;
     }
     return SR1_OK;
 }

@@ -5,6 +5,7 @@
  *     config.json         every key as resolved, when the run began
  *     metrics.jsonl       one object a step
  *     trajectories.jsonl.zst  what was said, in frames of zstd
+ *     mlflow.json         where MLflow has them, by the key mlflow_tracking_uri
  *     tensorboard         the metrics once more, by the key of this name
  *     checkpoints/step-N  to resume from
  *     model               the policy at the end
@@ -312,6 +313,7 @@ static sr1_status log_row(sr1_trainer *tr, json_t *row)
     if (json_object_set_new(row, "perf/timestamp", json_integer(time(NULL))) != 0)
         return sr1__fail_nomem("metrics");
     SR1__TRY(sr1__jsonl_add(tr->metrics, row));
+    sr1__mlflow_tell(tr->mlflow, sr1__jsonl_size(tr->metrics));
     (void)json_object_del(row, "perf/timestamp");
     if (tr->events)
         SR1__TRY(sr1__events_add(tr->events, row));
@@ -725,6 +727,8 @@ static sr1_status run_whole(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
     st = run_all(&r);
     sr1__rollout_queue_clear(tr);
     sr1__record_end(tr, st);
+    sr1__mlflow_close(tr->mlflow, st);
+    tr->mlflow = NULL;
     sr1__folder_unlock(tr); /* it does not run again */
     return st;
 }

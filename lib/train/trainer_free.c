@@ -16,6 +16,7 @@ void sr1__trainer_release(sr1_trainer *tr)
     sr1__jsonl_close(tr->metrics);
     sr1__zlines_close(tr->trajectories);
     sr1__events_close(tr->events);
+    sr1__mlflow_close(tr->mlflow, SR1_E_CANCELLED);
     sr1__learner_close(&tr->policy);
     sr1__critic_close(tr);
     sr1__reference_close(tr);
@@ -32,6 +33,7 @@ void sr1__trainer_release(sr1_trainer *tr)
     json_decref(tr->record);
     json_decref(tr->changes);
     json_decref(tr->starts);
+    json_decref(tr->rule_files);
     json_decref(tr->restored);
     json_decref(tr->pending_row);
     sr1__ranks_close(tr);

@@ -174,6 +174,7 @@ static int measure(sr1_model *m, int32_t batch, size_t prompt, size_t n_new, siz
     struct run r = {.batch = batch, .prompt = prompt};
     double one[100];
     double full[100];
+    struct sr1__decoder_stats stats;
     double first;
     double all;
 
@@ -187,21 +188,22 @@ static int measure(sr1_model *m, int32_t batch, size_t prompt, size_t n_new, siz
         if (one[i] < 0 || full[i] < 0)
             return 1;
     }
+    sr1__decoder_stats(r.d, &stats);
     first = median(one, reps);
     all = median(full, reps);
-    printf("{\"what\": \"decode\", \"dtype\": \"%s\", \"batch\": %d, \"prompt\": %zu, "
-           "\"new\": %zu, "
-           "\"tok_s\": %.2f, \"total_s\": %.4f, \"prefill_plus_1_s\": %.4f, "
-           "\"decode_tok_s\": %.2f, \"ms_per_decode_step\": %.3f, "
-           "\"prefill_tok_s\": %.1f, \"step_bytes\": %.0f, \"head_params\": %lld, "
-           "\"peak_rss_mib\": %lld",
-           sr1_model_dtype(m), (int)batch, prompt, n_new,
-           (double)batch * (double)n_new / all, all, first,
-           (double)batch * (double)(n_new - 1) / (all - first),
-           (all - first) / (double)(n_new - 1) * 1e3,
-           (double)batch * (double)prompt / first, count_step_bytes(m),
-           (long long)(m->config.vocab_size * m->config.hidden_size),
-           (long long)(sr1__peak_rss_bytes() >> 20));
+    printf(
+        "{\"what\": \"decode\", \"dtype\": \"%s\", \"batch\": %d, \"prompt\": %zu, "
+        "\"new\": %zu, "
+        "\"tok_s\": %.2f, \"total_s\": %.4f, \"prefill_plus_1_s\": %.4f, "
+        "\"decode_tok_s\": %.2f, \"ms_per_decode_step\": %.3f, "
+        "\"prefill_tok_s\": %.1f, \"step_bytes\": %.0f, \"head_params\": %lld, "
+        "\"cache_mib\": %.1f, \"peak_rss_mib\": %lld",
+        sr1_model_dtype(m), (int)batch, prompt, n_new,
+        (double)batch * (double)n_new / all, all, first,
+        (double)batch * (double)(n_new - 1) / (all - first),
+        (all - first) / (double)(n_new - 1) * 1e3, (double)batch * (double)prompt / first,
+        count_step_bytes(m), (long long)(m->config.vocab_size * m->config.hidden_size),
+        (double)stats.cache_bytes / 1048576.0, (long long)(sr1__peak_rss_bytes() >> 20));
     print_device(m, &r, n_new);
     printf("}\n");
     fflush(stdout);

@@ -74,7 +74,7 @@ static sr1_status time_sum(sr1_trainer *tr, double *seconds)
         n += t_numel(tr->model->params[i].tensor);
     SR1__TRY(sr1__shim_full(&t, 1.0, SR1__F32, 1, &n, SR1__CPU));
     began = bench_now();
-    st = sr1__dist_sum(tr->dist, "sum of gradients", t);
+    st = sr1__dist_sum(tr->dist, "sum of gradients", SR1_OK, t);
     *seconds = bench_now() - began;
     sr1__tensor_free(t);
     return st;

@@ -39,7 +39,7 @@ static void sum_in_rank_order(const struct ranks *r)
 
     RANK_CHECK(ranks_open(r, &d) == SR1_OK);
     RANK_CHECK(sr1__dist_rank(d) == ranks_self && sr1__dist_size(d) == r->size);
-    RANK_CHECK(sr1__dist_sum(d, "gradients", t) == SR1_OK);
+    RANK_CHECK(sr1__dist_sum(d, "gradients", SR1_OK, t) == SR1_OK);
     for (int64_t i = 0; i < N; i++) {
         float want = value_of(0, i);
 
@@ -145,7 +145,7 @@ static void test_world_of_one(void **state)
     assert_ptr_equal(sr1__gathered_of(&g, 0, &n), &byte);
     assert_int_equal(n, 1);
     sr1__gathered_free(&g);
-    OK(sr1__dist_sum(d, "here", NULL));
+    OK(sr1__dist_sum(d, "here", SR1_OK, NULL));
     OK(sr1__dist_same(d, "here", 1));
     sr1__dist_free(d);
 }

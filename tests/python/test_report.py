@@ -9,8 +9,12 @@ import os
 import re
 import resource
 import shutil
+import signal
 import statistics
 import subprocess
+import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -637,3 +641,64 @@ def test_the_script_runs_without_errors(tmp_path, run, kind):
     assert 'data-errors="0"' in root and 'data-ready="1"' in root, page[:500]
     assert (page.count('class="line"') > 3) == (kind != "empty")
     assert page.count('class="sample"') == 2 * (kind == "samples")
+
+
+# ---- a run that is under way ----
+
+
+def ask(url, path="/", method="GET", **headers):
+    request = urllib.request.Request(url + path, method=method, headers=headers)
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def data_of(text):
+    return json.loads(re.search(r'id="data">(.*?)</script>', text, re.S)[1])
+
+
+@pytest.fixture()
+def served(run):
+    server = subprocess.Popen(
+        [TOOL, run, "--serve", "--port", "0"], stdout=subprocess.PIPE, text=True
+    )
+    url = server.stdout.readline().split()[0]
+    yield url
+    server.send_signal(signal.SIGINT)
+    assert server.wait(timeout=60) == 0
+
+
+def test_a_run_under_way_is_served(served, run):
+    assert served.startswith("http://127.0.0.1:")
+    code, page = ask(served)
+    made, before = data_of(page)["made"], data_of(page)
+    assert code == 200 and "connect-src 'self'" in page
+    assert ask(served, "/made") == (200, f"{made}\n")
+    time.sleep(2.1)
+    assert ask(served, "/made") == (200, f"{made}\n")  # nothing has changed
+    with open(run / "metrics.jsonl", "a") as file:
+        file.write(json.dumps(metrics(21, loss=0.125)) + "\n")
+    assert int(ask(served, "/made")[1]) > made
+    after = data_of(ask(served)[1])
+    assert after["made"] > made and json.dumps(after) != json.dumps(before)
+    assert "0.125" in json.dumps(after)
+
+
+def test_others_are_not_served(served):
+    for host in ("evil.example", "127.0.0.1", "localhost:1"):
+        assert ask(served, Host=host)[0] == 403
+    port = served.rpartition(":")[2]
+    assert ask(served, Host=f"localhost:{port}")[0] == 200
+    for path in ("/config.json", "/../config.json", "/made/"):
+        assert ask(served, path)[0] == 404
+    assert ask(served, method="POST")[0] == 405
+    code, head = ask(served, method="HEAD")
+    assert (code, head) == (200, "")
+
+
+def test_serving_has_its_own_options(tmp_path, run):
+    wrong = call(run, "--serve", "-o", tmp_path / "p.html", code=2)
+    assert "writes no file" in wrong.stderr
+    assert "--expose" in call(run, "--serve", "--host", "192.0.2.1", code=2).stderr

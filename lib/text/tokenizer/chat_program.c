@@ -128,6 +128,13 @@ static sr1_status bind_conversation(struct sr1__jrun *r, const sr1_tokenizer *t,
     SR1__TRY(bind_token(r, t, "bos_token", SR1_TOKEN_BOS));
     SR1__TRY(bind_token(r, t, "eos_token", SR1_TOKEN_EOS));
     SR1__TRY(bind_token(r, t, "pad_token", SR1_TOKEN_PAD));
+    for (size_t i = 0; i < SR1__TEMPLATE_TOKENS; i++)
+        if (t->template_tokens[i])
+            SR1__TRY(sr1__jrun_bind_own(r, sr1__template_tokens[i], t->template_tokens[i],
+                                        strlen(t->template_tokens[i])));
+    if (t->more_tokens)
+        SR1__TRY(
+            sr1__jrun_bind_json(r, "additional_special_tokens", t->more_tokens, NULL));
     SR1__TRY(sr1__jrun_bind_json(r, "messages", messages, text_of));
     SR1__TRY(mark_messages(r, c));
     SR1__TRY(sr1__jrun_bind_json(r, "tools", c->tools, sr1__chat_json_text));

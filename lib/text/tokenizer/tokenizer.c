@@ -31,6 +31,9 @@ static void free_parts(sr1_tokenizer *t)
         sr1__pattern_free(t->splits[i]);
     sr1__added_free(&t->added);
     sr1__added_free(&t->added_normalised);
+    for (size_t i = 0; i < SR1__TEMPLATE_TOKENS; i++)
+        sr1__free(t->template_tokens[i]);
+    json_decref(t->more_tokens);
     sr1__tokenizer_files_free(t->files);
 }
 

@@ -18,6 +18,10 @@
 #define SR1__STOP_IDS_MAX 16
 #define SR1__TOKEN_ROLES 6
 
+/* Special tokens of tokenizer_config.json that only templates ask for. */
+#define SR1__TEMPLATE_TOKENS 4
+extern const char *const sr1__template_tokens[SR1__TEMPLATE_TOKENS]; /* their keys */
+
 struct sr1__chat_family;
 struct sr1__chat_program;
 struct sr1__tokenizer_files;
@@ -93,9 +97,11 @@ struct sr1_tokenizer {
     size_t n_stop_ids;
     const struct sr1__chat_family *family; /* NULL: not known */
     uint64_t template_hash;                /* of the chat template; 0: there is none */
-    char *default_system;                  /* of the chat template; NULL: none */
-    struct sr1__chat_program *program;     /* a template of no family, run; NULL: none */
-    struct sr1__tokenizer_files *files;    /* of its folder; NULL: it was in none */
+    char *template_tokens[SR1__TEMPLATE_TOKENS]; /* their texts; NULL: none */
+    json_t *more_tokens;  /* additional_special_tokens, a list of texts; NULL: none */
+    char *default_system; /* of the chat template; NULL: none */
+    struct sr1__chat_program *program;  /* a template of no family, run; NULL: none */
+    struct sr1__tokenizer_files *files; /* of its folder; NULL: it was in none */
 };
 
 /* The memory of one encoding, reused from piece to piece. */

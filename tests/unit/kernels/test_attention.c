@@ -245,6 +245,61 @@ static void test_nan_shows(void **state)
     }
 }
 
+/* Nor does a token that a query does not see touch it, a later one or one before its
+ * window, whatever its value is, and whoever sees it in the same tile. */
+static void check_later_tokens(float bad, int bf16, int64_t window)
+{
+    unsigned char *pages[PAGES_MAX];
+    struct sr1__page_head h = make_head(pages, 64, bf16);
+    static float k[TOKENS_MAX * 64], v[TOKENS_MAX * 64], q[TOKENS_MAX * 64];
+    static float one[TOKENS_MAX * 64], all[TOKENS_MAX * 64];
+    struct sr1__page_query queries[TOKENS_MAX];
+    float value[64];
+    uint16_t value16[64];
+    struct sr1__rng rng;
+
+    sr1__rng_seed(&rng, 9, (uint64_t)bf16);
+    for (size_t i = 0; i < 64; i++)
+        value[i] = bad;
+    sr1__f32_to_bf16(value, value16, 64);
+    for (size_t i = 0; i < TOKENS_MAX * 64; i++)
+        q[i] = (float)sr1__rng_normal(&rng);
+    for (size_t at = 1; at < TOKENS_MAX; at += 5) {
+        fill(&rng, &h, k, v, 1);
+        h.n = TOKENS_MAX;
+        sr1__page_put(&h, (int64_t)at, k, bf16 ? (void *)value16 : (void *)value);
+        for (size_t t = 0; t < TOKENS_MAX; t++) {
+            int64_t n = (int64_t)t + 1;
+
+            queries[t] = (struct sr1__page_query){q + t * 64, one + t * 64, n,
+                                                  n > window ? n - window : 0};
+            sr1__page_attend(&h, &queries[t], 1);
+            queries[t].out = all + t * 64;
+        }
+        sr1__page_attend(&h, queries, TOKENS_MAX);
+        for (size_t t = 0; t < TOKENS_MAX; t++) {
+            int sees = queries[t].from <= (int64_t)at && (int64_t)at < queries[t].n;
+
+            assert_int_equal(isfinite(all[t * 64]) != 0, !sees);
+            if (!sees)
+                assert_memory_equal(one + t * 64, all + t * 64, 64 * sizeof *one);
+        }
+    }
+    for (size_t i = 0; i < PAGES_MAX; i++)
+        free(pages[i]);
+}
+
+static void test_later_tokens(void **state)
+{
+    (void)state;
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        check_later_tokens(INFINITY, bf16, TOKENS_MAX);
+        check_later_tokens(NAN, bf16, TOKENS_MAX);
+        check_later_tokens(NAN, bf16, 5);
+        check_later_tokens(INFINITY, bf16, 37);
+    }
+}
+
 static void test_get(void **state)
 {
     unsigned char *pages[PAGES_MAX];
@@ -280,9 +335,9 @@ static void test_bf16_rounding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_attend),        cmocka_unit_test(test_queries),
-        cmocka_unit_test(test_nan_shows),     cmocka_unit_test(test_get),
-        cmocka_unit_test(test_bf16_rounding),
+        cmocka_unit_test(test_attend),    cmocka_unit_test(test_queries),
+        cmocka_unit_test(test_nan_shows), cmocka_unit_test(test_later_tokens),
+        cmocka_unit_test(test_get),       cmocka_unit_test(test_bf16_rounding),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

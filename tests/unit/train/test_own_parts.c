@@ -169,6 +169,72 @@ static void a_program_that_hangs_does_not_keep_a_stop(void **state)
     unsetenv("SR1_TEST_HANG");
 }
 
+/* ---- files that are edited ---- */
+
+static char logged[4096];
+
+static void keep_log(void *user, int32_t level, const char *text)
+{
+    (void)user;
+    if (level == SR1_LOG_WARN)
+        strncat(logged, text, sizeof logged - strlen(logged) - 1);
+}
+
+/* A copy of the tests' program with that end. */
+static const char *copy_program(const char *name, const char *end)
+{
+    char path[600], *all;
+    struct sr1__buf text;
+    const char *copy;
+
+    snprintf(path, sizeof path, "%s/tests/support/program.py", getenv("SR1_SRC"));
+    OK(sr1__file_read(path, 0, &text));
+    sr1__buf_str(&text, end);
+    all = sr1__buf_take(&text);
+    copy = scratch_file(name, all, 0);
+    sr1_free(all);
+    return copy;
+}
+
+static void resume_for_a_step(const char *steps)
+{
+    const char *const pairs[] = {steps};
+    sr1_resume_options o = {.struct_size = sizeof o, .pairs = pairs, .n_pairs = 1};
+    sr1_trainer *tr = NULL;
+
+    logged[0] = '\0';
+    sr1_log_set(keep_log, NULL);
+    OK(sr1_trainer_resume(&tr, scratch_path("edited"), &o));
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_log_set(NULL, NULL);
+    sr1_trainer_free(tr);
+}
+
+/* Edited between a stop and --resume, they change a run: it says so. */
+static void a_file_that_was_edited_is_told(void **state)
+{
+    sr1_config *c = tiny_config("model", train_path, out_pair("edited"), "max_steps=1",
+                                "environment=program", "rewards=format", NULL);
+    char reward[600];
+
+    (void)state;
+    snprintf(reward, sizeof reward, "%s:length", copy_program("reward.py", "\n"));
+    OK(sr1_config_set(c, "reward_programs", reward));
+    OK(sr1_config_set(c, "environment_program", copy_program("world.py", "\n")));
+    run_whole(c);
+    resume_for_a_step("max_steps=2");
+    assert_null(strstr(logged, "resume:"));
+    copy_program("world.py", "# other\n");
+    resume_for_a_step("max_steps=3");
+    assert_non_null(
+        strstr(logged, "the file of the key environment_program is not what"));
+    assert_null(strstr(logged, "reward_programs"));
+    copy_program("reward.py", "# other\n");
+    resume_for_a_step("max_steps=4");
+    assert_null(strstr(logged, "environment_program")); /* told once */
+    assert_non_null(strstr(logged, "the file of the key reward_programs is not what"));
+}
+
 static void programs_that_are_not_there_are_named(void **state)
 {
     static const struct {
@@ -215,6 +281,7 @@ int main(void)
         cmocka_unit_test(the_record_has_the_tools_answer),
         cmocka_unit_test(a_program_is_the_environment_and_the_engine),
         cmocka_unit_test(a_program_that_hangs_does_not_keep_a_stop),
+        cmocka_unit_test(a_file_that_was_edited_is_told),
         cmocka_unit_test(programs_that_are_not_there_are_named),
         cmocka_unit_test(tiny_nothing_leaks),
     };

@@ -1,4 +1,4 @@
-/* policy/remote_turn.c - what a sequence asks of the server, and what of an answer it
+/* policy/server_sequence.c - what a sequence asks of the server, and what of an answer it
  * gives.
  *
  * /completions continues the sequence's ids: prompt, and all that was said and inserted
@@ -18,36 +18,36 @@
 
 #define N_STOPS 2
 
-static const struct sr1__protocol *protocol_of(const struct sr1__remote_sequence *s)
+static const struct sr1__protocol *protocol_of(const struct sr1__server_sequence *s)
 {
     return sr1__env_protocol(s->engine->task->env);
 }
 
-static int has_actions(const struct sr1__remote_sequence *s)
+static int has_actions(const struct sr1__server_sequence *s)
 {
     return sr1__env_acts(s->engine->task->env);
 }
 
 /* ---- the conversation ---- */
 
-static void forget_answer(struct sr1__remote_sequence *s)
+static void forget_answer(struct sr1__server_sequence *s)
 {
-    sr1__remote_tokens_free(&s->tokens);
+    sr1__server_tokens_free(&s->tokens);
     sr1_openai_results_free(s->results);
     sr1__ids_free(&s->missing);
     s->results = NULL;
 }
 
-void sr1__remote_sequence_clear(struct sr1__remote_sequence *s)
+void sr1__server_sequence_clear(struct sr1__server_sequence *s)
 {
     forget_answer(s);
     sr1__ids_free(&s->ids);
     sr1__buf_free(&s->said);
     sr1__messages_free(&s->messages);
-    *s = (struct sr1__remote_sequence){.engine = s->engine};
+    *s = (struct sr1__server_sequence){.engine = s->engine};
 }
 
-sr1_status sr1__remote_sequence_open(struct sr1__remote_sequence *s, const sr1_query *q)
+sr1_status sr1__server_sequence_open(struct sr1__server_sequence *s, const sr1_query *q)
 {
     sr1__buf_init(&s->said, 0);
     s->question = sr1__hash64(q->text, q->text_len, 0);
@@ -55,7 +55,7 @@ sr1_status sr1__remote_sequence_open(struct sr1__remote_sequence *s, const sr1_q
                            : SR1_OK;
 }
 
-static sr1_status append_observation(struct sr1__remote_sequence *s,
+static sr1_status append_observation(struct sr1__server_sequence *s,
                                      const struct sr1__observation *o)
 {
     struct sr1__buf text;
@@ -73,7 +73,7 @@ static sr1_status append_observation(struct sr1__remote_sequence *s,
     return st;
 }
 
-sr1_status sr1__remote_sequence_next_turn(struct sr1__remote_sequence *s,
+sr1_status sr1__server_sequence_next_turn(struct sr1__server_sequence *s,
                                           const struct sr1__observation *o)
 {
     sr1_status st = SR1_OK;
@@ -88,7 +88,7 @@ sr1_status sr1__remote_sequence_next_turn(struct sr1__remote_sequence *s,
 /* ---- asking ---- */
 
 /* Does the closing tag of an action end the turn? */
-static int ends_at_action(const struct sr1__remote_sequence *s)
+static int ends_at_action(const struct sr1__server_sequence *s)
 {
     return has_actions(s) && sr1__env_max_calls(s->engine->task->env) == 1 &&
            protocol_of(s)->tags[SR1__TAG_CLOSE(SR1__ROLE_ACTION)][0];
@@ -96,7 +96,7 @@ static int ends_at_action(const struct sr1__remote_sequence *s)
 
 /* Tags that may end a turn; those of actions only where something answers them, and a
  * message has one. None where a turn is a whole message. */
-static size_t stop_texts(const struct sr1__remote_sequence *s, const char *stops[N_STOPS])
+static size_t stop_texts(const struct sr1__server_sequence *s, const char *stops[N_STOPS])
 {
     const struct sr1__protocol *p = protocol_of(s);
     size_t n = 0;
@@ -109,7 +109,7 @@ static size_t stop_texts(const struct sr1__remote_sequence *s, const char *stops
     return n;
 }
 
-static sr1_status request_turn(struct sr1__remote_sequence *s)
+static sr1_status request_turn(struct sr1__server_sequence *s)
 {
     const struct sr1__sampling *sampling = s->engine->task->sampling;
     const char *stops[N_STOPS];
@@ -146,7 +146,7 @@ static sr1_status request_turn(struct sr1__remote_sequence *s)
 /* ---- checking an answer ---- */
 
 /* Has the server read another prompt than the ids that the sequence had when it asked? */
-static int is_prompt_different(const struct sr1__remote_sequence *s)
+static int is_prompt_different(const struct sr1__server_sequence *s)
 {
     const sr1_openai_result *a = &s->answer;
     int64_t n = a->prompt_ids ? a->n_prompt_ids : a->prompt_tokens;
@@ -162,7 +162,7 @@ static int is_hopeless(int32_t http_code)
     return http_code == 401 || http_code == 403 || http_code == 404;
 }
 
-static sr1_status handle_server_failure(struct sr1__remote_sequence *s)
+static sr1_status handle_server_failure(struct sr1__server_sequence *s)
 {
     const sr1_openai_result *a = &s->answer;
 
@@ -170,7 +170,7 @@ static sr1_status handle_server_failure(struct sr1__remote_sequence *s)
     return sr1__fail(a->status, "%s", a->message);
 }
 
-static sr1_status fail_empty_answer(struct sr1__remote_sequence *s)
+static sr1_status fail_empty_answer(struct sr1__server_sequence *s)
 {
     s->failed = 1;
     return sr1__fail(SR1_E_NETWORK,
@@ -190,9 +190,9 @@ static sr1_status check_vocabulary_ids(const sr1_model *model, const struct sr1_
     return SR1_OK;
 }
 
-static sr1_status check_trainable_answer(const struct sr1__remote_sequence *s)
+static sr1_status check_trainable_answer(const struct sr1__server_sequence *s)
 {
-    const struct sr1__remote_tokens *t = &s->tokens;
+    const struct sr1__server_tokens *t = &s->tokens;
 
     SR1__TRY(check_vocabulary_ids(s->engine->rollout->model, &t->ids));
     if (!s->engine->exact)
@@ -203,7 +203,7 @@ static sr1_status check_trainable_answer(const struct sr1__remote_sequence *s)
                          "so its log-probs are of that; training needs one that neither "
                          "cuts prompts nor adds to them",
                          s->ids.n);
-    if (t->source == SR1__REMOTE_IDS && (t->log_probs || !t->ids.n))
+    if (t->source == SR1__SERVER_IDS && (t->log_probs || !t->ids.n))
         return SR1_OK;
     return sr1__fail(SR1_E_UNSUPPORTED,
                      "the server gives no %s of what it generates; training needs them "
@@ -212,14 +212,14 @@ static sr1_status check_trainable_answer(const struct sr1__remote_sequence *s)
 }
 
 /* The answer as tokens. With a failure that is the server's alone, failed is set. */
-static sr1_status ask_server(struct sr1__remote_sequence *s)
+static sr1_status ask_server(struct sr1__server_sequence *s)
 {
     const sr1_openai_result *a = &s->answer;
 
     SR1__TRY(request_turn(s));
     if (a->status != SR1_OK)
         return handle_server_failure(s);
-    SR1__TRY(sr1__remote_tokens_make(&s->tokens, s->engine->rollout->tokenizer, a,
+    SR1__TRY(sr1__server_tokens_make(&s->tokens, s->engine->rollout->tokenizer, a,
                                      !s->engine->chat));
     s->prompt_differs = is_prompt_different(s);
     SR1__TRY(check_trainable_answer(s));
@@ -228,7 +228,7 @@ static sr1_status ask_server(struct sr1__remote_sequence *s)
                : SR1_OK;
 }
 
-void sr1__remote_sequence_ask(struct sr1__remote_sequence *s)
+void sr1__server_sequence_ask(struct sr1__server_sequence *s)
 {
     sr1_status st;
 
@@ -242,7 +242,7 @@ void sr1__remote_sequence_ask(struct sr1__remote_sequence *s)
         s->error.code = SR1_OK;
 }
 
-void sr1__remote_sequence_output(const struct sr1__remote_sequence *s,
+void sr1__server_sequence_output(const struct sr1__server_sequence *s,
                                  struct sr1__engine_output *o)
 {
     o->ids = s->tokens.ids.v;
@@ -257,7 +257,7 @@ void sr1__remote_sequence_output(const struct sr1__remote_sequence *s,
 
 /* ---- what is left out of an answer ---- */
 
-static void count_answer(struct sr1__remote_sequence *s, size_t taken)
+static void count_answer(struct sr1__server_sequence *s, size_t taken)
 {
     const struct sr1__engine_task *task = s->engine->task;
     struct sr1__remote_stats *stats = &task->stats->remote;
@@ -274,7 +274,7 @@ static void count_answer(struct sr1__remote_sequence *s, size_t taken)
 }
 
 /* The closing tag of what the policy has opened last and not closed; NULL: nothing. */
-static const char *find_unclosed_tag(const struct sr1__remote_sequence *s)
+static const char *find_unclosed_tag(const struct sr1__server_sequence *s)
 {
     static const int roles[] = {SR1__ROLE_ANSWER, SR1__ROLE_ACTION};
     size_t n_roles = has_actions(s) && !ends_at_action(s) ? 1 : 2;
@@ -301,7 +301,7 @@ static int32_t end_id(const sr1_tokenizer *t)
 }
 
 /* Tokens the server has sampled and not given: no log-prob is known. */
-static sr1_status find_missing_tokens(struct sr1__remote_sequence *s, const char *text)
+static sr1_status find_missing_tokens(struct sr1__server_sequence *s, const char *text)
 {
     const sr1_tokenizer *t = s->engine->rollout->tokenizer;
     int32_t end = end_id(t);
@@ -315,7 +315,7 @@ static sr1_status find_missing_tokens(struct sr1__remote_sequence *s, const char
 
 /* What is learned from has log-probs: nothing is put back. Without an end a trajectory
  * can be over, but not its message where another follows. */
-static sr1_status reject_missing_tokens(const struct sr1__remote_sequence *s,
+static sr1_status reject_missing_tokens(const struct sr1__server_sequence *s,
                                         const char *tag)
 {
     const struct sr1__protocol *p = protocol_of(s);
@@ -338,12 +338,12 @@ static sr1_status reject_missing_tokens(const struct sr1__remote_sequence *s,
 
 /* The answer is over and the sequence wants more: what ended it is missing, or a closing
  * tag closed nothing and the policy goes on. */
-static sr1_status close_answer(struct sr1__remote_sequence *s,
+static sr1_status close_answer(struct sr1__server_sequence *s,
                                struct sr1__engine_output *o)
 {
     const char *tag = s->answer.stop_text;
 
-    if (!tag && s->tokens.source != SR1__REMOTE_IDS && !protocol_of(s)->message)
+    if (!tag && s->tokens.source != SR1__SERVER_IDS && !protocol_of(s)->message)
         tag = find_unclosed_tag(s);
     if (tag && s->tokens.ids.n > 0 &&
         sr1__str_ends_with((struct sr1__str){sr1__buf_cstr(&s->said), s->said.len}, tag))
@@ -356,7 +356,7 @@ static sr1_status close_answer(struct sr1__remote_sequence *s,
     return SR1_OK;
 }
 
-sr1_status sr1__remote_sequence_accept(struct sr1__remote_sequence *s, size_t n, int open,
+sr1_status sr1__server_sequence_accept(struct sr1__server_sequence *s, size_t n, int open,
                                        struct sr1__engine_output *o)
 {
     SR1__TRY(sr1__tokenizer_decode(s->engine->rollout->tokenizer, s->tokens.ids.v, n, 1,

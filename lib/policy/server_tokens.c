@@ -1,4 +1,4 @@
-/* policy/remote_tokens.c - an answer of a server as tokens of our tokenizer.
+/* policy/server_tokens.c - an answer of a server as tokens of our tokenizer.
  *
  * The server's ids are the ids. Where it gives its tokens' texts only, and each of them
  * is one token of ours, those are. Else the text is encoded anew: then the ids are
@@ -9,14 +9,14 @@
 
 #include <string.h>
 
-void sr1__remote_tokens_free(struct sr1__remote_tokens *t)
+void sr1__server_tokens_free(struct sr1__server_tokens *t)
 {
     sr1__ids_free(&t->ids);
     sr1__buf_free(&t->text);
 }
 
 /* Models have ids that no token belongs to; they add nothing to the text. */
-static sr1_status copy_ids(struct sr1__remote_tokens *out, const sr1_openai_result *a)
+static sr1_status copy_ids(struct sr1__server_tokens *out, const sr1_openai_result *a)
 {
     for (size_t i = 0; i < a->n_tokens; i++)
         SR1__TRY(sr1__ids_add(&out->ids, a->ids[i]));
@@ -43,7 +43,7 @@ static sr1_status match_token_text(struct sr1__ids *ids, const sr1_tokenizer *t,
 
 /* Token texts as ids; *whole 0 when one of them is no token of ours, or together they are
  * not the text, in which special tokens do not show. */
-static sr1_status match_token_texts(struct sr1__remote_tokens *out,
+static sr1_status match_token_texts(struct sr1__server_tokens *out,
                                     const sr1_tokenizer *t, const sr1_openai_result *a,
                                     int *whole)
 {
@@ -64,22 +64,22 @@ static sr1_status match_token_texts(struct sr1__remote_tokens *out,
     return SR1_OK;
 }
 
-static sr1_status resolve_token_ids(struct sr1__remote_tokens *out,
+static sr1_status resolve_token_ids(struct sr1__server_tokens *out,
                                     const sr1_tokenizer *t, const sr1_openai_result *a)
 {
     int whole = a->ids != NULL;
 
-    out->source = SR1__REMOTE_IDS;
+    out->source = SR1__SERVER_IDS;
     if (whole)
         return copy_ids(out, a);
     if (a->tokens && a->n_tokens) {
-        out->source = SR1__REMOTE_TOKEN_TEXTS;
+        out->source = SR1__SERVER_TOKEN_TEXTS;
         SR1__TRY(match_token_texts(out, t, a, &whole));
         out->log_probs = whole ? a->log_probs : NULL;
     }
     if (whole)
         return SR1_OK;
-    out->source = SR1__REMOTE_ENCODED;
+    out->source = SR1__SERVER_ENCODED;
     sr1__ids_free(&out->ids);
     return sr1__tokenizer_encode(t, a->text, a->text_len, SR1_ENCODE_SPECIAL_AS_TEXT,
                                  &out->ids);
@@ -88,7 +88,7 @@ static sr1_status resolve_token_ids(struct sr1__remote_tokens *out,
 /* ---- drift ---- */
 
 /* Would the text alone have given these ids? Special tokens are not in it. */
-static sr1_status check_retokenization_drift(struct sr1__remote_tokens *out,
+static sr1_status check_retokenization_drift(struct sr1__server_tokens *out,
                                              const sr1_tokenizer *t)
 {
     struct sr1__ids again = {0};
@@ -109,7 +109,7 @@ static sr1_status check_retokenization_drift(struct sr1__remote_tokens *out,
 
 /* Of text that was encoded only the number of tokens can be compared. The server counts
  * the one that ended it too, and those of a stop text that it cut off. */
-static int is_token_count_off(const struct sr1__remote_tokens *out,
+static int is_token_count_off(const struct sr1__server_tokens *out,
                               const sr1_openai_result *a)
 {
     int64_t n = (int64_t)out->ids.n;
@@ -144,19 +144,19 @@ static int texts_agree(const struct sr1__buf *ours, const sr1_openai_result *a)
            is_marker(a->text + i, a->text_len - i);
 }
 
-sr1_status sr1__remote_tokens_make(struct sr1__remote_tokens *out, const sr1_tokenizer *t,
+sr1_status sr1__server_tokens_make(struct sr1__server_tokens *out, const sr1_tokenizer *t,
                                    const sr1_openai_result *answer, int check_text)
 {
     sr1_status st;
 
-    *out = (struct sr1__remote_tokens){0};
+    *out = (struct sr1__server_tokens){0};
     sr1__buf_init(&out->text, 0);
     st = resolve_token_ids(out, t, answer);
     if (st == SR1_OK)
         st = sr1__tokenizer_decode(t, out->ids.v, out->ids.n, 1, &out->text);
     if (st == SR1_OK)
         st = sr1__buf_status(&out->text, "text of an answer");
-    if (st == SR1_OK && out->source == SR1__REMOTE_ENCODED)
+    if (st == SR1_OK && out->source == SR1__SERVER_ENCODED)
         out->drifted = is_token_count_off(out, answer);
     else if (st == SR1_OK)
         st = check_retokenization_drift(out, t);
@@ -165,6 +165,6 @@ sr1_status sr1__remote_tokens_make(struct sr1__remote_tokens *out, const sr1_tok
                        "the server's token ids do not spell its text; set tokenizer to "
                        "that of the server's model");
     if (st != SR1_OK)
-        sr1__remote_tokens_free(out);
+        sr1__server_tokens_free(out);
     return st;
 }
