@@ -142,9 +142,9 @@ struct sr1__generation {
     size_t n_entropies;
     struct sr1__search_tally searches; /* of the rollout's engine, for its actions; under
                                           the lock of whoever calls the environment */
-    pthread_mutex_t lock;     /* over all below and the caller's callbacks */
-    struct sr1__error outage; /* why the first trajectory was dropped */
-    size_t begun;             /* trajectories that ask something */
+    pthread_mutex_t lock;              /* over all below and the caller's callbacks */
+    struct sr1__error outage;          /* why the first trajectory was dropped */
+    size_t begun;                      /* trajectories that ask something */
     size_t finished;
     struct sr1__rollout_stats stats;
 };
