@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char help_text[] =
@@ -436,10 +437,16 @@ static int print_chat(const struct args *a, const struct data_options *o,
     sr1_tokenizer *tokenizer = NULL;
     char *messages = NULL, *tools = NULL, *text = NULL;
     size_t size = 0;
-    sr1_status st = sr1_tokenizer_open(&tokenizer, words[0]);
+    struct stat s;
+    sr1_status st;
 
-    (void)a;
     (void)n;
+    if (stat(words[1], &s) == 0 && S_ISDIR(s.st_mode))
+        return args_wrong(a,
+                          "%s is a folder, not a file of messages; the tokenizer comes "
+                          "first",
+                          words[1]);
+    st = sr1_tokenizer_open(&tokenizer, words[0]);
     if (st == SR1_OK)
         st = read_model_config(words[1], &messages);
     if (st == SR1_OK && o->tools)

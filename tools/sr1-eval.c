@@ -9,6 +9,7 @@
 #include "common/table.h"
 #include "sr1_eval/ctrl.h"
 #include "sr1_eval/figure.h"
+#include "sr1_eval/suite.h"
 
 #include <searchr1/rollout.h>
 #include <searchr1/ext/embed.h>
@@ -24,6 +25,7 @@
 
 static const char help_text[] =
     "usage: sr1-eval POLICY QUESTIONS [key=value ...]\n"
+    "       sr1-eval --suite FOLDER POLICY [key=value ...]\n"
     "       sr1-eval --task ctrl POLICY PROBLEMS [key=value ...]\n"
     "\n"
     "POLICY is a run folder of sr1-train or a model folder; QUESTIONS a .jsonl, .json or "
@@ -46,6 +48,14 @@ static const char help_text[] =
     "questions, and\n"
     "the first one prints and writes what one process would.\n"
     "\n"
+    "With --suite, POLICY answers every .jsonl, .json and .csv file of FOLDER, such as "
+    "the seven\n"
+    "sets of Search-R1, and one table is printed: exact match and F1 with intervals of "
+    "95 % and\n"
+    "their average over the sets; with --samples N also the answer that most gave "
+    "(maj@N) and\n"
+    "pass@k. --results keeps every answer, and what was stopped goes on from there.\n"
+    "\n"
     "With --task ctrl, POLICY criticises answers to programming PROBLEMS, and a second "
     "model\n"
     "revises them: proxy_model, or else the model that POLICY was trained from. Answers "
@@ -60,6 +70,7 @@ static const char help_text[] =
     "\n"
     "Example:\n"
     "  sr1-eval runs/grpo test.jsonl search_index=corpus.bm25\n"
+    "  sr1-eval --suite sets runs/grpo --samples 4 --results results\n"
     "  sr1-eval --task ctrl runs/critic problems.jsonl --revisions 3 --tree tree.jsonl\n";
 
 struct eval_tool_options {
@@ -68,6 +79,7 @@ struct eval_tool_options {
     int force; /* replace trajectories that are there */
     const char *trajectories, *task;
     struct ctrl_options ctrl;
+    struct suite_tool_options suite;
     sr1_ranks *ranks; /* of the job that a launcher started */
 };
 
@@ -460,15 +472,32 @@ static int revise_answers(const struct eval_tool_options *o, sr1_config *c,
     return ctrl_run(&ctrl, c, path);
 }
 
+/* path is the policy's: the questions are in the folder. */
+static int answer_sets(const struct eval_tool_options *o, sr1_config *c, const char *path)
+{
+    struct suite_tool_options suite = o->suite;
+
+    (void)path;
+    suite.max_rows = o->max_rows;
+    suite.seed = o->seed;
+    suite.sample = o->sample;
+    suite.no_search = o->no_search;
+    suite.json = o->json;
+    suite.ranks = o->ranks;
+    return suite_run(&suite, c);
+}
+
 /* ---- the command line ---- */
 
 static const struct eval_task {
     const char *name;
     int (*run)(const struct eval_tool_options *o, sr1_config *c, const char *path);
-} tasks[] = {{"answers", answer_questions}, {"ctrl", revise_answers}};
+} tasks[] = {
+    {"answers", answer_questions}, {"ctrl", revise_answers}, {"suite", answer_sets}};
 
 static struct eval_tool_options o = {
     .task = "answers",
+    .suite = {.samples = 1},
     .ctrl = {.revisions = 1, .answers = 1, .votes = 1, .solver_temperature = 0.7}};
 
 static const struct args_option options[] = {
@@ -478,11 +507,19 @@ static const struct args_option options[] = {
      0, 0},
     {"--seed", ARGS_INT, &o.seed, "N", "seed of sampling (0)", 0, 1e15},
     {"--no-search", ARGS_FLAG, &o.no_search, NULL,
-     "answers: searches find nothing (ablation)", 0, 0},
+     "answers, suite: searches find nothing (ablation)", 0, 0},
     {"--trajectories", ARGS_STRING, &o.trajectories, "FILE",
      "answers: write every trajectory as a JSON line", 0, 0},
     {"--force", ARGS_FLAG, &o.force, NULL, "answers: replace what is there", 0, 0},
     {"--json", ARGS_FLAG, &o.json, NULL, "print JSON instead of a table", 0, 0},
+    {"--suite", ARGS_STRING, &o.suite.folder, "FOLDER",
+     "answer all sets of questions in a folder; one table", 0, 0},
+    {"--samples", ARGS_INT, &o.suite.samples, "N", "suite: answers to each question (1)",
+     1, 1024},
+    {"--results", ARGS_STRING, &o.suite.results, "FOLDER",
+     "suite: keep every answer there; what was stopped is continued", 0, 0},
+    {"--markdown", ARGS_FLAG, &o.suite.markdown, NULL, "suite: print a table in Markdown",
+     0, 0},
     {"--task", ARGS_STRING, &o.task, "NAME", "answers (the default) or ctrl", 0, 0},
     {"--revisions", ARGS_INT, &o.ctrl.revisions, "K", "ctrl: revisions in a row (1)", 0,
      30},
@@ -511,8 +548,8 @@ static const struct args a = {.program = "sr1-eval",
 /* -1 when the options given are of the task. Tasks own options as commands do. */
 static int check_task_options(const char *task)
 {
-    static const struct args_command names[] = {{"answers", "", NULL},
-                                                {"ctrl", "", NULL}};
+    static const struct args_command names[] = {
+        {"answers", "", NULL}, {"ctrl", "", NULL}, {"suite", "", NULL}};
     struct args of_tasks = a;
 
     of_tasks.commands = names;
@@ -531,7 +568,7 @@ static const struct eval_task *find_eval_task(const char *name)
 /* Critiques are of one process. */
 static sr1_status check_ranks(const struct eval_task *task)
 {
-    if (task->run == answer_questions || sr1_ranks_size(o.ranks) == 1)
+    if (task->run != revise_answers || sr1_ranks_size(o.ranks) == 1)
         return SR1_OK;
     return sr1_set_error(SR1_E_UNSUPPORTED,
                          "--task ctrl is not shared by several processes; start one");
@@ -554,15 +591,22 @@ int main(int argc, char **argv)
     const char *rest[256];
     const struct eval_task *task;
     sr1_config *c = NULL;
-    size_t n = 0;
+    size_t n = 0, words;
     sr1_status st;
     int code = args_read(&a, argc, argv, rest, 256, &n);
 
     if (code >= 0)
         return code;
-    if (n < 2)
-        return args_wrong(
-            &a, "give a policy and a file of questions: sr1-eval POLICY QUESTIONS");
+    if (o.suite.folder && args_is_given(&a, "--task"))
+        return args_wrong(&a, "--suite and --task exclude each other");
+    if (o.suite.folder)
+        o.task = "suite";
+    words = o.suite.folder ? 1 : 2;
+    if (n < words)
+        return words == 1
+                   ? args_wrong(&a, "give a policy: sr1-eval --suite FOLDER POLICY")
+                   : args_wrong(&a, "give a policy and a file of questions: sr1-eval "
+                                    "POLICY QUESTIONS");
     task = find_eval_task(o.task);
     if (!task)
         return args_wrong(&a, "--task '%s' is not known; there are answers and ctrl",
@@ -572,19 +616,19 @@ int main(int argc, char **argv)
         return code;
     policy_passive_waiting(argv);
     progress_warnings();
-    st = policy_config(&c, rest[0], rest + 2, n - 2);
+    st = policy_config(&c, rest[0], rest + words, n - words);
     if (st == SR1_OK)
         st = ranks_begin(&o.ranks, &c);
     if (st == SR1_OK)
         st = check_ranks(task);
     if (o.ranks) {
         if (st == SR1_OK && ranks_is_first(o.ranks))
-            st = check_eval_outputs(c, rest[0], rest[1]);
+            st = check_eval_outputs(c, rest[0], words > 1 ? rest[1] : o.suite.folder);
         st = sr1_ranks_agree(o.ranks, st);
     }
-    if (st == SR1_OK && ranks_is_first(o.ranks) && task->run == answer_questions)
-        policy_warn_of_sampling(o.sample, rest + 2, n - 2);
-    code = st == SR1_OK ? task->run(&o, c, rest[1])
+    if (st == SR1_OK && ranks_is_first(o.ranks) && task->run != revise_answers)
+        policy_warn_of_sampling(o.sample || o.suite.samples > 1, rest + words, n - words);
+    code = st == SR1_OK ? task->run(&o, c, rest[words - 1])
                         : tool_refused(ranks_program(o.ranks, "sr1-eval"), st);
     ranks_end(o.ranks);
     sr1_config_free(c);

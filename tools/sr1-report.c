@@ -2,6 +2,7 @@
 #include "common/args.h"
 #include "common/output.h"
 #include "sr1_report/report.h"
+#include "sr1_report/serve.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 
 static const char help_text[] =
     "usage: sr1-report RUN [RUN...] [-o report.html]\n"
+    "       sr1-report RUN [RUN...] --serve [--port N]\n"
     "\n"
     "Writes one HTML file about the runs in these folders: what they came to, curves of "
     "every\n"
@@ -22,10 +24,19 @@ static const char help_text[] =
     "way can\n"
     "be looked at; lines that cannot be read are passed over and counted on the page.\n"
     "\n"
+    "With --serve the page of runs that are under way is served at "
+    "http://127.0.0.1:6010/, made\n"
+    "anew when a run has gone on, and the browser reloads it. Only this machine reaches "
+    "it, unless\n"
+    "--host names an address that others reach and --expose says that they may: whoever "
+    "does reads\n"
+    "everything that the runs have written.\n"
+    "\n"
     "Example:\n"
     "  sr1-report runs/first\n"
     "  sr1-report runs/first runs/second -o both.html\n"
     "  sr1-report runs/first --json\n"
+    "  sr1-report runs/first --serve\n"
     "\n"
     "Exit codes: 0 done, 1 failed, 2 wrong usage or no run in the folder.\n";
 
@@ -135,30 +146,58 @@ static int write_page(struct loaded_run *runs, size_t n, const struct page_optio
     return TOOL_OK;
 }
 
-static int report_runs(const char *const *folders, size_t n, const struct page_options *o,
-                       int json)
+static void free_runs(struct loaded_run *runs, size_t n)
 {
-    struct loaded_run *runs = calloc(n, sizeof(*runs));
-    size_t n_read = 0;
+    for (size_t i = 0; runs != NULL && i < n; i++)
+        run_free(&runs[i]);
+    free(runs);
+}
+
+/* Read the runs; free them with free_runs, also after a failure. */
+static int read_runs(const char *const *folders, size_t n, struct loaded_run **runs)
+{
     int code = TOOL_OK;
 
-    if (runs == NULL) {
+    *runs = calloc(n, sizeof(**runs));
+    if (*runs == NULL) {
         fprintf(stderr, "sr1-report: out of memory\n");
         return TOOL_FAILED;
     }
-    while (code == TOOL_OK && n_read < n) {
-        code = run_read(&runs[n_read], folders[n_read]);
-        n_read++;
-    }
-    if (code == TOOL_OK)
-        code = name_runs(runs, n);
+    for (size_t i = 0; code == TOOL_OK && i < n; i++)
+        code = run_read(&(*runs)[i], folders[i]);
+    return code == TOOL_OK ? name_runs(*runs, n) : code;
+}
+
+static int report_runs(const char *const *folders, size_t n, const struct page_options *o,
+                       int json)
+{
+    struct loaded_run *runs = NULL;
+    int code = read_runs(folders, n, &runs);
+
     if (code == TOOL_OK && json)
         code = print_figures_json(runs, n);
     if (code == TOOL_OK && o->path != NULL)
         code = write_page(runs, n, o, json);
-    for (size_t i = 0; i < n_read; i++)
-        run_free(&runs[i]);
-    free(runs);
+    free_runs(runs, n);
+    return code;
+}
+
+/* What is served. */
+struct page_request {
+    const char *const *folders;
+    size_t n;
+    const struct page_options *o;
+};
+
+static int make_page(void *user, struct text *out)
+{
+    const struct page_request *q = user;
+    struct loaded_run *runs = NULL;
+    int code = read_runs(q->folders, q->n, &runs);
+
+    if (code == TOOL_OK)
+        code = page_text(out, runs, q->n, q->o);
+    free_runs(runs, q->n);
     return code;
 }
 
@@ -182,13 +221,23 @@ static sr1_status check_page(const struct output *page, const char *samples,
     return st;
 }
 
+/* Names that nobody else reaches. */
+static int is_this_machine(const char *host)
+{
+    return strcmp(host, "127.0.0.1") == 0 || strcmp(host, "localhost") == 0 ||
+           strcmp(host, "::1") == 0;
+}
+
 int main(int argc, char **argv)
 {
     struct page_options o = {.path = NULL, .bytes = TRAJECTORY_BYTES};
     int64_t trajectories = 200;
     const char *samples = NULL;
     json_t *read = NULL;
-    int json = 0, force = 0;
+    int json = 0, force = 0, serve = 0;
+    int64_t port = 6010;
+    struct serve_options server = {.host = "127.0.0.1", .make = make_page};
+    struct page_request request;
     const struct args_option options[] = {
         {"-o", ARGS_STRING, &o.path, "FILE", "where the page goes (report.html)", 0, 0},
         {"--trajectories", ARGS_INT, &trajectories, "N",
@@ -197,6 +246,13 @@ int main(int argc, char **argv)
          "open the page with one question as several models answer it (JSON)", 0, 0},
         {"--json", ARGS_FLAG, &json, NULL,
          "print the final figures as JSON; no page unless -o is given", 0, 0},
+        {"--serve", ARGS_FLAG, &serve, NULL,
+         "serve the page, and reload it as the runs go on", 0, 0},
+        {"--port", ARGS_INT, &port, "N", "of --serve (6010); 0: any that is free", 0,
+         65535},
+        {"--host", ARGS_STRING, &server.host, "ADDRESS", "of --serve (127.0.0.1)", 0, 0},
+        {"--expose", ARGS_FLAG, &server.exposed, NULL, "let other machines reach --host",
+         0, 0},
         OUTPUT_FORCE(&force),
     };
     const struct args a = {"sr1-report", help_text, options,
@@ -212,7 +268,14 @@ int main(int argc, char **argv)
     if (n == 0)
         return args_wrong(&a, "name the folder of a run: sr1-report runs/first");
     o.trajectories = (size_t)trajectories;
-    if (o.path == NULL && !json)
+    if (serve && !server.exposed && !is_this_machine(server.host))
+        return args_wrong(&a,
+                          "other machines may reach --host %s, and read all that the "
+                          "runs have written; --expose lets them",
+                          server.host);
+    if (serve && (o.path != NULL || json))
+        return args_wrong(&a, "--serve writes no file and prints no JSON");
+    if (o.path == NULL && !json && !serve)
         o.path = "report.html";
     page = (struct output){o.path, "a page of sr1-report", is_page};
     st = check_page(&page, samples, folders, n, force);
@@ -220,8 +283,13 @@ int main(int argc, char **argv)
         return tool_refused("sr1-report", st);
     code = samples != NULL ? samples_read(&read, samples) : TOOL_OK;
     o.samples = read;
+    request = (struct page_request){folders, n, &o};
+    server.folders = folders;
+    server.n = n;
+    server.port = (int32_t)port;
+    server.user = &request;
     if (code == TOOL_OK)
-        code = report_runs(folders, n, &o, json);
+        code = serve ? serve_page(&server) : report_runs(folders, n, &o, json);
     json_decref(read);
     return tool_printed("sr1-report", code);
 }

@@ -133,12 +133,13 @@ static void allowed_text(const sr1_config_key_info *k, char *out, size_t size)
     out[0] = '\0';
     if (k->type == SR1_CONFIG_SECRET)
         snprintf(out, size, " [environment variable %s]", k->choices);
+    else if (k->type == SR1_CONFIG_INT)
+        snprintf(out, size, " [%.0f to %.0f%s%s]", k->min, k->max,
+                 k->choices ? " or " : "", k->choices ? k->choices : "");
     else if (k->choices)
         choices_text(k->choices, out, size);
     else if (k->type == SR1_CONFIG_BOOL)
         snprintf(out, size, " [true|false]");
-    else if (k->type == SR1_CONFIG_INT)
-        snprintf(out, size, " [%.0f to %.0f]", k->min, k->max);
     else if (k->type == SR1_CONFIG_REAL)
         snprintf(out, size, " [%.12g to %.12g]", k->min, k->max);
 }

@@ -1,15 +1,11 @@
 """A GRPO script of TRL, ported (docs/guides.md): from_trl.py MODEL_FOLDER OUT"""
-import json
 import sys
-from pathlib import Path
 
 import searchr1
 
-folder, out = sys.argv[1], Path(sys.argv[2])
+folder, out = sys.argv[1:]
 data = [{"prompt": [{"role": "user", "content": f"Where is tower {i}?"}], "city": "Paris"}
         for i in range(8)]
-out.mkdir(parents=True, exist_ok=True)
-(out / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in data))
 
 
 def names_city(completions, city, **kwargs):  # as it stands in the script of TRL
@@ -25,7 +21,8 @@ def of_trl(function):  # the same as a reward of searchr1: from trajectories to 
 
 
 config = dict(compat="trl", protocol="chat", environment="none", answers_optional=True,
-              model_name_or_path=folder, train_file=out / "train.jsonl", out=out / "run",
+              model_name_or_path=folder, out=out + "/run",
               max_tokens=24, group_size=8, batch_size=2, max_steps=4, learning_rate=3e-3)
-with searchr1.Trainer(config, rewards={"names_city": of_trl(names_city)}) as trainer:
+with searchr1.Trainer(config, train=data,
+                      rewards={"names_city": of_trl(names_city)}) as trainer:
     trainer.run(step=lambda r, _: print(f"step {r.step}: reward {r.avg_reward:.3f}"))

@@ -63,6 +63,9 @@ typedef struct sr1_advantage_batch {
     const double *baselines;      /* [n] reward of the greedy rollout (ReMax) */
     const uint8_t *step_tokens;   /* [T] 1: has its turn's part, 0: only its trajectory's
                                      (GiGPO, RLVMR, RLVCR); NULL: all have it */
+    const uint8_t *component_absent; /* [n * n_components] 1: the reward does not apply to
+                                        this trajectory, which is not compared with others
+                                        by it; NULL: all apply. Since 0.1 */
 } sr1_advantage_batch;
 
 /* What of it an estimator needs. */

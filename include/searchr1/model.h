@@ -1,4 +1,4 @@
-/* searchr1/model.h - language models: decoders (Qwen3, Qwen2.5, Llama, Mistral) from
+/* searchr1/model.h - language models: decoders (Qwen3, Llama, Gemma 3, ...) from
  * Hugging Face folders; docs/formats.md says which.
  *
  * Ownership: free a model with sr1_model_free.

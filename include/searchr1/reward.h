@@ -40,6 +40,18 @@ SR1_API sr1_status sr1_reward_f1(const char *answer, size_t len,
 /* What a reward is about: the whole answer, or what the turns before it did. */
 enum { SR1_REWARD_OUTCOME = 0, SR1_REWARD_TURN = 1 };
 
+/* What a reward says of a trajectory beside its score (score_states). */
+enum {
+    SR1_REWARD_SCORED = 0,
+    /* It could not be had: a service failed. The trajectory is left out of training and
+     * of evaluations; it is never worth 0. */
+    SR1_REWARD_UNKNOWN = 1,
+    /* It is not about this trajectory, as where a function of TRL's gives None: it is no
+     * part of the total, which the other rewards make, and of no mean of this reward.
+     * Where none applies, the total is unknown. */
+    SR1_REWARD_NOT_APPLICABLE = 2
+};
+
 /* A reward of the caller's. */
 typedef struct sr1_reward_ops {
     size_t struct_size; /* set by the caller; later versions append fields */
@@ -64,6 +76,11 @@ typedef struct sr1_reward_ops {
     /* 1: score may write NaN, which says that this trajectory cannot be scored (a service
      * failed): it is left out, never worth 0. 0: NaN is an error. */
     int32_t may_be_unknown;
+    /* In place of score, which may then be NULL: also write SR1_REWARD_SCORED (0, as at
+     * first), _UNKNOWN or _NOT_APPLICABLE to states[i]; out[i] is read where it is
+     * SR1_REWARD_SCORED, and must be finite there. */
+    sr1_status (*score_states)(void *self, const sr1_trajectory *const *trajectories,
+                               size_t n, double *out, int32_t *states);
 } sr1_reward_ops;
 
 typedef struct sr1_reward_set sr1_reward_set;
@@ -159,8 +176,9 @@ SR1_API const char *sr1_reward_set_name(const sr1_reward_set *set, size_t i);
 
 /* Score trajectories [n] without changing them. parts [n, count] (may be NULL) receives
  * each reward before weighting, trajectory by trajectory; totals [n] (may be NULL)
- * receives the weighted sums. Where a reward is unknown (may_be_unknown), it and the
- * total are NaN. SR1_E_NUMERIC names a reward that is not finite. SR1_E_INVALID: a reward
+ * receives the weighted sums. Where a reward is unknown, it and the total are NaN; where
+ * it does not apply it is NaN, and the total is the sum of the others, NaN if there are
+ * none. SR1_E_NUMERIC names a reward that is not finite. SR1_E_INVALID: a reward
  * needs ground truths and a trajectory has none. A reward whose score fails ends the call
  * with its status (SR1_E_CALLBACK if that is no SR1_E_*), and the text names the reward.
  * parts and totals are untouched on failure. */

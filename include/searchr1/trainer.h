@@ -194,8 +194,10 @@ SR1_API void sr1_resume_options_init(sr1_resume_options *options);
 SR1_API sr1_status sr1_trainer_resume(sr1_trainer **out, const char *run_folder,
                                       const sr1_resume_options *options);
 
-/* Ask a running sr1_trainer_run to end after the present step. May be called from any
- * thread and from a signal handler. NULL is fine. */
+/* Ask a running sr1_trainer_run to end after the present step. A step that waits for
+ * nothing but answers to its actions, or for the scores of a program, is given up after
+ * some seconds; the steps before it are kept, and resuming does it again. May be called
+ * from any thread and from a signal handler. NULL is fine. */
 SR1_API void sr1_trainer_stop(sr1_trainer *trainer);
 
 /* Write the policy as a Hugging Face folder: config, tokenizer and weights; with

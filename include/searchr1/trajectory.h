@@ -38,10 +38,10 @@ enum { SR1_SOURCE_PROMPT = 0, SR1_SOURCE_POLICY = 1, SR1_SOURCE_ENVIRONMENT = 2 
     X(SR1_STOP_SEARCH_LIMIT, 3, "search_limit")   /* one search too many */              \
     X(SR1_STOP_EMPTY_QUERY, 4, "empty_query")     /* nothing was asked */                \
     X(SR1_STOP_CONTEXT_LIMIT, 5, "context_limit") /* the model's context is full */      \
-    X(SR1_STOP_ERROR, 6, "error")                 /* left out: its generation failed */  \
+    X(SR1_STOP_ERROR, 6, "error")                 /* dropped: its generation failed */   \
     X(SR1_STOP_CANCELLED, 7, "cancelled")         /* stopped on request */               \
-    X(SR1_STOP_SEARCH_FAILED, 8, "search_failed") /* left out: no answer to a search */  \
-    X(SR1_STOP_UNSCORED, 9, "unscored") /* left out: its reward could not be had */
+    X(SR1_STOP_SEARCH_FAILED, 8, "search_failed") /* dropped: no answer to a search */   \
+    X(SR1_STOP_UNSCORED, 9, "unscored") /* dropped: its reward could not be had */
 
 #define SR1_STOP_ENUM(name, code, word) name = code,
 enum { SR1_STOP_TABLE(SR1_STOP_ENUM) };
@@ -177,8 +177,10 @@ SR1_API double sr1_trajectory_reward(const sr1_trajectory *t);
 SR1_API size_t sr1_trajectory_reward_component_count(const sr1_trajectory *t);
 
 /* Get reward component i: its name (borrowed until the reward is next set), its value
- * before weighting, and its weight. The value is NaN where the reward could not be had
- * and its weight is 0. Each pointer may be NULL. SR1_E_INVALID: i is out of range. */
+ * before weighting, and its weight. The value is NaN and the weight 0 where the reward
+ * was to be measured only and could not be had, or does not apply to this trajectory
+ * (SR1_REWARD_NOT_APPLICABLE). Each pointer may be NULL. SR1_E_INVALID: i is out of
+ * range. */
 SR1_API sr1_status sr1_trajectory_reward_component(const sr1_trajectory *t, size_t i,
                                                    const char **name, double *value,
                                                    double *weight);

@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-enum task_state { TASK_QUEUED, TASK_RUNNING, TASK_ENDED, TASK_ABANDONED };
+enum task_state { TASK_QUEUED, TASK_RUNNING, TASK_ENDED };
 
 struct sr1__executor {
     const char *name;
@@ -25,6 +25,7 @@ struct sr1__executor {
     size_t n_threads; /* lost ones too */
     size_t n_idle;
     size_t n_lost;
+    size_t n_joined; /* tasks that callers of sr1__executor_join run */
     pthread_t ended; /* the thread that ended last */
     int has_ended;   /* it is to be joined */
     int quit;        /* threads end when nothing is queued */
@@ -53,28 +54,26 @@ static struct sr1__task *pop_task(struct sr1__executor *x)
     return t;
 }
 
-/* The caller has abandoned the task, and with it maybe the executor. */
-static void free_abandoned_task(struct sr1__executor *x, struct sr1__task *t)
-{
-    pthread_mutex_unlock(&x->lock);
-    t->free(t->arg);
-    pthread_mutex_lock(&x->lock);
-    x->n_lost--;
-}
-
+/* An abandoned task is freed, and with it maybe the executor; what is posted is not
+ * touched any more. */
 static void run_next_task(struct sr1__executor *x)
 {
     struct sr1__task *t = pop_task(x);
-    int posted = t->posted;
+    int posted = t->posted, lost = 0;
 
+    t->lost = &lost;
     x->n_idle--;
     pthread_mutex_unlock(&x->lock);
     t->run(t->arg);
     pthread_mutex_lock(&x->lock);
-    if (!posted && t->state == TASK_ABANDONED)
-        free_abandoned_task(x, t);
-    else if (!posted)
+    if (lost && !posted) {
+        pthread_mutex_unlock(&x->lock);
+        t->free(t->arg);
+        pthread_mutex_lock(&x->lock);
+    } else if (!posted) {
         t->state = TASK_ENDED;
+    }
+    x->n_lost -= (size_t)lost;
     x->n_idle++;
     pthread_cond_broadcast(&x->changed);
 }
@@ -144,6 +143,14 @@ static int start_missing_threads(struct sr1__executor *x)
 
 /* ---- tasks ---- */
 
+/* With the lock held. */
+static void lose_thread(struct sr1__executor *x, struct sr1__task *t)
+{
+    *t->lost = 1;
+    x->n_lost++;
+    (void)start_missing_threads(x);
+}
+
 /* Take a task out of the queue. */
 static void unlink_task(struct sr1__executor *x, const struct sr1__task *t)
 {
@@ -182,6 +189,13 @@ sr1_status sr1__executor_post(struct sr1__executor *x, struct sr1__task *t)
     return queue_task(x, t, 1);
 }
 
+void sr1__executor_abandon(struct sr1__executor *x, struct sr1__task *t)
+{
+    pthread_mutex_lock(&x->lock);
+    lose_thread(x, t);
+    pthread_mutex_unlock(&x->lock);
+}
+
 sr1_status sr1__executor_submit(struct sr1__executor *x, struct sr1__task *t)
 {
     return queue_task(x, t, 0);
@@ -213,15 +227,40 @@ int sr1__executor_wait(struct sr1__executor *x, struct sr1__task *t, double unti
     state = (enum task_state)t->state;
     if (state == TASK_QUEUED)
         unlink_task(x, t);
-    if (state == TASK_RUNNING) {
-        t->state = TASK_ABANDONED;
-        x->n_lost++;
-        (void)start_missing_threads(x);
-    }
+    if (state == TASK_RUNNING)
+        lose_thread(x, t);
     pthread_mutex_unlock(&x->lock);
     if (state == TASK_QUEUED)
         t->free(t->arg);
     return state == TASK_ENDED;
+}
+
+void sr1__executor_join(struct sr1__executor *x, struct sr1__task *t)
+{
+    pthread_mutex_lock(&x->lock);
+    while (t->state != TASK_ENDED) {
+        if (x->first == NULL) {
+            (void)wait_for_change(x, INFINITY);
+            continue;
+        }
+        x->n_joined++;
+        x->n_idle++; /* of no thread: run_next_task takes it off meanwhile */
+        run_next_task(x);
+        x->n_idle--;
+        x->n_joined--;
+        pthread_cond_broadcast(&x->changed);
+    }
+    pthread_mutex_unlock(&x->lock);
+}
+
+size_t sr1__executor_threads(struct sr1__executor *x)
+{
+    size_t n;
+
+    pthread_mutex_lock(&x->lock);
+    n = x->n_threads - x->n_lost;
+    pthread_mutex_unlock(&x->lock);
+    return n;
 }
 
 size_t sr1__executor_lost(struct sr1__executor *x)
@@ -256,7 +295,7 @@ void sr1__executor_clear(struct sr1__executor *x)
 
 static int is_at_rest(const struct sr1__executor *x)
 {
-    return x->n_queued == 0 && x->n_idle == x->n_threads - x->n_lost;
+    return x->n_queued == 0 && x->n_joined == 0 && x->n_idle == x->n_threads - x->n_lost;
 }
 
 int sr1__executor_drain(struct sr1__executor *x, double until)

@@ -5,8 +5,8 @@
  *
  * A task is *posted*, and its run does all that follows from it; or it is *submitted*,
  * and its owner waits for it until a deadline. A call that has not returned by then is
- * abandoned: its thread counts as lost and another one may take its place, until the call
- * returns. */
+ * abandoned, and so is that of a posted task whose owner says so: its thread counts as
+ * lost and another one may take its place, until the call returns. */
 #ifndef SR1__BASE_EXECUTOR_H
 #define SR1__BASE_EXECUTOR_H
 
@@ -23,6 +23,7 @@ struct sr1__task {
     struct sr1__task *next; /* the rest is the executor's */
     int state;
     int posted;
+    int *lost; /* while it runs: has its call been abandoned? */
 };
 
 /* name begins the texts of errors ("checker") and must outlive the executor. At most
@@ -39,14 +40,23 @@ void sr1__executor_free(struct sr1__executor *x);
  */
 sr1_status sr1__executor_post(struct sr1__executor *x, struct sr1__task *t);
 
-/* The same for a task that is waited for, once. */
+/* Abandon the call of a posted task, which has begun and not returned, as its owner
+ * knows. The task may be posted anew at once. */
+void sr1__executor_abandon(struct sr1__executor *x, struct sr1__task *t);
+
+/* Post a task that is waited for, once. */
 sr1_status sr1__executor_submit(struct sr1__executor *x, struct sr1__task *t);
 /* 1: the task has run. 0: it has not by `until` (as sr1__now() counts; INFINITY waits
  * without end) and is no longer the caller's: it is freed, now if it had not begun, or
  * when its call returns. */
 int sr1__executor_wait(struct sr1__executor *x, struct sr1__task *t, double until);
 
-/* Threads in a call that was abandoned. */
+/* Return when a submitted task has run, and run tasks of the queue on this thread until
+ * then. */
+void sr1__executor_join(struct sr1__executor *x, struct sr1__task *t);
+
+/* Threads that run tasks or would, and those in a call that was abandoned. */
+size_t sr1__executor_threads(struct sr1__executor *x);
 size_t sr1__executor_lost(struct sr1__executor *x);
 /* Forget the posted tasks that have not begun; they are their owners' again. */
 void sr1__executor_clear(struct sr1__executor *x);

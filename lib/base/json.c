@@ -256,6 +256,20 @@ const json_t *sr1__json_at(const json_t *o, const char *path)
     return o;
 }
 
+json_t *sr1__json_text(const char *text, size_t n)
+{
+    json_t *v = json_stringn(text, n);
+    struct sr1__buf b;
+
+    if (v)
+        return v;
+    sr1__buf_init(&b, 0);
+    sr1__buf_utf8(&b, text, n);
+    v = b.status == SR1_OK ? json_stringn(sr1__buf_cstr(&b), b.len) : NULL;
+    sr1__buf_free(&b);
+    return v;
+}
+
 json_t *sr1__json_number(double v)
 {
     if (!isfinite(v))

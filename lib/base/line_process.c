@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -16,8 +17,9 @@
 #include <unistd.h>
 
 #define CHUNK 65536
-#define TAIL 2048      /* bytes kept of standard error */
-#define PATIENCE_S 0.5 /* for it to end by itself, then again after SIGTERM */
+#define TAIL 2048        /* bytes kept of standard error */
+#define PATIENCE_S 0.5   /* for it to end by itself, then again after SIGTERM */
+#define LAST_WORDS_S 1.0 /* for what it says after it has closed its input */
 
 extern char **environ;
 
@@ -30,6 +32,9 @@ struct sr1__line_process {
     struct sr1__buf tail;   /* of standard error */
     size_t looked;          /* bytes of unread without a line end */
     int broken;             /* a line was too long */
+    double deaf;            /* since then it reads no more; 0: it does */
+    pid_t guardian;         /* 0: none */
+    int leash;              /* our end of the guardian's input */
 };
 
 static void close_end(int *fd)
@@ -96,36 +101,60 @@ static int set_attributes(posix_spawnattr_t *a)
                                            POSIX_SPAWN_SETSIGDEF);
 }
 
-static int set_actions(posix_spawn_file_actions_t *f, int pipes[3][2], const char *folder)
+/* streams: of the program, -1: /dev/null. */
+static int set_actions(posix_spawn_file_actions_t *f, const int streams[3],
+                       const char *folder)
 {
-    return posix_spawn_file_actions_adddup2(f, pipes[0][0], 0) ||
-           posix_spawn_file_actions_adddup2(f, pipes[1][1], 1) ||
-           posix_spawn_file_actions_adddup2(f, pipes[2][1], 2) ||
-           posix_spawn_file_actions_addclosefrom_np(f, 3) ||
+    for (int i = 0; i < 3; i++)
+        if (streams[i] >= 0
+                ? posix_spawn_file_actions_adddup2(f, streams[i], i)
+                : posix_spawn_file_actions_addopen(f, i, "/dev/null", O_RDWR, 0))
+            return -1;
+    return posix_spawn_file_actions_addclosefrom_np(f, 3) ||
            (folder && posix_spawn_file_actions_addchdir_np(f, folder));
 }
 
 /* 0, or the number of an error. */
-static int spawn_program(struct sr1__line_process *p,
-                         const struct sr1__line_process_options *o, int pipes[3][2])
+static int spawn_program(pid_t *pid, const char *const *argv, const char *const *extra,
+                         const char *folder, const int streams[3])
 {
     posix_spawn_file_actions_t f;
     posix_spawnattr_t a;
-    char **env = join_environment(o->extra);
+    char **env = join_environment(extra);
     int error = ENOMEM;
 
     if (env && posix_spawn_file_actions_init(&f) == 0) {
         if (posix_spawnattr_init(&a) == 0) {
-            error = set_attributes(&a) || set_actions(&f, pipes, o->folder) ? ENOMEM : 0;
+            error = set_attributes(&a) || set_actions(&f, streams, folder) ? ENOMEM : 0;
             if (error == 0)
-                error = posix_spawnp(&p->pid, o->argv[0], &f, &a,
-                                     (char *const *)(uintptr_t)o->argv, env);
+                error = posix_spawnp(pid, argv[0], &f, &a, (char *const *)(uintptr_t)argv,
+                                     env);
             posix_spawnattr_destroy(&a);
         }
         posix_spawn_file_actions_destroy(&f);
     }
     sr1__free(env);
     return error;
+}
+
+/* Its input ends without a line when this process has died. Where none can be started the
+ * program's own input must do. */
+static void start_guardian(struct sr1__line_process *p)
+{
+    static const char watch[] = "read -r line || { sleep 1; kill -s TERM -- \"-$1\"; "
+                                "sleep 4; kill -s KILL -- \"-$1\"; }";
+    char group[32];
+    const char *const argv[] = {"/bin/sh", "-c", watch, "guardian", group, NULL};
+    int input[2], streams[3] = {-1, -1, -1};
+
+    snprintf(group, sizeof group, "%ld", (long)p->pid);
+    if (pipe2(input, O_CLOEXEC) != 0)
+        return;
+    streams[0] = input[0];
+    if (spawn_program(&p->guardian, argv, NULL, "/", streams) != 0)
+        p->guardian = 0;
+    close_end(&input[0]);
+    p->leash = input[1];
 }
 
 static sr1_status start_program(struct sr1__line_process *p,
@@ -137,7 +166,12 @@ static sr1_status start_program(struct sr1__line_process *p,
     p->name = sr1__strdup(o->name);
     if (!p->name)
         return sr1__fail_nomem("a program");
-    error = open_pipes(pipes) != 0 ? errno : spawn_program(p, o, pipes);
+    error = open_pipes(pipes) != 0 ? errno : 0;
+    if (error == 0) {
+        const int streams[3] = {pipes[0][0], pipes[1][1], pipes[2][1]};
+
+        error = spawn_program(&p->pid, o->argv, o->extra, o->folder, streams);
+    }
     if (error != 0) {
         p->pid = 0;
         close_pipes(pipes);
@@ -152,6 +186,7 @@ static sr1_status start_program(struct sr1__line_process *p,
     (void)fcntl(p->in, F_SETFL, O_NONBLOCK);
     (void)fcntl(p->out, F_SETFL, O_NONBLOCK);
     (void)fcntl(p->err, F_SETFL, O_NONBLOCK);
+    start_guardian(p);
     return SR1_OK;
 }
 
@@ -162,7 +197,7 @@ sr1_status sr1__line_process_start(struct sr1__line_process **out,
     sr1_status status;
 
     SR1__CALLOC(p, 1, "a program");
-    p->in = p->out = p->err = -1;
+    p->in = p->out = p->err = p->leash = -1;
     p->max_line = options->max_line;
     sr1__buf_init(&p->unread, 0);
     sr1__buf_init(&p->tail, 0);
@@ -172,19 +207,59 @@ sr1_status sr1__line_process_start(struct sr1__line_process **out,
 
 /* ---- ending ---- */
 
-/* 1: it has ended, and was waited for. */
-static int wait_for_end(pid_t pid, double seconds)
+/* 1: look() says so; 0: not within the time. */
+static int poll_end(int (*look)(pid_t pid), pid_t pid, double seconds)
 {
     static const struct timespec nap = {0, 2000000};
     double until = sr1__now() + seconds;
 
-    for (;;) {
-        if (waitpid(pid, NULL, WNOHANG) != 0) /* < 0: somebody else waited for it */
-            return 1;
+    while (!look(pid)) {
         if (sr1__now() >= until)
             return 0;
         nanosleep(&nap, NULL);
     }
+    return 1;
+}
+
+/* Not waited for yet, so that no other process gets its number. */
+static int has_ended(pid_t pid)
+{
+    siginfo_t info = {0};
+
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+           info.si_pid != 0;
+}
+
+static int has_no_member(pid_t group)
+{
+    return kill(-group, 0) != 0;
+}
+
+/* The program, and those it has started: a wrapper, or its leader, may be gone before
+ * them. */
+static void end_group(pid_t pid)
+{
+    int ended = poll_end(has_ended, pid, PATIENCE_S);
+    siginfo_t info;
+
+    if (ended && waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+        return; /* somebody else has waited for it: the number may be another's */
+    kill(-pid, SIGTERM);
+    if (!ended && !poll_end(has_ended, pid, PATIENCE_S))
+        kill(-pid, SIGKILL);
+    (void)waitpid(pid, NULL, 0);
+    if (!poll_end(has_no_member, pid, PATIENCE_S))
+        kill(-pid, SIGKILL);
+}
+
+/* Before its input ends. */
+static void dismiss_guardian(struct sr1__line_process *p)
+{
+    if (p->guardian > 0) {
+        kill(p->guardian, SIGKILL);
+        (void)waitpid(p->guardian, NULL, 0);
+    }
+    close_end(&p->leash);
 }
 
 void sr1__line_process_free(struct sr1__line_process *p)
@@ -194,22 +269,13 @@ void sr1__line_process_free(struct sr1__line_process *p)
     close_end(&p->in);
     close_end(&p->out);
     close_end(&p->err);
-    if (p->pid > 0 && !wait_for_end(p->pid, PATIENCE_S)) {
-        kill(-p->pid, SIGTERM);
-        if (!wait_for_end(p->pid, PATIENCE_S)) {
-            kill(-p->pid, SIGKILL);
-            (void)waitpid(p->pid, NULL, 0);
-        }
-    }
+    if (p->pid > 0)
+        end_group(p->pid);
+    dismiss_guardian(p);
     sr1__buf_free(&p->unread);
     sr1__buf_free(&p->tail);
     sr1__free(p->name);
     sr1__free(p);
-}
-
-void sr1__line_process_kill(struct sr1__line_process *p)
-{
-    (void)kill(-p->pid, SIGKILL);
 }
 
 long sr1__line_process_id(const struct sr1__line_process *p)
@@ -335,47 +401,6 @@ static sr1_status read_some(struct sr1__line_process *p)
     return sr1__buf_status(&p->unread, "a line");
 }
 
-/* Until it reads, or has. What it writes meanwhile is taken, so that neither waits for
- * the other: a program that says much before it reads. */
-static sr1_status await_reading(struct sr1__line_process *p, int alone, double until)
-{
-    int listens = alone && p->unread.len <= p->max_line;
-    struct pollfd some[3] = {{.fd = p->in, .events = POLLOUT},
-                             {.fd = alone ? p->err : -1, .events = POLLIN},
-                             {.fd = listens ? p->out : -1, .events = POLLIN}};
-
-    if (poll(some, 3, poll_time(until)) == 0 && sr1__now() >= until)
-        return sr1__fail(SR1_E_TIMEOUT, "%s: it did not read in time", p->name);
-    if (some[1].revents)
-        read_errors(p);
-    return some[2].revents ? read_some(p) : SR1_OK;
-}
-
-static sr1_status write_bytes(struct sr1__line_process *p, const char *text, size_t n,
-                              int alone, double until)
-{
-    while (n > 0) {
-        ssize_t done = write_quietly(p->in, text, n);
-
-        if (done > 0) {
-            text += done;
-            n -= (size_t)done;
-            continue;
-        }
-        if (done < 0 && errno != EAGAIN && errno != EINTR)
-            return sr1__fail(SR1_E_NETWORK, "%s: it reads no more", p->name);
-        SR1__TRY(await_reading(p, alone, until));
-    }
-    return SR1_OK;
-}
-
-sr1_status sr1__line_process_write(struct sr1__line_process *p, const char *text,
-                                   size_t n, int alone, double until)
-{
-    SR1__TRY(write_bytes(p, text, n, alone, until));
-    return write_bytes(p, "\n", 1, alone, until);
-}
-
 static sr1_status check_line_length(struct sr1__line_process *p)
 {
     p->broken |= p->looked > p->max_line;
@@ -385,21 +410,62 @@ static sr1_status check_line_length(struct sr1__line_process *p)
                      p->max_line);
 }
 
-sr1_status sr1__line_process_read(struct sr1__line_process *p, struct sr1__buf *line,
-                                  double until)
+/* What the pipe takes of the text. */
+static void write_some(struct sr1__line_process *p, struct sr1__line_exchange *x)
 {
-    for (;;) {
-        struct pollfd some[2] = {{.fd = p->out, .events = POLLIN},
-                                 {.fd = p->err, .events = POLLIN}};
+    while (p->deaf == 0 && x->written < x->n) {
+        ssize_t done = write_quietly(p->in, x->text + x->written, x->n - x->written);
 
-        if (take_line(p, line))
-            return sr1__buf_status(line, "a line");
+        if (done > 0)
+            x->written += (size_t)done;
+        else if (done < 0 && errno != EINTR && errno != EAGAIN)
+            p->deaf = sr1__now();
+        else if (done == 0 || errno == EAGAIN)
+            return;
+    }
+}
+
+/* Wait for one of the streams, and take what it says. *woken: there is no more to wait
+ * for. */
+static sr1_status await_streams(struct sr1__line_process *p,
+                                const struct sr1__line_exchange *x, int wake,
+                                double until, int *woken)
+{
+    int writes = p->deaf == 0 && x->written < x->n;
+    double limit =
+        p->deaf > 0 && p->deaf + LAST_WORDS_S < until ? p->deaf + LAST_WORDS_S : until;
+    struct pollfd some[4] = {{.fd = p->out, .events = POLLIN},
+                             {.fd = p->err, .events = POLLIN},
+                             {.fd = writes ? p->in : -1, .events = POLLOUT},
+                             {.fd = wake, .events = POLLIN}};
+
+    if (poll(some, 4, poll_time(limit)) == 0 && sr1__now() >= limit)
+        return p->deaf > 0 && sr1__now() >= p->deaf + LAST_WORDS_S
+                   ? sr1__fail(SR1_E_NETWORK, "%s: it reads no more", p->name)
+                   : sr1__fail(SR1_E_TIMEOUT, "%s: no answer in time", p->name);
+    *woken = some[3].revents != 0;
+    if (some[1].revents)
+        read_errors(p);
+    return some[0].revents ? read_some(p) : SR1_OK;
+}
+
+sr1_status sr1__line_process_exchange(struct sr1__line_process *p,
+                                      struct sr1__line_exchange *x, int wake,
+                                      double until)
+{
+    int woken = 0;
+
+    x->written = 0;
+    for (;;) {
+        x->came = take_line(p, x->line);
+        if (x->came)
+            return sr1__buf_status(x->line, "a line");
         SR1__TRY(check_line_length(p));
-        if (poll(some, 2, poll_time(until)) == 0 && sr1__now() >= until)
-            return sr1__fail(SR1_E_TIMEOUT, "%s: no answer in time", p->name);
-        if (some[1].revents)
-            read_errors(p);
-        if (some[0].revents)
-            SR1__TRY(read_some(p));
+        if (woken)
+            return SR1_OK;
+        write_some(p, x);
+        if (x->n > 0 && x->written == x->n)
+            return SR1_OK;
+        SR1__TRY(await_streams(p, x, wake, until, &woken));
     }
 }

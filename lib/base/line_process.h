@@ -1,9 +1,11 @@
 /* base/line_process.h - a program that exchanges lines over its standard streams.
  *
  * It leads a session of its own, inherits the standard streams alone, and is ended when
- * its owner frees it: its input ends first, then it is told to, then it is killed. Should
- * this process die, its input ends too. The end of what it writes to standard error is
- * kept for the text of errors; the rest is dropped. */
+ * its owner frees it: its input ends first, then it and the programs that it has started
+ * in its group are told to end, then they are killed. Should this process die, however it
+ * does, a guardian (a shell that waits for that) does the same. The end of what the
+ * program writes to standard error is kept for the text of errors; the rest is
+ * dropped. */
 #ifndef SR1__BASE_LINE_PROCESS_H
 #define SR1__BASE_LINE_PROCESS_H
 
@@ -26,21 +28,23 @@ sr1_status sr1__line_process_start(struct sr1__line_process **out,
 /* NULL is fine. */
 void sr1__line_process_free(struct sr1__line_process *p);
 
-/* Write text[0..n) and a line end by `until` (sr1__now()). SR1_E_TIMEOUT: it did not read
- * in time, and part of the line may be written. SR1_E_NETWORK: it has gone. alone: no
- * thread reads meanwhile, and what the program writes until it reads is taken. One thread
- * at a time. */
-sr1_status sr1__line_process_write(struct sr1__line_process *p, const char *text,
-                                   size_t n, int alone, double until);
-/* The next line that it writes, without its end; *line is replaced. SR1_E_TIMEOUT: none
- * came, and reading can go on. SR1_E_NETWORK: it has gone; SR1_E_LIMIT: a line was longer
- * than max_line: nothing can be read any more. One thread at a time, which may be another
- * than the one that writes. */
-sr1_status sr1__line_process_read(struct sr1__line_process *p, struct sr1__buf *line,
-                                  double until);
+/* What is written and read at once. */
+struct sr1__line_exchange {
+    const char *text; /* [n] bytes to write, with the line's end; n 0: none */
+    size_t n, written;
+    struct sr1__buf *line; /* replaced by the next line that it writes, without its end */
+    int came;              /* one did */
+};
 
-/* Kill it at once: who reads or writes notices. From any thread. */
-void sr1__line_process_kill(struct sr1__line_process *p);
+/* Write and read side by side, so that neither waits for the other, until a line came,
+ * all of text is written, or `wake` can be read (-1: nothing wakes it): SR1_OK.
+ * SR1_E_TIMEOUT: none of these by `until` (sr1__now()). In every case x->written bytes
+ * are written, and the next exchange goes on with the rest. SR1_E_NETWORK: it has gone,
+ * or reads no more; SR1_E_LIMIT: a line was longer than max_line: nothing can be read any
+ * more. One thread at a time. */
+sr1_status sr1__line_process_exchange(struct sr1__line_process *p,
+                                      struct sr1__line_exchange *x, int wake,
+                                      double until);
 
 /* The number of the process, for tests. */
 long sr1__line_process_id(const struct sr1__line_process *p);

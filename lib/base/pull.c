@@ -3,6 +3,7 @@
 #include "base/pull.h"
 
 #include "base/num.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 #include <string.h>
@@ -26,7 +27,7 @@ static void set_pull_error(struct sr1__pull *s, const char *error)
 
 static void skip_json_space(struct sr1__pull *s)
 {
-    while (*s->at == ' ' || *s->at == '\n' || *s->at == '\t' || *s->at == '\r')
+    while (sr1__is_json_space(*s->at))
         s->at++;
 }
 

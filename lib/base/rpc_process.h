@@ -3,13 +3,17 @@
  *
  * Any number of threads may have a request under way; answers may come in any order. A
  * program that ends, writes what is no JSON-RPC, or a line that is too long, fails the
- * requests under way and is started anew by the next one; after some failures in a row it
- * is left alone for a while. */
+ * requests under way and is started anew by the next one; so is one that has written no
+ * line at all during the whole time of a request (one that answers others meanwhile is
+ * only busy: that request alone is late). After some failures in a row it is left alone
+ * for a while. */
 #ifndef SR1__BASE_RPC_PROCESS_H
 #define SR1__BASE_RPC_PROCESS_H
 
 #include "base/json.h"
 #include "base/line_process.h"
+
+#include <stdatomic.h>
 
 struct sr1__rpc_process;
 
@@ -20,6 +24,7 @@ struct sr1__rpc_options {
      * nothing is said. */
     sr1_status (*begin)(void *self, struct sr1__rpc_process *r, double until);
     void *self;
+    const atomic_int *stop; /* NULL, or as sr1__rpc_watch sets it */
 };
 
 /* Starts nothing yet. */
@@ -32,23 +37,33 @@ struct sr1__rpc_reply {
     json_t *result; /* NULL: an error */
     int32_t code;   /* of the program's error */
     char message[512];
+    int64_t incarnation; /* which start of the program answered, from 1 */
 };
 void sr1__rpc_reply_free(struct sr1__rpc_reply *reply);
 
-/* Send a request and wait for its answer until then. params is borrowed; NULL: none.
- * SR1_OK: there is a result or the program's own error. SR1_E_TIMEOUT; SR1_E_NETWORK: the
- * program has gone or cannot be started; SR1_E_PARSE, SR1_E_LIMIT: it wrote nonsense. */
+/* Send a request and wait for its answer until then, starting the program if it does not
+ * run. params is borrowed; NULL: none. SR1_OK: there is a result or the program's own
+ * error. SR1_E_TIMEOUT; SR1_E_NETWORK: the program has gone or cannot be started;
+ * SR1_E_PARSE, SR1_E_LIMIT: it wrote nonsense; SR1_E_CANCELLED: see sr1__rpc_watch. */
 sr1_status sr1__rpc_call(struct sr1__rpc_process *r, const char *method, json_t *params,
                          double until, struct sr1__rpc_reply *reply);
-/* The same within `begin`. */
+/* A message without an answer. SR1_OK: it is written, or will be before what comes next,
+ * should the program live so long. *incarnation (may be NULL) is which start of it is
+ * told: another one knows nothing of it; untouched on failure. */
+sr1_status sr1__rpc_notify(struct sr1__rpc_process *r, const char *method, json_t *params,
+                           double until, int64_t *incarnation);
+/* The same two within `begin`. */
 sr1_status sr1__rpc_exchange(struct sr1__rpc_process *r, const char *method,
                              json_t *params, double until, struct sr1__rpc_reply *reply);
-/* A message without an answer. Within `begin`, too. */
-sr1_status sr1__rpc_notify(struct sr1__rpc_process *r, const char *method, json_t *params,
-                           double until);
+sr1_status sr1__rpc_notify_in_begin(struct sr1__rpc_process *r, const char *method,
+                                    json_t *params, double until);
 
-/* Start it, if it does not run. */
-sr1_status sr1__rpc_start(struct sr1__rpc_process *r, double until);
+/* Start it, if it does not run. *incarnation: which start of it runs. */
+sr1_status sr1__rpc_start(struct sr1__rpc_process *r, double until, int64_t *incarnation);
+
+/* Once *stop is not 0, a request has a few seconds more for its answer, then ends with
+ * SR1_E_CANCELLED. NULL: no longer. */
+void sr1__rpc_watch(struct sr1__rpc_process *r, const atomic_int *stop);
 
 /* What errors call it. Borrowed. */
 const char *sr1__rpc_name(const struct sr1__rpc_process *r);

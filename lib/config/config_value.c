@@ -56,15 +56,24 @@ static sr1_status parse_bool(const struct config_key *key, const char *text,
     return SR1_OK;
 }
 
+/* The word of some numbers for 0. */
+static int is_zero_word(const struct config_key *key, const char *text)
+{
+    return key->type == SR1_CONFIG_INT && key->choices && strcmp(text, key->choices) == 0;
+}
+
 /* 1e6 is as good as 1000000. */
 static sr1_status parse_int(const struct config_key *key, const char *text,
                             struct config_value *v)
 {
     double r;
 
+    if (is_zero_word(key, text))
+        text = "0";
     if (!sr1__parse_int(text, strlen(text), &v->i)) {
         if (!sr1__parse_real(text, strlen(text), &r) || r != floor(r))
-            return not_allowed(key, text, "a whole number");
+            return not_allowed(
+                key, text, key->choices ? "a whole number or auto" : "a whole number");
         SR1__TRY(check_key_bounds(key, r, text));
         v->i = (int64_t)r;
     }
@@ -235,7 +244,8 @@ static sr1_status json_text(const struct config_key *key, const json_t *j,
             SR1__TRY(add_item(key, json_array_get(j, i), b));
     } else if (json_is_boolean(j) && key->type == SR1_CONFIG_BOOL) {
         sr1__buf_str(b, json_is_true(j) ? "true" : "false");
-    } else if (json_is_string(j) && is_text) {
+    } else if (json_is_string(j) &&
+               (is_text || is_zero_word(key, json_string_value(j)))) {
         if (strlen(json_string_value(j)) != json_string_length(j))
             return wrong_shape(key, j);
         sr1__buf_str(b, json_string_value(j));

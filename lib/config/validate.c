@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/num.h"
 #include "base/text.h"
+#include "config/choices.h"
 #include "config/keys.h"
 
 #include <inttypes.h>
@@ -106,10 +107,6 @@ static sr1_status check_importance_correction(const sr1_config *c)
 
     if (sr1__config_is(c, "importance_correction", "none"))
         return SR1_OK;
-    if (sr1__config_is(c, "loss", "vespo"))
-        return sr1__fail(SR1_E_CONFIG,
-                         "loss vespo weighs trajectories by their importance itself; set "
-                         "importance_correction to none");
     if (low > high)
         return sr1__fail(SR1_E_CONFIG,
                          "importance_low is %g, above importance_high, which is %g; "
@@ -142,57 +139,59 @@ static sr1_status check_validation_data(const sr1_config *c)
     int wanted = sr1__config_int(c, "validate_interval") > 0 ||
                  sr1__config_bool(c, "validate_at_start");
 
-    if (wanted && sr1__config_is(c, "stage", "rl") &&
-        !is_key_given(c, "validation_file") &&
+    if (wanted && !sr1__config_imitates(c) && !is_key_given(c, "validation_file") &&
         sr1__config_real(c, "validation_split") <= 0.0)
         return sr1__fail(SR1_E_CONFIG, "validation is asked for without questions; set "
                                        "validation_file or validation_split");
     return SR1_OK;
 }
 
-static sr1_status check_search_engine(const sr1_config *c)
+/* An engine over an index needs the index. */
+static sr1_status check_search_index(const sr1_config *c)
 {
-    if (sr1__config_is(c, "environment", "search") &&
-        sr1__config_is(c, "search_engine", "none"))
-        return sr1__fail(SR1_E_CONFIG,
-                         "environment search needs a search_engine other than none (%s), "
-                         "or set environment to none",
-                         sr1__config_keys[CONFIG_KEY_search_engine].choices);
-    if (sr1__config_is(c, "search_engine", "bm25") && !is_key_given(c, "search_index"))
-        return sr1__fail(SR1_E_CONFIG,
-                         "search_engine bm25 needs search_index; make one with "
-                         "sr1-search index");
-    if (sr1__config_is(c, "search_engine", "dense") &&
-        !is_key_given(c, "search_dense_index"))
-        return sr1__fail(SR1_E_CONFIG,
-                         "search_engine dense needs search_dense_index; make one with "
-                         "sr1-search index --dense MODEL");
+    static const struct {
+        const char *engine, *key, *command;
+    } rows[] = {{"bm25", "search_index", "sr1-search index"},
+                {"dense", "search_dense_index", "sr1-search index --dense MODEL"}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (sr1__config_is(c, "search_engine", rows[i].engine) &&
+            !is_key_given(c, rows[i].key))
+            return sr1__fail(SR1_E_CONFIG, "search_engine %s needs %s; make one with %s",
+                             rows[i].engine, rows[i].key, rows[i].command);
     return SR1_OK;
 }
 
-/* Critiques are whole messages; else such messages are what nothing answers. */
-static sr1_status check_message_protocol(const sr1_config *c)
+static sr1_status check_search_engine(const sr1_config *c)
 {
-    int critic = sr1__config_is(c, "environment", "critique");
-    int whole = sr1__config_is(c, "protocol", "ctrl");
-    int silent = sr1__config_is(c, "environment", "none");
+    const struct sr1__environment_choice *e = sr1__environment_choice(c);
 
-    if (critic && !whole)
-        return sr1__fail(SR1_E_CONFIG, "environment critique needs protocol ctrl");
-    if (whole && !critic && !silent)
+    if (e && e->needs_engine && sr1__config_is(c, "search_engine", "none"))
         return sr1__fail(SR1_E_CONFIG,
-                         "protocol ctrl goes with environment critique (or none)");
-    if (sr1__config_is(c, "protocol", "chat") && !silent)
-        return sr1__fail(
-            SR1_E_CONFIG,
-            "protocol chat has no tags to act by; it needs environment none "
-            "(a chat with searches or tools is protocol search-r1 or hermes)");
+                         "environment %s needs a search_engine other than none (%s), "
+                         "or set environment to none",
+                         e->name, sr1__config_keys[CONFIG_KEY_search_engine].choices);
+    return check_search_index(c);
+}
+
+/* Some protocols are of one environment, and the other way round. */
+static sr1_status check_protocol(const sr1_config *c)
+{
+    const struct sr1__environment_choice *e = sr1__environment_choice(c);
+    const struct sr1__protocol_choice *p = sr1__protocol_choice(c);
+
+    if (e && e->protocol && !sr1__config_is(c, "protocol", e->protocol))
+        return sr1__fail(SR1_E_CONFIG, "environment %s needs protocol %s", e->name,
+                         e->protocol);
+    if (e && e->acts && p && p->refusal &&
+        (!p->environment || !sr1__config_is(c, "environment", p->environment)))
+        return sr1__fail(SR1_E_CONFIG, "%s", p->refusal);
     return SR1_OK;
 }
 
 static sr1_status check_stage_files(const sr1_config *c)
 {
-    if (sr1__config_is(c, "stage", "sft") && !is_key_given(c, "sft_file"))
+    if (sr1__config_imitates(c) && !is_key_given(c, "sft_file"))
         return sr1__fail(SR1_E_CONFIG, "stage sft needs sft_file, the demonstrations");
     return SR1_OK;
 }
@@ -257,8 +256,11 @@ static sr1_status check_reward_weights(const sr1_config *c)
     if (weights != 0 && weights != names)
         return sr1__fail(SR1_E_CONFIG,
                          "reward_weights has %zu numbers for %zu rewards; give "
-                         "one each, or none",
-                         weights, names);
+                         "one each, or none%s",
+                         weights, names,
+                         *sr1__config_str(c, "reward_programs")
+                             ? "; a program is weighed where rewards names it"
+                             : "");
     return SR1_OK;
 }
 
@@ -286,7 +288,7 @@ static sr1_status check_async_level(const sr1_config *c)
                          (int)sr1__config_int(c, "async_level"));
     if (sr1__config_int(c, "async_level") == 0)
         return SR1_OK;
-    if (sr1__config_is(c, "stage", "sft"))
+    if (sr1__config_imitates(c))
         return sr1__fail(SR1_E_CONFIG, "async_level: stage sft has no rollouts; leave "
                                        "async_level out");
     if (!sr1__config_bool(c, "use_openai"))
@@ -300,11 +302,11 @@ static sr1_status check_async_level(const sr1_config *c)
 sr1_status sr1_config_validate(const sr1_config *config)
 {
     static sr1_status (*const rules[])(const sr1_config *) = {
-        check_turn_budget,      check_lr_schedule,     check_clip_epsilon,
-        check_reference,        check_ratio_bounds,    check_importance_correction,
-        check_data_splits,      check_validation_data, check_search_engine,
-        check_message_protocol, check_stage_files,     data_files,
-        check_reward_weights,   check_fsdp_size,       check_async_level};
+        check_turn_budget,    check_lr_schedule,     check_clip_epsilon,
+        check_reference,      check_ratio_bounds,    check_importance_correction,
+        check_data_splits,    check_validation_data, check_search_engine,
+        check_protocol,       check_stage_files,     data_files,
+        check_reward_weights, check_fsdp_size,       check_async_level};
 
     SR1__REQUIRE(config, "configuration: config");
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)

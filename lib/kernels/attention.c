@@ -86,6 +86,13 @@ struct attend_state {
     float top[TILE_MOST];          /* the largest score so far */
     float total[TILE_MOST];        /* of the weights */
     float scale[TILE_MOST];        /* of the sums so far, as the page moved the top */
+    int64_t first[TILE_MOST];      /* the query sees [first, end) of the page's tokens */
+    int64_t end[TILE_MOST];
+};
+
+/* Of a page: [first, end) are seen by all queries of a tile, [0, most) by some. */
+struct shared_tokens {
+    int64_t first, end, most;
 };
 
 /* As much as a vector of PAGE elements. */

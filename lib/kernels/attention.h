@@ -32,15 +32,23 @@ void sr1__page_put(const struct sr1__page_head *h, int64_t t, const void *key,
 /* Copy all keys and values out, each as [n, D] of the cache's type. */
 void sr1__page_get(const struct sr1__page_head *h, void *keys, void *values);
 
-/* A head of a token that attends to the first n > 0 tokens of a row. */
+/* A head of a token that attends to the tokens [from, n) of a row. */
 struct sr1__page_query {
     const float *q; /* [D], already scaled */
     float *out;     /* [D] */
-    int64_t n;      /* at most the page head's */
+    int64_t n;      /* > from; at most the page head's */
+    int64_t from;
 };
 
-/* out = sum_t softmax_t(q . key_t) value_t over t < n, for each query: the same bits
- * whichever others there are. Queries of neighbouring n share the reads. */
+/* Where a token, the last of n, begins to attend: to the last `window` tokens; 0: to all.
+ */
+static inline int64_t sr1__window_start(int64_t n, int64_t window)
+{
+    return window > 0 && n > window ? n - window : 0;
+}
+
+/* out = sum_t softmax_t(q . key_t) value_t over from <= t < n, for each query: the same
+ * bits whichever others there are. Queries of neighbouring n share the reads. */
 void sr1__page_attend(const struct sr1__page_head *h, const struct sr1__page_query *q,
                       size_t n);
 

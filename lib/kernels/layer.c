@@ -94,14 +94,13 @@ INLINE void norm_back_body(const float *x, const float *w, const float *gy, floa
  * steps are loops of their own, as compilers find branches in their sum. */
 INLINE void compute_sigmoids(const float *restrict x, int64_t n, float *restrict s)
 {
-    float z[BLOCK];
-
     for (int64_t i = 0; i < n; i++) {
         float depth = -fabsf(x[i]);
 
-        z[i] = depth > SR1__EXP_LOWEST ? depth : SR1__EXP_LOWEST;
-        s[i] = sr1__exp_negative(z[i]);
+        s[i] = depth > SR1__EXP_LOWEST ? depth : SR1__EXP_LOWEST;
     }
+    for (int64_t i = 0; i < n; i++)
+        s[i] = sr1__exp_negative(s[i]);
     for (int64_t i = 0; i < n; i++)
         s[i] = (x[i] > 0 ? 1.0F : s[i]) / (1.0F + s[i]);
 }

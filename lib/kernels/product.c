@@ -68,13 +68,13 @@ void sr1__panels_pack(const struct sr1__panels *p, size_t i, const void *w, size
 
 #define ROWS 2
 
-SR1__INLINE void sum_f32(const float *w, const float *x, size_t stride, size_t rows,
-                         size_t depth, float sum[ROWS][SR1__PANEL])
+SR1__INLINE void sum_f32(const float *w, const float *x, size_t stride, size_t step,
+                         size_t rows, size_t depth, float sum[ROWS][SR1__PANEL])
 {
     for (size_t k = 0; k < depth; k++)
         for (size_t r = 0; r < rows; r++)
             for (size_t o = 0; o < SR1__PANEL; o++)
-                sum[r][o] += w[k * SR1__PANEL + o] * x[r * stride + k];
+                sum[r][o] += w[k * SR1__PANEL + o] * x[r * stride + k * step];
 }
 
 SR1__INLINE float widen_bf16(uint16_t v)
@@ -115,13 +115,14 @@ SR1__INLINE void add_portable_block(const struct sr1__product_work *w, size_t ro
                  (const uint16_t *)w->x + row * w->stride + k, w->stride, rows, depth,
                  sum);
     else
-        sum_f32((const float *)w->panels + at, (const float *)w->x + row * w->stride + k,
-                w->stride, rows, depth, sum);
+        sum_f32((const float *)w->panels + at,
+                (const float *)w->x + row * w->stride + k * w->step, w->stride, w->step,
+                rows, depth, sum);
     for (size_t r = 0; r < rows; r++) {
-        float *y = w->tile + (row + r) * SR1__GROUP_OUT + panel * SR1__PANEL;
+        float *y = w->tile + (row + r) * w->tile_stride + panel * SR1__PANEL;
 
         for (size_t o = 0; o < SR1__PANEL; o++)
-            y[o] = k == 0 ? sum[r][o] : y[o] + sum[r][o];
+            y[o] = k == 0 && !w->add ? sum[r][o] : y[o] + sum[r][o];
     }
 }
 
@@ -190,13 +191,36 @@ const char *sr1__product_variant_name(int bf16)
     return variants[choose_product_variant(bf16)].name;
 }
 
-void sr1__product(const struct sr1__panels *p, size_t group, const void *x, size_t stride,
-                  size_t n, float *tile)
+void sr1__product_run(const struct sr1__product_work *w, int bf16)
 {
-    struct sr1__product_work w = {
-        .x = x, .stride = stride, .n = n, .depth = sr1__panels_depth(p->k), .tile = tile};
+    get_product_fn(choose_product_variant(bf16), bf16)(w);
+}
+
+static void multiply_group(const struct sr1__panels *p, size_t group, const void *x,
+                           size_t stride, size_t n, float *tile, int add)
+{
+    struct sr1__product_work w = {.x = x,
+                                  .stride = stride,
+                                  .step = 1,
+                                  .n = n,
+                                  .depth = sr1__panels_depth(p->k),
+                                  .tile = tile,
+                                  .tile_stride = SR1__GROUP_OUT,
+                                  .add = add};
 
     w.panels = (const unsigned char *)p->data +
                group * SR1__PANEL_GROUP * panel_bytes(p->k, p->bf16);
-    get_product_fn(choose_product_variant(p->bf16), p->bf16)(&w);
+    sr1__product_run(&w, p->bf16);
+}
+
+void sr1__product(const struct sr1__panels *p, size_t group, const void *x, size_t stride,
+                  size_t n, float *tile)
+{
+    multiply_group(p, group, x, stride, n, tile, 0);
+}
+
+void sr1__product_add(const struct sr1__panels *p, size_t group, const void *x,
+                      size_t stride, size_t n, float *tile)
+{
+    multiply_group(p, group, x, stride, n, tile, 1);
 }

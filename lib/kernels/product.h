@@ -43,15 +43,21 @@ void sr1__panels_pack(const struct sr1__panels *p, size_t i, const void *w, size
  * least sr1__panels_depth(k), with zeros behind k. tile is [n, SR1__GROUP_OUT]. */
 void sr1__product(const struct sr1__panels *p, size_t group, const void *x, size_t stride,
                   size_t n, float *tile);
+/* The same, added to what the tile has. */
+void sr1__product_add(const struct sr1__panels *p, size_t group, const void *x,
+                      size_t stride, size_t n, float *tile);
 
 /* One call's numbers, for a kernel. */
 struct sr1__product_work {
     const void *panels; /* of the group */
     const void *x;
-    size_t stride;
+    size_t stride; /* from a row of x to the next */
+    size_t step;   /* from a k to the next; 1 in bf16 */
     size_t n;
-    size_t depth; /* a multiple of SR1__PRODUCT_STEP */
+    size_t depth; /* of the panels; a multiple of SR1__PRODUCT_STEP in bf16 */
     float *tile;
+    size_t tile_stride; /* from a row of it to the next */
+    int add;            /* to what the tile has; else set it */
 };
 typedef void (*sr1__product_fn)(const struct sr1__product_work *w);
 struct sr1__product_variant {
@@ -63,6 +69,8 @@ struct sr1__product_variant {
 /* All that this build has, the best first, "portable" last: for tests. sr1__product takes
  * of each type the first usable one that has it (fp32 or bf16 may be NULL). */
 const struct sr1__product_variant *sr1__product_variants(size_t *n);
+/* As sr1__product: any row and step of fp32 x, any place of the outputs. */
+void sr1__product_run(const struct sr1__product_work *w, int bf16);
 /* The name of the one that sr1__product takes. */
 const char *sr1__product_variant_name(int bf16);
 

@@ -87,10 +87,10 @@ AMX static void multiply_amx_block(const struct sr1__product_work *w, size_t row
     else
         MULTIPLY(0);
     for (size_t r = 0; r < rows; r++) {
-        float *y = w->tile + (row + r) * SR1__GROUP_OUT + panel * SR1__PANEL;
+        float *y = w->tile + (row + r) * w->tile_stride + panel * SR1__PANEL;
 
         for (size_t o = 0; o < (size_t)2 * SR1__PANEL; o++)
-            y[o] = from == 0 ? sum[r][o] : y[o] + sum[r][o];
+            y[o] = from == 0 && !w->add ? sum[r][o] : y[o] + sum[r][o];
     }
 }
 
@@ -132,7 +132,8 @@ static int is_amx_right(void)
     uint16_t x[ROWS * DEPTH];
     _Alignas(64) uint16_t panels[SR1__GROUP_OUT * DEPTH];
     float tile[ROWS * SR1__GROUP_OUT];
-    struct sr1__product_work w = {panels, x, DEPTH, ROWS, DEPTH, tile};
+    struct sr1__product_work w = {panels, x,    DEPTH,          1, ROWS,
+                                  DEPTH,  tile, SR1__GROUP_OUT, 0};
 
     for (size_t i = 0; i < (size_t)ROWS * DEPTH; i++)
         x[i] = numbers[(i * i + i / DEPTH) % 4];

@@ -44,8 +44,10 @@ struct block {
     size_t panel;        /* bytes from a panel to the next */
     const char *x;       /* the first row's */
     size_t row;          /* bytes from a row to the next */
+    size_t step;         /* and from a k to the next, in fp32 */
     size_t lines;        /* of each panel: k in fp32, k / 2 in bf16 */
-    float *y;            /* [rows, SR1__GROUP_OUT] */
+    float *y;            /* the first row's outputs; */
+    size_t y_row;        /* floats from a row to the next */
     int first;           /* set y, else add to it */
     const char *next[2]; /* weights to ask for meanwhile, as many lines of each */
 };
@@ -58,11 +60,14 @@ static struct block locate_block(const struct sr1__product_work *w, size_t row, 
 
     return (struct block){.w = (const char *)w->panels + k * SR1__PANEL * size,
                           .panel = w->depth * SR1__PANEL * size,
-                          .x = (const char *)w->x + (row * w->stride + k) * size,
+                          .x =
+                              (const char *)w->x + (row * w->stride + k * w->step) * size,
                           .row = w->stride * size,
+                          .step = w->step * size,
                           .lines = bf16 ? depth / 2 : depth,
-                          .y = w->tile + row * SR1__GROUP_OUT,
-                          .first = k == 0};
+                          .y = w->tile + row * w->tile_stride,
+                          .y_row = w->tile_stride,
+                          .first = k == 0 && !w->add};
 }
 
 /* Of a few rows at a time the first reads weights from memory, the others from a cache:
@@ -110,7 +115,7 @@ AVX512 void store_block_512(const struct block *b, __m512 sum[][GROUP], size_t r
     for (size_t r = 0; r < rows; r++)
 #pragma GCC unroll 4
         for (size_t p = 0; p < GROUP; p++) {
-            float *y = b->y + r * SR1__GROUP_OUT + p * SR1__PANEL;
+            float *y = b->y + r * b->y_row + p * SR1__PANEL;
 
             _mm512_storeu_ps(y, b->first ? sum[r][p]
                                          : _mm512_add_ps(_mm512_loadu_ps(y), sum[r][p]));
@@ -132,7 +137,8 @@ AVX512 void prefetch_512(const struct block *b, size_t i)
     _mm_prefetch(b->next[1] + i * 64, _MM_HINT_T1);
 }
 
-AVX512 void block_f32_512(const struct block *b, size_t rows)
+/* step: from a k of x to the next, which compilers are to know. */
+AVX512 void block_f32_512(const struct block *b, size_t rows, size_t step)
 {
     __m512 sum[ROWS_512][GROUP];
 
@@ -149,7 +155,7 @@ AVX512 void block_f32_512(const struct block *b, size_t rows)
 #pragma GCC unroll 6
         for (size_t r = 0; r < rows; r++) {
             __m512 x = _mm512_set1_ps(
-                *(const float *)(const void *)(b->x + r * b->row + i * sizeof(float)));
+                *(const float *)(const void *)(b->x + r * b->row + i * step));
 
 #pragma GCC unroll 4
             for (size_t p = 0; p < GROUP; p++)
@@ -237,22 +243,36 @@ AVX512BF16 void block_dpbf16(const struct block *b, size_t rows)
     case n:                                                                              \
         fn(b, n);                                                                        \
         break;
+#define STEP_CASE(fn, n)                                                                 \
+    case n:                                                                              \
+        fn(b, n, step);                                                                  \
+        break;
 
 #define TARGET_512 __attribute__((target("avx512f,avx512bw,avx512vl,avx2,fma")))
 #define TARGET_512BF16                                                                   \
     __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16,avx2,fma")))
 
-TARGET_512 static void rows_f32_512(const struct block *b, size_t rows)
+AVX512 void choose_rows_512(const struct block *b, size_t rows, size_t step)
 {
     switch (rows) {
-        CASE(block_f32_512, 1)
-        CASE(block_f32_512, 2)
-        CASE(block_f32_512, 3)
-        CASE(block_f32_512, 4)
-        CASE(block_f32_512, 5)
+        STEP_CASE(block_f32_512, 1)
+        STEP_CASE(block_f32_512, 2)
+        STEP_CASE(block_f32_512, 3)
+        STEP_CASE(block_f32_512, 4)
+        STEP_CASE(block_f32_512, 5)
     default:
-        block_f32_512(b, ROWS_512);
+        block_f32_512(b, ROWS_512, step);
     }
+}
+
+TARGET_512 static void rows_f32_512(const struct block *b, size_t rows)
+{
+    choose_rows_512(b, rows, sizeof(float));
+}
+
+TARGET_512 static void columns_f32_512(const struct block *b, size_t rows)
+{
+    choose_rows_512(b, rows, b->step);
 }
 
 TARGET_512 static void rows_bf16_512(const struct block *b, size_t rows)
@@ -281,7 +301,7 @@ TARGET_512BF16 static void rows_dpbf16(const struct block *b, size_t rows)
 
 void sr1__product_f32_avx512(const struct sr1__product_work *w)
 {
-    run_blocks(w, rows_f32_512, ROWS_512, 0);
+    run_blocks(w, w->step == 1 ? rows_f32_512 : columns_f32_512, ROWS_512, 0);
 }
 
 void sr1__product_bf16_avx512(const struct sr1__product_work *w)
@@ -307,7 +327,7 @@ AVX2 void store_panel_2(const struct block *b, size_t panel, __m256 sum[][HALVES
     for (size_t r = 0; r < rows; r++)
 #pragma GCC unroll 2
         for (size_t h = 0; h < HALVES; h++) {
-            float *y = b->y + r * SR1__GROUP_OUT + panel * SR1__PANEL + h * 8;
+            float *y = b->y + r * b->y_row + panel * SR1__PANEL + h * 8;
 
             _mm256_storeu_ps(y, b->first ? sum[r][h]
                                          : _mm256_add_ps(_mm256_loadu_ps(y), sum[r][h]));
@@ -325,7 +345,8 @@ AVX2 void clear_panel_2(__m256 sum[][HALVES], size_t rows)
 
 /* Panels [panel, panel + panels): several for few rows, whose sums would wait for one
  * another. */
-AVX2 void panels_f32_2(const struct block *b, size_t panel, size_t panels, size_t rows)
+AVX2 void panels_f32_2(const struct block *b, size_t panel, size_t panels, size_t rows,
+                       size_t step)
 {
     __m256 sum[GROUP][ROWS_2][HALVES];
 
@@ -343,7 +364,7 @@ AVX2 void panels_f32_2(const struct block *b, size_t panel, size_t panels, size_
 #pragma GCC unroll 6
             for (size_t r = 0; r < rows; r++) {
                 __m256 x = _mm256_broadcast_ss(
-                    (const float *)(const void *)(b->x + r * b->row + i * sizeof(float)));
+                    (const float *)(const void *)(b->x + r * b->row + i * step));
 
                 sum[p][r][0] = _mm256_fmadd_ps(low, x, sum[p][r][0]);
                 sum[p][r][1] = _mm256_fmadd_ps(high, x, sum[p][r][1]);
@@ -409,20 +430,36 @@ AVX2 void panels_bf16_2(const struct block *b, size_t panel, size_t panels, size
             fn(b, p, panels, n);                                                         \
         break;
 
+#define STEP_PANELS_CASE(fn, panels, n)                                                  \
+    case n:                                                                              \
+        for (size_t p = 0; p < GROUP; p += (panels))                                     \
+            fn(b, p, panels, n, step);                                                   \
+        break;
+
 #define TARGET_2 __attribute__((target("avx2,fma")))
+
+AVX2 void choose_rows_2(const struct block *b, size_t rows, size_t step)
+{
+    switch (rows) {
+        STEP_PANELS_CASE(panels_f32_2, 4, 1)
+        STEP_PANELS_CASE(panels_f32_2, 2, 2)
+        STEP_PANELS_CASE(panels_f32_2, 2, 3)
+        STEP_PANELS_CASE(panels_f32_2, 1, 4)
+        STEP_PANELS_CASE(panels_f32_2, 1, 5)
+    default:
+        for (size_t p = 0; p < GROUP; p++)
+            panels_f32_2(b, p, 1, ROWS_2, step);
+    }
+}
 
 TARGET_2 static void rows_f32_2(const struct block *b, size_t rows)
 {
-    switch (rows) {
-        PANELS_CASE(panels_f32_2, 4, 1)
-        PANELS_CASE(panels_f32_2, 2, 2)
-        PANELS_CASE(panels_f32_2, 2, 3)
-        PANELS_CASE(panels_f32_2, 1, 4)
-        PANELS_CASE(panels_f32_2, 1, 5)
-    default:
-        for (size_t p = 0; p < GROUP; p++)
-            panels_f32_2(b, p, 1, ROWS_2);
-    }
+    choose_rows_2(b, rows, sizeof(float));
+}
+
+TARGET_2 static void columns_f32_2(const struct block *b, size_t rows)
+{
+    choose_rows_2(b, rows, b->step);
 }
 
 TARGET_2 static void rows_bf16_2(const struct block *b, size_t rows)
@@ -439,7 +476,7 @@ TARGET_2 static void rows_bf16_2(const struct block *b, size_t rows)
 
 void sr1__product_f32_avx2(const struct sr1__product_work *w)
 {
-    run_blocks(w, rows_f32_2, ROWS_2, 0);
+    run_blocks(w, w->step == 1 ? rows_f32_2 : columns_f32_2, ROWS_2, 0);
 }
 
 void sr1__product_bf16_avx2(const struct sr1__product_work *w)

@@ -53,8 +53,9 @@ INLINE double block_body(const float *restrict x, size_t n, float max, float inv
         float depth = (x[i] - max) * inv_t;
 
         z[i] = depth > SR1__EXP_LOWEST ? depth : SR1__EXP_LOWEST;
-        e[i] = sr1__exp_negative(z[i]);
     }
+    for (i = 0; i < n; i++) /* by itself: compilers find a branch in the sum of both */
+        e[i] = sr1__exp_negative(z[i]);
     for (i = 0; i + LANES <= n; i += LANES) {
         for (size_t l = 0; l < LANES; l++)
             total[l] += e[i + l];

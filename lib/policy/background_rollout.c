@@ -130,6 +130,11 @@ sr1_status sr1__background_rollout_take(struct sr1__background_rollout *b,
     return SR1_OK;
 }
 
+int sr1__background_rollout_has_failed(const struct sr1__background_rollout *b)
+{
+    return b->error.code != SR1_OK;
+}
+
 void sr1__background_rollout_cancel(struct sr1__background_rollout *b)
 {
     atomic_store(&b->cancelled, 1);

@@ -22,6 +22,8 @@ int sr1__background_rollout_wait(struct sr1__background_rollout *b, double until
  * rollout's last generation; *seconds: that it took. */
 sr1_status sr1__background_rollout_take(struct sr1__background_rollout *b,
                                         sr1_trajectory **out, double *seconds);
+/* Of one that is over: did its generation fail? */
+int sr1__background_rollout_has_failed(const struct sr1__background_rollout *b);
 /* Have it end soon. */
 void sr1__background_rollout_cancel(struct sr1__background_rollout *b);
 /* Cancel what is under way, with all other requests to its servers, and wait for it. One

@@ -35,6 +35,14 @@ void sr1__env_completions_on_answer(struct sr1__env_completions *b, void (*fn)(v
     pthread_mutex_unlock(&b->executor->lock);
 }
 
+void sr1__env_completions_count(struct sr1__env_completions *b,
+                                struct sr1__search_tally *tally)
+{
+    pthread_mutex_lock(&b->executor->lock);
+    b->tally = tally;
+    pthread_mutex_unlock(&b->executor->lock);
+}
+
 sr1_status sr1__env_completions_submit(struct sr1__env_completions *b,
                                        const int32_t *rows,
                                        const struct sr1__action *actions, size_t n)

@@ -1,4 +1,5 @@
-/* policy/env_executor.c - a queue of actions and the threads that carry them out.
+/* policy/env_executor.c - a queue of actions, and tasks of an executor that carry them
+ * out.
  *
  * The environment is called without the lock. A call owns copies of its texts and its
  * observations, so that a row whose call was given up can go on while the call still
@@ -7,11 +8,10 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/thread.h"
 
 #include <math.h>
 
-#define MAX_LOST 64 /* threads given up; then actions fail at once */
+#define MAX_LOST 63 /* threads given up; beyond that actions fail at once */
 
 /* ---- calls ---- */
 
@@ -105,7 +105,7 @@ static void add_joined_requests(struct sr1__env_executor *a, struct sr1__env_cal
 static struct sr1__env_call *begin_env_call(struct sr1__env_executor *a,
                                             struct sr1__env_worker *w)
 {
-    size_t takers = a->separate ? (size_t)a->n_idle : 1;
+    size_t takers = a->separate ? (size_t)(a->n_workers - a->n_calling) : 1;
     size_t share = a->single ? 1 : (a->n_queued + takers - 1) / takers;
     int joined = a->single && can_join_batch(a, a->first);
     struct sr1__env_call *c = env_call_new(joined ? a->n_queued : share);
@@ -116,6 +116,9 @@ static struct sr1__env_call *begin_env_call(struct sr1__env_executor *a,
         add_joined_requests(a, c);
     while (!joined && c->n < share)
         add_request_to_call(c, pop_request(a));
+    c->tally.engine = c->requests[0]->completions->tally
+                          ? c->requests[0]->completions->tally->engine
+                          : NULL;
     c->worker = w;
     c->next = a->calls;
     a->calls = c;
@@ -160,6 +163,30 @@ static void fail_requests(struct sr1__env_request *const *requests, size_t n,
     }
 }
 
+static struct sr1__search_tally *find_tally(const struct sr1__env_call *c, size_t i)
+{
+    return c->requests[i] ? c->requests[i]->completions->tally : NULL;
+}
+
+/* Each generation that takes part has its share of the queries, and the calls. */
+static void count_searches(const struct sr1__env_call *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct sr1__search_tally *tally = find_tally(c, i);
+        int64_t own = 0;
+        int first = 1;
+
+        for (size_t k = 0; k < c->n; k++) {
+            own += find_tally(c, k) == tally;
+            first &= k >= i || find_tally(c, k) != tally;
+        }
+        if (!tally || !first)
+            continue;
+        tally->queries += c->tally.queries * own / (int64_t)c->n;
+        tally->calls += c->tally.calls;
+    }
+}
+
 /* Called with the lock held. */
 static void end_env_call(struct sr1__env_executor *a, struct sr1__env_call *c,
                          sr1_status status)
@@ -171,6 +198,7 @@ static void end_env_call(struct sr1__env_executor *a, struct sr1__env_call *c,
         return;
     }
     unlink_env_call(a, c);
+    count_searches(c);
     if (status != SR1_OK) {
         fail_requests(c->requests, c->n, status);
         return;
@@ -179,18 +207,19 @@ static void end_env_call(struct sr1__env_executor *a, struct sr1__env_call *c,
         complete_request(c->requests[i], &c->observations[i]);
 }
 
-/* Detach the worker thread of an abandoned call; its observations will be discarded. */
-static void abandon_worker(struct sr1__env_executor *a, struct sr1__env_call *c)
+/* Another thread may take the place of the call's; its observations will be discarded. */
+static void abandon_call(struct sr1__env_executor *a, struct sr1__env_call *c)
 {
     unlink_env_call(a, c);
     c->lost = 1;
-    pthread_detach(c->worker->thread);
-    c->worker->live = 0;
-    a->n_live--;
+    sr1__executor_abandon(a->threads, &c->worker->task);
+    c->worker->active = 0;
+    a->n_active--;
+    a->n_calling--;
     a->n_lost++;
 }
 
-/* ---- threads ---- */
+/* ---- workers ---- */
 
 static void executor_release(struct sr1__env_executor *a)
 {
@@ -203,18 +232,20 @@ static void executor_release(struct sr1__env_executor *a)
 
 static sr1_status call_env_rows(struct sr1__env_executor *a, struct sr1__env_call *c)
 {
+    struct sr1__search_tally *before = sr1__search_count_into(&c->tally);
     sr1_status status;
 
     if (a->env_lock)
         pthread_mutex_lock(a->env_lock);
     status = sr1__env_act_rows(a->env, c->actions, c->n, c->observations);
+    (void)sr1__search_count_into(before);
     if (a->env_lock)
         pthread_mutex_unlock(a->env_lock);
     return status;
 }
 
-/* Carry out one share. Returns 0 when this thread was given up meanwhile. Called and left
- * with the lock held. */
+/* Carry out one share. Returns 0 when the call was given up meanwhile, and the worker is
+ * another thread's. Called and left with the lock held. */
 static int run_env_call(struct sr1__env_executor *a, struct sr1__env_worker *w)
 {
     struct sr1__env_call *c = begin_env_call(a, w);
@@ -228,20 +259,15 @@ static int run_env_call(struct sr1__env_executor *a, struct sr1__env_worker *w)
         fail_requests(&k, 1, sr1__fail_nomem("actions"));
         return 1;
     }
-    a->n_idle--;
+    a->n_calling++;
     pthread_mutex_unlock(&a->lock);
     status = call_env_rows(a, c);
     pthread_mutex_lock(&a->lock);
     end_env_call(a, c, status);
     lost = c->lost;
-    a->n_idle += !lost;
+    a->n_calling -= !lost;
     env_call_free(c);
     return !lost;
-}
-
-void sr1__env_executor_notify(struct sr1__env_executor *a)
-{
-    pthread_cond_broadcast(&a->wake);
 }
 
 /* Has what is queued gathered for long enough? */
@@ -250,74 +276,90 @@ static int is_batch_due(const struct sr1__env_executor *a)
     return a->quit || a->n_stuck >= a->n_engines || sr1__now() >= a->since + a->wait;
 }
 
-/* Until something is queued, or what is queued may be due. */
-static void wait_for_requests(struct sr1__env_executor *a)
+/* Until what is queued may be due. */
+static void wait_until_due(struct sr1__env_executor *a)
 {
     struct timespec t = sr1__clock_time(a->since + a->wait);
 
-    if (a->first)
-        pthread_cond_timedwait(&a->wake, &a->lock, &t);
-    else
-        pthread_cond_wait(&a->wake, &a->lock);
+    pthread_cond_timedwait(&a->wake, &a->lock, &t);
 }
 
-/* A lost thread leaves its worker to its successor. */
-static void *env_worker_main(void *arg)
+/* A lost call leaves its worker to a successor. */
+static void run_env_worker(void *arg)
 {
     struct sr1__env_worker *w = arg;
     struct sr1__env_executor *a = w->executor;
     int ours = 1, last;
 
     pthread_mutex_lock(&a->lock);
-    while (ours && !(a->quit && !a->first)) {
-        if (a->first && is_batch_due(a))
+    while (ours && a->first) {
+        if (is_batch_due(a))
             ours = run_env_call(a, w);
         else
-            wait_for_requests(a);
+            wait_until_due(a);
+    }
+    if (ours) {
+        w->active = 0;
+        a->n_active--;
     }
     last = a->orphaned && a->n_lost == 0;
     pthread_mutex_unlock(&a->lock);
     if (last)
         executor_release(a);
-    return NULL;
 }
 
-/* 0: the system refused the thread. Called with the lock held. */
-static int start_env_worker(struct sr1__env_executor *a, struct sr1__env_worker *w)
+/* Fail all that is queued. */
+static void fail_queued(struct sr1__env_executor *a, sr1_status status)
 {
-    w->executor = a;
-    if (sr1__thread_start(&w->thread, env_worker_main, w) != 0)
-        return 0;
-    w->live = 1;
-    a->n_live++;
-    a->n_idle++;
-    return 1;
+    while (a->first) {
+        struct sr1__env_request *k = pop_request(a);
+
+        sr1__env_request_free_text(k);
+        fail_requests(&k, 1, status);
+    }
 }
 
-/* Start every worker without a thread, as long as not too many threads are lost. Called
- * with the lock held. */
-static void start_missing(struct sr1__env_executor *a)
+/* Each queued request, or all of them, could go to a worker that is in no call. */
+static int wants_worker(const struct sr1__env_executor *a)
 {
-    for (int32_t i = 0; i < a->n_workers && a->n_lost < MAX_LOST; i++)
-        if (!a->workers[i].live && !start_env_worker(a, &a->workers[i]))
-            return; /* the next look tries again */
+    size_t takers = (size_t)(a->n_active - a->n_calling);
+
+    return a->n_active < a->n_workers && takers < (a->separate ? a->n_queued : 1) &&
+           a->first;
 }
 
-static sr1_status start_env_workers(struct sr1__env_executor *a, int32_t threads)
+/* Called with the lock held, as the next. */
+static sr1_status post_workers(struct sr1__env_executor *a)
 {
-    sr1_status st = SR1_OK;
+    for (int32_t i = 0; i < a->n_workers && wants_worker(a); i++) {
+        struct sr1__env_worker *w = &a->workers[i];
 
-    a->workers = sr1__calloc((size_t)threads, sizeof(*a->workers));
-    if (!a->workers)
-        return sr1__fail_nomem("threads for searches");
+        if (w->active)
+            continue;
+        w->task = (struct sr1__task){.run = run_env_worker, .arg = w};
+        SR1__TRY(sr1__executor_post(a->threads, &w->task));
+        w->active = 1;
+        a->n_active++;
+    }
+    return SR1_OK;
+}
+
+void sr1__env_executor_notify(struct sr1__env_executor *a)
+{
+    sr1_status st = post_workers(a);
+
+    if (st != SR1_OK)
+        fail_queued(a, sr1__context(st, "lower search_concurrency"));
+    pthread_cond_broadcast(&a->wake);
+}
+
+static sr1_status make_env_workers(struct sr1__env_executor *a, int32_t threads)
+{
+    SR1__CALLOC(a->workers, (size_t)threads, "threads for searches");
     a->n_workers = threads;
-    pthread_mutex_lock(&a->lock);
-    for (int32_t i = 0; i < threads && st == SR1_OK; i++)
-        if (!start_env_worker(a, &a->workers[i]))
-            st = sr1__fail(SR1_E_LIMIT, "the system refused a thread for searches; lower "
-                                        "search_concurrency");
-    pthread_mutex_unlock(&a->lock);
-    return st;
+    for (int32_t i = 0; i < threads; i++)
+        a->workers[i].executor = a;
+    return sr1__executor_new(&a->threads, "searches", (size_t)threads, MAX_LOST);
 }
 
 sr1_status sr1__env_executor_new(struct sr1__env_executor **out, sr1_env *env,
@@ -337,7 +379,7 @@ sr1_status sr1__env_executor_new(struct sr1__env_executor **out, sr1_env *env,
     a->deadline = o->deadline;
     a->wait = o->wait;
     a->env_lock = o->env_lock;
-    st = start_env_workers(a, o->threads);
+    st = make_env_workers(a, o->threads);
     if (st != SR1_OK) {
         struct sr1__error e;
 
@@ -358,12 +400,10 @@ void sr1__env_executor_free(struct sr1__env_executor *a)
     pthread_mutex_lock(&a->lock);
     a->quit = 1;
     while (a->calls && !a->env_lock) /* no engine is left to want their answers */
-        abandon_worker(a, a->calls);
+        abandon_call(a, a->calls);
     pthread_cond_broadcast(&a->wake);
     pthread_mutex_unlock(&a->lock);
-    for (int32_t i = 0; i < a->n_workers; i++)
-        if (a->workers[i].live)
-            pthread_join(a->workers[i].thread, NULL);
+    sr1__executor_free(a->threads);
     pthread_mutex_lock(&a->lock);
     a->orphaned = 1;
     gone = a->n_lost == 0;
@@ -415,7 +455,7 @@ static void time_out_queued(struct sr1__env_executor *a, double late)
     a->n_queued = 0;
     for (; k; k = next) {
         next = k->next;
-        if (k->asked > late && a->n_live > 0) {
+        if (k->asked > late && sr1__executor_threads(a->threads) > 0) {
             sr1__env_executor_enqueue(a, k);
             continue;
         }
@@ -434,9 +474,10 @@ void sr1__env_executor_abandon_late(struct sr1__env_executor *a)
     for (struct sr1__env_call *c = a->calls; c; c = next) {
         next = c->next;
         if (time_out_requests(a, c, late) > 0 && !is_wanted(c))
-            abandon_worker(a, c);
+            abandon_call(a, c);
     }
-    start_missing(a); /* lost threads may have come back since */
-    if (a->n_live == 0 || (a->first && a->first->asked <= late))
+    if (a->first) /* lost threads may have come back since */
+        sr1__env_executor_notify(a);
+    if (a->first && (a->first->asked <= late || sr1__executor_threads(a->threads) == 0))
         time_out_queued(a, late);
 }

@@ -11,6 +11,7 @@
 #define SR1__POLICY_ENV_EXECUTOR_H
 
 #include "environment/env/env.h"
+#include "retrieval/search/search_engine.h"
 
 #include <pthread.h>
 
@@ -48,6 +49,11 @@ sr1_status sr1__env_completions_new(struct sr1__env_completions **out,
 /* Call fn(arg) from any thread whenever an observation has come; it may not call back. */
 void sr1__env_completions_on_answer(struct sr1__env_completions *b, void (*fn)(void *arg),
                                     void *arg);
+/* Count the searches for its actions into *tally, whose engine is set, before their
+ * observations come; queues that share it are counted together. A call that others share
+ * counts for each. */
+void sr1__env_completions_count(struct sr1__env_completions *b,
+                                struct sr1__search_tally *tally);
 /* Cancels queued requests; observations of requests already running are dropped when
  * they arrive. NULL is fine. */
 void sr1__env_completions_free(struct sr1__env_completions *b);

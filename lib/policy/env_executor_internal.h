@@ -7,6 +7,7 @@
 #include "policy/env_executor.h"
 
 #include "base/error.h"
+#include "base/executor.h"
 
 #include <pthread.h>
 
@@ -36,14 +37,15 @@ struct sr1__env_completions {
     pthread_cond_t answered;
     void (*on_answer)(void *arg); /* NULL: nobody else waits */
     void *on_answer_arg;
-    struct sr1__error error; /* the environment failed as a whole */
+    struct sr1__search_tally *tally; /* NULL: searches are not counted */
+    struct sr1__error error;         /* the environment failed as a whole */
 };
 
-/* A thread that takes actions. */
+/* A task of base/executor.h that takes actions until none is queued. */
 struct sr1__env_worker {
     struct sr1__env_executor *executor;
-    pthread_t thread;
-    int live;
+    struct sr1__task task;
+    int active; /* posted, and not ended or given up */
 };
 
 /* One call of the environment. */
@@ -56,11 +58,13 @@ struct sr1__env_call {
         *requests; /* [n]; NULL: nobody wants it; not to be touched once lost */
     struct sr1__action *actions;
     struct sr1__observation *observations;
+    struct sr1__search_tally tally;
 };
 
 struct sr1__env_executor {
     pthread_mutex_t lock;
-    pthread_cond_t wake; /* something is queued, or quit */
+    struct sr1__executor *threads;
+    pthread_cond_t wake; /* what is queued may be due */
     sr1_env *env;
     double deadline;
     double wait;
@@ -74,18 +78,19 @@ struct sr1__env_executor {
     struct sr1__env_call *calls;     /* under way, not lost */
     struct sr1__env_worker *workers; /* [n_workers] */
     int32_t n_workers;
-    int32_t n_live;
-    int32_t n_idle; /* of the live ones */
-    int32_t n_lost; /* threads in a call that was given up */
-    int quit;       /* threads end when the queue is empty */
-    int orphaned;   /* the last lost thread frees the executor */
+    int32_t n_active;
+    int32_t n_calling; /* of the active ones, those in a call */
+    int32_t n_lost;    /* calls that were given up and have not returned */
+    int quit;          /* nothing gathers any more */
+    int orphaned;      /* the last lost call frees the executor */
 };
 
 /* Append to the queue. */
 void sr1__env_executor_enqueue(struct sr1__env_executor *a, struct sr1__env_request *k);
-/* Wake the worker threads: a condition they wait for may have changed. */
+/* Have as many workers active as what is queued wants, and let those that wait look
+ * whether it is due. */
 void sr1__env_executor_notify(struct sr1__env_executor *a);
-/* Time out what is past the deadline, and start threads in place of those given up. */
+/* Time out what is past the deadline, and give up calls that nobody waits for. */
 void sr1__env_executor_abandon_late(struct sr1__env_executor *a);
 /* Free the text that the request still owns. */
 void sr1__env_request_free_text(struct sr1__env_request *k);

@@ -292,7 +292,7 @@ static sr1_status embed_eval_chunk(const struct evaluation_run *w,
     return st;
 }
 
-/* Zeros without rewards, and for what is left out; NaN where a reward could not be had.
+/* Zeros without rewards, and for what is dropped; NaN where a reward could not be had.
  */
 static sr1_status reward_eval_chunk(const struct evaluation_run *w,
                                     const struct eval_chunk *c, double *out)

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "tensor/model/host_score.h"
 
 #include <inttypes.h>
 
@@ -21,30 +22,40 @@ static uint64_t *make_dropout_keys(const struct sr1__microbatch *mb,
     return keys;
 }
 
+/* cu_seqlens are freed with sr1__free. */
+static sr1_status pack_microbatch(struct sr1__packed *out,
+                                  const struct sr1__microbatch *mb, int64_t **cu_seqlens)
+{
+    int64_t *cu;
+
+    SR1__CALLOC(cu, mb->n_spans + 1, "sequence bounds");
+    for (size_t i = 0; i <= mb->n_spans; i++)
+        cu[i] = mb->cu_seqlens[i];
+    *out = (struct sr1__packed){.ids = mb->ids,
+                                .cu_seqlens = cu,
+                                .n_seqs = mb->n_spans,
+                                .continues =
+                                    mb->n_spans > mb->n_seqs ? mb->continues : NULL};
+    *cu_seqlens = cu;
+    return SR1_OK;
+}
+
 static sr1_tensor *run_packed_forward(sr1_scope *s, sr1_model *m,
                                       const struct sr1__microbatch *mb, int checkpoint,
                                       const struct sr1__token_dropout *dropout)
 {
-    int64_t *cu = sr1__calloc(mb->n_spans + 1, sizeof(*cu));
+    int64_t *cu = NULL;
     uint64_t *keys = dropout ? make_dropout_keys(mb, dropout) : NULL;
     struct sr1__lora_dropout drops = {dropout ? dropout->p : 0.0, keys};
-    struct sr1__packed in = {.ids = mb->ids,
-                             .cu_seqlens = cu,
-                             .n_seqs = mb->n_spans,
-                             .continues =
-                                 mb->n_spans > mb->n_seqs ? mb->continues : NULL};
+    struct sr1__packed in;
     struct sr1__forward_options o = {.checkpoint = checkpoint, .dropout = &drops};
     sr1_tensor *hidden = NULL;
+    sr1_status st =
+        dropout && !keys ? sr1__fail_nomem("dropout") : pack_microbatch(&in, mb, &cu);
 
-    if (!cu || (dropout && !keys)) {
-        sr1__free(cu);
-        sr1__free(keys);
-        sr1__scope_fail(s, SR1_E_NOMEM, "out of memory for sequence bounds");
-        return NULL;
-    }
-    for (size_t i = 0; i <= mb->n_spans; i++)
-        cu[i] = mb->cu_seqlens[i];
-    hidden = sr1__qwen_forward(s, m, &in, &o);
+    sr1__scope_check(s, st);
+    if (st == SR1_OK)
+        hidden = sr1__qwen_forward(s, m, &in, &o);
     sr1__free(cu);
     sr1__free(keys);
     return t_index_select(s, hidden, 0, t_from_i32(s, mb->target_rows, mb->n_targets));
@@ -52,14 +63,14 @@ static sr1_tensor *run_packed_forward(sr1_scope *s, sr1_model *m,
 
 /* The forward pass validates its input ids; the last token of a sequence is only a
  * target, so targets are validated here (an index out of range would crash a device). */
-static void check_targets(sr1_scope *s, const sr1_model *m,
-                          const struct sr1__microbatch *mb)
+static sr1_status check_targets(const sr1_model *m, const struct sr1__microbatch *mb)
 {
     for (size_t i = 0; i < mb->n_targets; i++)
         if (mb->target_ids[i] < 0 || mb->target_ids[i] >= m->config.vocab_size)
-            sr1__scope_fail(s, SR1_E_INVALID, "trajectory %zu: id %d is not in [0, %lld)",
-                            mb->sequence[mb->target_seqs[i]], (int)mb->target_ids[i],
-                            (long long)m->config.vocab_size);
+            return sr1__fail(SR1_E_INVALID, "trajectory %zu: id %d is not in [0, %lld)",
+                             mb->sequence[mb->target_seqs[i]], (int)mb->target_ids[i],
+                             (long long)m->config.vocab_size);
+    return SR1_OK;
 }
 
 sr1_tensor *sr1__forward_log_probs(sr1_scope *s, sr1_model *m,
@@ -69,7 +80,7 @@ sr1_tensor *sr1__forward_log_probs(sr1_scope *s, sr1_model *m,
     sr1_tensor *hidden = run_packed_forward(s, m, mb, o->checkpoint, o->dropout);
     sr1_tensor *targets = t_from_i32(s, mb->target_ids, mb->n_targets);
 
-    check_targets(s, m, mb);
+    sr1__scope_check(s, check_targets(m, mb));
     return sr1__nn_token_log_probs(s, hidden, m->head, targets, o->temperature,
                                    o->logit_chunk, o->entropy);
 }
@@ -83,7 +94,7 @@ sr1_tensor *sr1__forward_values(sr1_scope *s, sr1_model *critic,
     return t_to(s, sr1__qwen_values(s, critic, hidden), SR1__F32);
 }
 
-/* ---- public recomputation, by each trajectory's own sampling distribution ---- */
+/* ---- log-probs without gradients ---- */
 
 /* Where top-p or top-k cut the distribution, its mass has to be found row by row. */
 static void truncated_log_probs(sr1_scope *s, sr1_model *m,
@@ -109,21 +120,49 @@ static void truncated_log_probs(sr1_scope *s, sr1_model *m,
     sr1__free(row);
 }
 
-static sr1_status microbatch_log_probs(sr1_rollout *r, const struct sr1__microbatch *mb,
-                                       const struct sr1__sampling *how, float *out)
+static sr1_status score_by_tensors(sr1_model *m, const struct sr1__microbatch *mb,
+                                   const struct sr1__sampling *how, int64_t logit_chunk,
+                                   float *out)
 {
-    sr1_scope *s = sr1__scope_open(r->model->device, "recompute log-probs");
+    sr1_scope *s = sr1__scope_open(m->device, "log-probs");
     struct sr1__log_prob_options o = {.temperature =
                                           how->temperature > 0 ? how->temperature : 1.0,
-                                      .logit_chunk = r->logit_chunk};
+                                      .logit_chunk = logit_chunk};
 
     sr1__scope_no_grad(s);
     if (how->temperature > 0 && (how->top_k > 0 || how->top_p < 1.0))
-        truncated_log_probs(s, r->model, mb, how, out);
+        truncated_log_probs(s, m, mb, how, out);
     else
-        t_to_host_f32(s, sr1__forward_log_probs(s, r->model, mb, &o), out, mb->n_targets);
+        t_to_host_f32(s, sr1__forward_log_probs(s, m, mb, &o), out, mb->n_targets);
     return sr1__scope_close(s);
 }
+
+static sr1_status score_on_host(sr1_model *m, const struct sr1__microbatch *mb,
+                                const struct sr1__sampling *how, int64_t logit_chunk,
+                                float *out)
+{
+    const struct sr1__score_targets targets = {mb->target_rows, mb->target_ids,
+                                               mb->n_targets};
+    struct sr1__packed in;
+    int64_t *cu;
+    sr1_status st;
+
+    SR1__TRY(pack_microbatch(&in, mb, &cu));
+    st = sr1__host_score(m, &in, &targets, how, logit_chunk, out);
+    sr1__free(cu);
+    return st;
+}
+
+sr1_status sr1__score_log_probs(sr1_model *m, const struct sr1__microbatch *mb,
+                                const struct sr1__sampling *how, int64_t logit_chunk,
+                                float *out)
+{
+    SR1__TRY(check_targets(m, mb));
+    return (sr1__host_scores(m) ? score_on_host : score_by_tensors)(m, mb, how,
+                                                                    logit_chunk, out);
+}
+
+/* ---- public recomputation, by each trajectory's own sampling distribution ---- */
 
 static struct sr1__sampling sampling_of(const sr1_trajectory *t)
 {
@@ -165,7 +204,7 @@ static sr1_status recompute_log_probs(sr1_rollout *r, const sr1_trajectory *cons
         st = sr1__microbatch_array(&mb, &plan, k, t, 0);
         if (st != SR1_OK)
             break;
-        st = microbatch_log_probs(r, &mb, &how, part);
+        st = sr1__score_log_probs(r->model, &mb, &how, r->logit_chunk, part);
         for (size_t i = 0, at = 0; st == SR1_OK && i < mb.n_targets; i++) {
             at = i && mb.target_seqs[i] == mb.target_seqs[i - 1] ? at + 1 : 0;
             seq = mb.sequence[mb.target_seqs[i]];

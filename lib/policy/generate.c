@@ -24,54 +24,25 @@ sr1_status sr1__rollout_make_decoders(sr1_rollout *r)
     return SR1_OK;
 }
 
-static sr1_status run_engine_task(void *arg, size_t worker)
+static void drop_trajectories(struct sr1__generation *g)
 {
-    return sr1__multi_turn_run(arg, worker);
-}
-
-static void drop_trajectories(struct sr1__generation *g, size_t total)
-{
-    for (size_t i = 0; i < total; i++) {
+    for (size_t i = 0; i < g->n_queries * (size_t)g->group_size; i++) {
         sr1_trajectory_free(g->out[i]);
         g->out[i] = NULL;
     }
 }
 
-static sr1_status run_once(struct sr1__generation *g)
-{
-    size_t n = (size_t)g->n_engines;
-    sr1_status st = sr1__pool_run(n > 1 ? g->rollout->pool : NULL, n, run_engine_task, g);
-
-    return atomic_load(&g->stopped) ? sr1__error_raise(&g->failure) : st;
-}
-
 /* Nothing of the last try is left, but the caller's room for its trajectories. */
-static void forget_try(struct sr1__generation *g, size_t total)
+static void forget_try(void *generation)
 {
-    drop_trajectories(g, total);
+    struct sr1__generation *g = generation;
+
+    drop_trajectories(g);
     if (g->options->dropped)
         g->options->dropped(g->options->user);
     memset(g->entropy, 0, g->n_entropies * sizeof(*g->entropy));
-    atomic_store(&g->stopped, 0);
     g->finished = g->begun = 0;
     g->stats = (struct sr1__rollout_stats){0};
-}
-
-/* All engines to the end. When memory runs out, again with half the rows at once: how
- * many trajectories are made beside one changes its log-probs by rounding only. */
-static sr1_status run_engines(struct sr1__generation *g, size_t total)
-{
-    int repeats = sr1__engine_is(g->engines, SR1__ENGINE_SYNCHRONOUS);
-    sr1_status st;
-
-    g->rows = g->engines[0].n_slots;
-    while (sr1__is_memory(st = run_once(g)) && repeats && g->rows > 1) {
-        g->rows /= 2;
-        sr1__log(SR1_LOG_WARN, "out of memory in a rollout; trying %d rows at once",
-                 (int)(g->rows * g->n_engines));
-        forget_try(g, total);
-    }
-    return st;
 }
 
 /* What an engine could not generate, a server's outage, is no failure of the policy: only
@@ -84,7 +55,7 @@ static sr1_status report_outage(const struct sr1__generation *g)
         return SR1_OK;
     if ((size_t)failed == g->begun)
         return sr1__error_raise(&g->outage);
-    sr1__log(SR1_LOG_WARN, "%" PRId64 " of %zu trajectories are left out: %.500s", failed,
+    sr1__log(SR1_LOG_WARN, "%" PRId64 " of %zu trajectories are dropped: %.500s", failed,
              g->begun, g->outage.text);
     return SR1_OK;
 }
@@ -95,11 +66,11 @@ static sr1_status generate_trajectories(struct sr1__generation *g, sr1_trajector
 {
     sr1_status st;
 
-    g->n_entropies = total + (size_t)g->n_engines;
+    g->n_entropies = total + (size_t)g->set.n_engines;
     g->out = sr1__calloc(total + 1, sizeof(sr1_trajectory *));
     g->entropy = sr1__calloc(g->n_entropies, sizeof(*g->entropy));
     if (g->out && g->entropy)
-        st = run_engines(g, total);
+        st = sr1__engine_set_run(&g->set);
     else
         st = sr1__fail_nomem("trajectories");
     if (st == SR1_OK)
@@ -109,7 +80,7 @@ static sr1_status generate_trajectories(struct sr1__generation *g, sr1_trajector
     if (st == SR1_OK && total)
         memcpy(out, g->out, total * sizeof(*out));
     else if (g->out)
-        drop_trajectories(g, total);
+        drop_trajectories(g);
     sr1__free(g->out);
     sr1__free(g->entropy);
     return st;
@@ -163,16 +134,6 @@ static sr1_status read_rollout_options(sr1_rollout_options *o,
     if (o->max_tokens < 0)
         return sr1__fail(SR1_E_INVALID, "rollout: max_tokens is negative");
     return SR1_OK;
-}
-
-/* What its search engine has counted so far; zeros without one. */
-static sr1_search_counters count_searches(const sr1_rollout *r)
-{
-    sr1_search_counters c = {.struct_size = sizeof(c)};
-
-    if (r->search)
-        (void)sr1_search_counters_get(r->search, &c);
-    return c;
 }
 
 static struct sr1__sampling greedy_sampling(void)
@@ -252,10 +213,7 @@ static sr1_status generate_by(sr1_rollout *r, const struct generators *by,
                                 .queries = queries,
                                 .n_queries = n,
                                 .options = o,
-                                .engines = by->engines,
-                                .n_engines = by->n,
                                 .weights_version = by->version};
-    sr1_search_counters before, after;
     sr1_status st;
 
     g.env = o->no_search ? r->no_search_env : r->env;
@@ -263,16 +221,24 @@ static sr1_status generate_by(sr1_rollout *r, const struct generators *by,
     g.sampling = o->greedy ? greedy_sampling() : r->sampling;
     g.max_tokens = o->max_tokens ? o->max_tokens : r->limits.max_tokens;
     g.seed = o->seed;
-    before = count_searches(r);
+    g.set = (struct sr1__engine_set){.engines = by->engines,
+                                     .n_engines = by->n,
+                                     .pool = r->pool,
+                                     .n_slots = by->engines->n_slots,
+                                     .least_slots = 1,
+                                     .name = "a rollout",
+                                     .run = sr1__multi_turn_run,
+                                     .forget = forget_try,
+                                     .arg = &g};
+    g.searches.engine = r->search;
     pthread_mutex_init(&g.lock, NULL);
     st = make_row_texts(&g);
     if (st == SR1_OK)
         st = generate_trajectories(&g, out, n * (size_t)o->group_size);
     free_row_texts(&g);
     pthread_mutex_destroy(&g.lock);
-    after = count_searches(r);
-    g.stats.engine_queries = after.queries - before.queries;
-    g.stats.engine_calls = after.calls - before.calls;
+    g.stats.engine_queries = g.searches.queries;
+    g.stats.engine_calls = g.searches.calls;
     *stats = g.stats;
     return st;
 }

@@ -1,11 +1,11 @@
 /* policy/generation_engine.h - what continues sequences: a decoder of this process, a
  * server, or what a test makes up.
  *
- * An engine has slots [0, n_slots). A slot holds the tokens of one sequence: all that the
- * engine was given for it since open. Token ids go in; ids, log-probs and entropies of
- * what was sampled come out; where the logits lie is the engine's own business. What ends
- * a turn is decided by the caller (multi_turn.c), token by token: what an engine samples
- * behind that is dropped, never part of a trajectory.
+ * An engine has slots [0, n_slots). A slot holds the tokens of one sequence. Token ids go
+ * in; ids, log-probs and entropies of what was sampled or scored come out; where the
+ * logits lie is the engine's own business. What ends a turn is decided by the caller,
+ * token by token: what an engine samples behind that is dropped, never part of a
+ * trajectory. One loop calls an engine (engine_loop.h).
  *
  *     begin  ( open  ( step  [accept]  [next_turn] )*  close )*  end
  *
@@ -28,25 +28,33 @@ struct sr1__rollout_stats;
  * rollout is asked whether to go on. */
 #define SR1__ENGINE_PATIENCE 0.2
 
-/* One call of sr1_rollout_generate; borrowed from begin to end. */
+/* What the loop works on from begin to end; borrowed. */
 struct sr1__engine_task {
     const struct sr1__sampling *sampling;
-    const sr1_env *env; /* its protocol has the tags that end a turn */
+    double score_temperature; /* at which ids are scored */
+    const sr1_env *env;       /* its protocol has the tags that end a turn */
     int32_t n_slots;
     struct sr1__rollout_stats *stats; /* what the engine counts is added here, */
     pthread_mutex_t *lock;            /* under this lock */
 };
 
-/* A sequence that goes on: ids that the slot does not hold yet, then sampled tokens. */
+/* What is wanted next for a slot: its sequence as a whole, of which the first n_held ids
+ * need not be read, then tokens or scores.
+ *
+ * They need not be read because slot held_by begins with them: the slot itself, whose
+ * tokens behind them are dropped (for that a decoder has a row more than n_slots), or,
+ * where the engine copies, another one, once its own input of this step was read. */
 struct sr1__engine_input {
     int32_t slot;
+    int32_t held_by;
     const int32_t *ids; /* [n_ids] borrowed for the call */
     size_t n_ids;
-    /* Another input's slot that holds the same ids after this step, or -1. An engine that
-     * can copies its cache, others read ids. */
-    int32_t copy_of;
-    int64_t max_tokens;   /* the sequence can take; 0: the ids are read, no output */
-    struct sr1__rng *rng; /* of the sequence, for the call */
+    size_t n_held;
+    int64_t max_tokens;   /* that may be sampled: at least one is; 0: none */
+    struct sr1__rng *rng; /* to sample with; borrowed for the call */
+    /* Without max_tokens: the last ids that are scored, fewer than are read; 0: none, and
+     * the input has no output. Only engines of this process score. */
+    size_t n_scored;
 };
 
 /* What follows the tokens of an output while they leave the turn open. */
@@ -54,13 +62,15 @@ enum sr1__engine_finish {
     SR1__ENGINE_GOES_ON,   /* the slot can be continued */
     SR1__ENGINE_ENDED,     /* the message is over */
     SR1__ENGINE_TRUNCATED, /* a limit has ended the message; nothing can follow it */
-    SR1__ENGINE_FAILED     /* no tokens; the trajectory is excluded */
+    SR1__ENGINE_FAILED     /* no tokens; the trajectory is dropped */
 };
 
-/* Sampled tokens, borrowed until the slot's next input or close. */
+/* Sampled tokens, borrowed until the slot's next input or close; or the scores of the
+ * input's last n ids, each conditioned on the ids before it, borrowed until the next
+ * step. */
 struct sr1__engine_output {
     int32_t slot;
-    const int32_t *ids;     /* [n] */
+    const int32_t *ids;     /* [n]; NULL: scores */
     const float *log_probs; /* [n] in nats; NULL: not known, recorded as 0 */
     const float *entropies; /* [n] in nats; NULL: -log_prob estimates them */
     size_t n;
@@ -73,7 +83,8 @@ struct sr1__engine_output {
 /* Outputs are those of the step's own inputs, in their order; then results depend on the
  * inputs alone, and a generation that ran out of memory is repeated with fewer slots. */
 #define SR1__ENGINE_SYNCHRONOUS 1
-/* copy_of is cheap: the sequences of a group begin together. */
+/* held_by may be another slot: the sequences of a group begin together, and their prompt
+ * is read once. */
 #define SR1__ENGINE_COPIES 2
 
 /* A status other than SR1_OK ends the whole generation. Optional slots may be NULL. */
@@ -85,8 +96,8 @@ struct sr1__generation_ops {
     /* Optional: a sequence of this query begins in an empty slot. */
     sr1_status (*open)(void *self, int32_t slot, const sr1_query *query);
     /* Take inputs of different slots that are not under way, and give outputs (room for
-     * all slots) of those or earlier ones. With anything under way, wait until there is
-     * an output, wake was called, or SR1__ENGINE_PATIENCE is over. */
+     * all slots; *n_outputs is 0) of those or earlier ones. With anything under way, wait
+     * until there is an output, wake was called, or SR1__ENGINE_PATIENCE is over. */
     sr1_status (*step)(void *self, const struct sr1__engine_input *inputs, size_t n,
                        struct sr1__engine_output *outputs, size_t *n_outputs);
     /* Optional: the sequence took the first n tokens of its output *o. With `open` it
@@ -95,16 +106,6 @@ struct sr1__generation_ops {
     sr1_status (*accept)(void *self, size_t n, int open, struct sr1__engine_output *o);
     /* Optional: a turn is over, and this was inserted; its ids are in the next input. */
     sr1_status (*next_turn)(void *self, int32_t slot, const struct sr1__observation *o);
-    /* Optional, for branches (level_branch_engine.c), between steps: slot `to`, other
-     * than `from`, holds the first n tokens of `from`, and nothing else. */
-    sr1_status (*copy)(void *self, int32_t from, int32_t to, size_t n);
-    /* Optional, for branches: take inputs, and give for the last asked[i] ids of each
-     * (less than n_ids) the log-probs behind the ids before them, at this temperature,
-     * with the entropies: [sum of asked], input by input. The slots are to be closed
-     * then. */
-    sr1_status (*score)(void *self, const struct sr1__engine_input *inputs,
-                        const size_t *asked, size_t n, double temperature,
-                        float *log_probs, float *entropies);
     /* The sequence has ended, or never will; the slot is empty. */
     void (*close)(void *self, int32_t slot);
     /* Optional: step, now or when it is called next, does not wait. */

@@ -23,48 +23,41 @@ struct sr1__level_branch_call {
 };
 
 struct sr1__level_branch {
-    int32_t at;  /* the decoder's row: it holds the first `base` tokens of the history */
-    size_t base; /* (or, asked in words, something else), then */
-    size_t fed;  /* of ids */
-    int32_t level; /* from 0 */
-    int32_t drawing;
+    const struct sr1__level_branch_call *call;
+    const struct sr1__level_branch_task *task;
+    int32_t level;   /* from 0 */
+    int32_t outcome; /* enum sr1__branch_outcome */
+    int32_t sampling;
     int32_t asked_in_words;
-    int64_t made;        /* tokens drawn */
-    int64_t cost;        /* of them and the fixed ones, those of thought */
-    struct sr1__ids ids; /* of the message so far; once finished with the action */
+    struct sr1__ids ids; /* the history (asked in words something else) and the message so
+                            far; once finished with the action */
+    size_t base;         /* where the message begins in ids */
+    size_t n_held;       /* of ids, what an engine has in its slot held_by */
+    int32_t held_by;
+    int64_t n_sampled;
+    int64_t cost; /* of them and the fixed ones, those of thought */
     struct sr1__buf text;
-    struct sr1__ids ends; /* where in text each of ids ends */
+    struct sr1__ids ends; /* where in text each of the message's ids ends */
     struct sr1__rng rng;
     sr1_token_stream *stream;
 };
 
-/* Begin a message at row->level of the step; the decoder's row holds the history
- * (base). For level 1 the message is complete at once; for other levels only the tag is
- * set and the thoughts are then sampled. */
-sr1_status sr1__level_branch_begin(struct sr1__level_branch *row,
-                                   const struct sr1__level_branch_call *c,
-                                   const struct sr1__level_branch_task *task);
-/* The branch of the sampled level: the decoder's row holds everything before the last
- * token of the action's context. */
-sr1_status sr1__level_branch_begin_sampled(struct sr1__level_branch *row,
-                                           const struct sr1__level_branch_task *task);
-/* Take a drawn token. *outcome: SR1__BRANCH_COMPARED while all is well; row->drawing 0:
- * the action has begun. */
-sr1_status sr1__level_branch_append(struct sr1__level_branch *row,
-                                    const struct sr1__level_branch_call *c,
-                                    const struct sr1__level_branch_task *task, int32_t id,
-                                    int32_t *outcome);
-/* The thoughts end where the action begins, and the step's own action follows: ids is all
- * the decoder has to read behind the history, of which it may have read more than
- * *keep. */
-sr1_status sr1__level_branch_finish(struct sr1__level_branch *row,
-                                    const struct sr1__level_branch_call *c,
-                                    const struct sr1__level_branch_task *task,
-                                    size_t *keep, int32_t *outcome);
+/* Begin a message at this level of the step. The level that was sampled is complete at
+ * once, as is level 1; for other levels only the tag is set and the thoughts are then
+ * sampled (b->sampling). n_held: ids that it has in common with its trajectory's. In
+ * b->outcome: SR1__BRANCH_CONTEXT_FULL where it does not fit. */
+sr1_status sr1__level_branch_begin(struct sr1__level_branch *b,
+                                   const struct sr1__level_branch_call *call,
+                                   const struct sr1__level_branch_task *task,
+                                   int32_t level);
+/* Append a sampled token. b->outcome: SR1__BRANCH_COMPARED while all is well; b->sampling
+ * 0: the action has begun. */
+sr1_status sr1__level_branch_append(struct sr1__level_branch *b, int32_t id);
+/* Sampled thoughts end where the action begins, and the step's own action follows: ids is
+ * the history and the whole message, however it was asked for, and n_held at most what
+ * of it the engine was given. */
+sr1_status sr1__level_branch_finish(struct sr1__level_branch *b);
 /* Free a branch; a zeroed one is fine. */
-void sr1__level_branch_free(struct sr1__level_branch *row);
-
-/* Tokens of the step's action from `behind` on. */
-size_t sr1__level_tail_length(const struct sr1__level_branch_task *task);
+void sr1__level_branch_free(struct sr1__level_branch *b);
 
 #endif

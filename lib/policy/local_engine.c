@@ -1,14 +1,28 @@
 /* policy/local_engine.c - one decoder that advances many sequences together.
  *
  * A step is one forward pass over everything that is new, prompts, inserted blocks and
- * single sampled tokens side by side, and one token for every sequence. A prompt that
- * several sequences begin with is read once and its cache copied. */
+ * single sampled tokens side by side, and one token for every sequence that samples.
+ * What several sequences begin with is read once and its cache copied. Ids are scored by
+ * a pass of their own. */
 #include "policy/local_engine.h"
 
 #include "base/mem.h"
 #include "policy/rollout.h"
 
 #include <string.h>
+
+/* Scratch of one step, [n_slots] each. */
+struct step_arrays {
+    struct sr1__decode_input *feeds;
+    int32_t *slots;
+    size_t *asked;
+    struct sr1__rng **rngs;
+    int32_t *ids;
+    float *log_probs;
+    float *entropies;
+    float *scores; /* [cap_scores] log-probs, then entropies */
+    size_t cap_scores;
+};
 
 struct decoder_engine {
     sr1_model *model;
@@ -17,13 +31,7 @@ struct decoder_engine {
     int eager;
     struct sr1__decoder *decoder; /* NULL until needed */
     const struct sr1__engine_task *task;
-    /* scratch of one step, [n_slots] each */
-    struct sr1__decode_input *feeds;
-    int32_t *slots;
-    struct sr1__rng **rngs;
-    int32_t *ids;
-    float *log_probs;
-    float *entropies;
+    struct step_arrays a;
 };
 
 static sr1_status make_decoder(struct decoder_engine *e)
@@ -41,62 +49,74 @@ static sr1_status begin_local(void *self, const struct sr1__engine_task *task)
     size_t n = (size_t)task->n_slots;
 
     e->task = task;
-    e->feeds = sr1__calloc(n, sizeof(*e->feeds));
-    e->slots = sr1__calloc(n, sizeof(*e->slots));
-    e->rngs = sr1__calloc(n, sizeof(struct sr1__rng *));
-    e->ids = sr1__calloc(n, sizeof(*e->ids));
-    e->log_probs = sr1__calloc(n, sizeof(*e->log_probs));
-    e->entropies = sr1__calloc(n, sizeof(*e->entropies));
-    if (!e->feeds || !e->slots || !e->rngs || !e->ids || !e->log_probs || !e->entropies)
-        return sr1__fail_nomem("rollout rows");
+    SR1__CALLOC(e->a.feeds, n, "rollout rows");
+    SR1__CALLOC(e->a.slots, n, "rollout rows");
+    SR1__CALLOC(e->a.asked, n, "rollout rows");
+    SR1__CALLOC(e->a.rngs, n, "rollout rows");
+    SR1__CALLOC(e->a.ids, n, "rollout rows");
+    SR1__CALLOC(e->a.log_probs, n, "rollout rows");
+    SR1__CALLOC(e->a.entropies, n, "rollout rows");
     return make_decoder(e);
 }
 
-/* Every copy of an input's slot, once its ids are read. */
-static sr1_status copy_slot(struct decoder_engine *e, const struct sr1__engine_input *in,
-                            size_t n, int32_t from)
+/* ---- reading ---- */
+
+/* The slot keeps its first n tokens. They go to a row that the task has no slot for, and
+ * come back. */
+static sr1_status truncate_slot(struct decoder_engine *e, int32_t slot, size_t n)
 {
-    size_t n_copies = 0;
+    int32_t spare = e->task->n_slots;
 
-    for (size_t k = 0; k < n; k++)
-        if (in[k].copy_of == from)
-            e->slots[n_copies++] = in[k].slot;
-    return n_copies ? sr1__decoder_fork(e->decoder, from, e->slots, n_copies) : SR1_OK;
-}
-
-static sr1_status copy_slots(struct decoder_engine *e, const struct sr1__engine_input *in,
-                             size_t n)
-{
-    size_t n_copies = 0;
-
-    for (size_t k = 0; k < n; k++)
-        n_copies += in[k].copy_of >= 0;
-    for (size_t k = 0; k < n && n_copies; k++)
-        if (in[k].copy_of < 0)
-            SR1__TRY(copy_slot(e, in, n, in[k].slot));
+    SR1__TRY(sr1__decoder_fork_part(e->decoder, slot, spare, (int64_t)n));
+    SR1__TRY(sr1__decoder_fork_part(e->decoder, spare, slot, (int64_t)n));
+    sr1__decoder_clear(e->decoder, spare);
     return SR1_OK;
 }
 
-/* One forward pass over all that is new. */
+/* The slot holds what its input begins with, and nothing else. */
+static sr1_status place_input(struct decoder_engine *e,
+                              const struct sr1__engine_input *in)
+{
+    if (in->held_by != in->slot)
+        return sr1__decoder_fork_part(e->decoder, in->held_by, in->slot,
+                                      (int64_t)in->n_held);
+    return sr1__decoder_length(e->decoder, in->slot) == (int64_t)in->n_held
+               ? SR1_OK
+               : truncate_slot(e, in->slot, in->n_held);
+}
+
+static struct sr1__decode_input unread_ids(const struct sr1__engine_input *in)
+{
+    return (struct sr1__decode_input){in->slot, in->ids + in->n_held,
+                                      in->n_ids - in->n_held};
+}
+
+/* One forward pass over all that is new, of the inputs that begin with a copy or of the
+ * others; what is scored is read by its own pass. */
 static sr1_status read_inputs(struct decoder_engine *e,
-                              const struct sr1__engine_input *in, size_t n)
+                              const struct sr1__engine_input *in, size_t n, int copied)
 {
     size_t n_feeds = 0;
 
-    for (size_t k = 0; k < n; k++)
-        if (in[k].copy_of < 0)
-            e->feeds[n_feeds++] =
-                (struct sr1__decode_input){in[k].slot, in[k].ids, in[k].n_ids};
+    for (size_t k = 0; k < n; k++) {
+        if ((in[k].held_by != in[k].slot) != copied)
+            continue;
+        SR1__TRY(place_input(e, &in[k]));
+        if (in[k].n_scored == 0 && in[k].n_ids > in[k].n_held)
+            e->a.feeds[n_feeds++] = unread_ids(&in[k]);
+    }
     if (n_feeds == 0)
         return SR1_OK;
-    SR1__TRY(sr1__decoder_decode(e->decoder, e->feeds, n_feeds));
+    SR1__TRY(sr1__decoder_decode(e->decoder, e->a.feeds, n_feeds));
     pthread_mutex_lock(e->task->lock);
     e->task->stats->decode_steps++;
     pthread_mutex_unlock(e->task->lock);
-    return copy_slots(e, in, n);
+    return SR1_OK;
 }
 
-/* A token for every input that wants one. */
+/* ---- sampling and scoring ---- */
+
+/* A token for every input that wants some. */
 static sr1_status sample_tokens(struct decoder_engine *e,
                                 const struct sr1__engine_input *in, size_t n,
                                 struct sr1__engine_output *out, size_t *n_out)
@@ -106,18 +126,45 @@ static sr1_status sample_tokens(struct decoder_engine *e,
     for (size_t k = 0; k < n; k++) {
         if (in[k].max_tokens == 0)
             continue;
-        e->slots[m] = in[k].slot;
-        e->rngs[m] = in[k].rng;
+        e->a.slots[m] = in[k].slot;
+        e->a.rngs[m] = in[k].rng;
         out[m] = (struct sr1__engine_output){.slot = in[k].slot,
-                                             .ids = &e->ids[m],
-                                             .log_probs = &e->log_probs[m],
-                                             .entropies = &e->entropies[m],
+                                             .ids = &e->a.ids[m],
+                                             .log_probs = &e->a.log_probs[m],
+                                             .entropies = &e->a.entropies[m],
                                              .n = 1};
         m++;
     }
     *n_out = m;
-    return sr1__decoder_sample(e->decoder, e->slots, m, e->task->sampling, e->rngs,
-                               e->ids, e->log_probs, e->entropies);
+    return sr1__decoder_sample(e->decoder, e->a.slots, m, e->task->sampling, e->a.rngs,
+                               e->a.ids, e->a.log_probs, e->a.entropies);
+}
+
+/* The scores of every input that wants some, behind the outputs that there are. */
+static sr1_status score_ids(struct decoder_engine *e, const struct sr1__engine_input *in,
+                            size_t n, struct sr1__engine_output *out, size_t *n_out)
+{
+    size_t m = 0, total = 0;
+
+    for (size_t k = 0; k < n; k++)
+        total += in[k].n_scored;
+    if (total == 0)
+        return SR1_OK;
+    SR1__RESERVE(e->a.scores, e->a.cap_scores, 2 * total, "scores");
+    for (size_t k = 0, at = 0; k < n; at += in[k++].n_scored) {
+        if (in[k].n_scored == 0)
+            continue;
+        e->a.feeds[m] = unread_ids(&in[k]);
+        e->a.asked[m++] = in[k].n_scored;
+        out[(*n_out)++] =
+            (struct sr1__engine_output){.slot = in[k].slot,
+                                        .log_probs = e->a.scores + at,
+                                        .entropies = e->a.scores + total + at,
+                                        .n = in[k].n_scored};
+    }
+    return sr1__decoder_score(e->decoder, e->a.feeds, e->a.asked, m,
+                              e->task->score_temperature, e->a.scores,
+                              e->a.scores + total);
 }
 
 static sr1_status step_local(void *self, const struct sr1__engine_input *in, size_t n,
@@ -125,26 +172,10 @@ static sr1_status step_local(void *self, const struct sr1__engine_input *in, siz
 {
     struct decoder_engine *e = self;
 
-    SR1__TRY(read_inputs(e, in, n));
-    return sample_tokens(e, in, n, out, n_out);
-}
-
-static sr1_status copy_local(void *self, int32_t from, int32_t to, size_t n)
-{
-    return sr1__decoder_fork_part(((struct decoder_engine *)self)->decoder, from, to,
-                                  (int64_t)n);
-}
-
-static sr1_status score_local(void *self, const struct sr1__engine_input *in,
-                              const size_t *asked, size_t n, double temperature,
-                              float *log_probs, float *entropies)
-{
-    struct decoder_engine *e = self;
-
-    for (size_t k = 0; k < n; k++)
-        e->feeds[k] = (struct sr1__decode_input){in[k].slot, in[k].ids, in[k].n_ids};
-    return sr1__decoder_score(e->decoder, e->feeds, asked, n, temperature, log_probs,
-                              entropies);
+    SR1__TRY(read_inputs(e, in, n, 0));
+    SR1__TRY(read_inputs(e, in, n, 1));
+    SR1__TRY(sample_tokens(e, in, n, out, n_out));
+    return score_ids(e, in, n, out, n_out);
 }
 
 static void close_local(void *self, int32_t slot)
@@ -159,17 +190,15 @@ static void end_local(void *self)
 
     if (e->decoder)
         sr1__decoder_reset(e->decoder);
-    sr1__free(e->feeds);
-    sr1__free(e->slots);
-    sr1__free(e->rngs);
-    sr1__free(e->ids);
-    sr1__free(e->log_probs);
-    sr1__free(e->entropies);
-    e->feeds = NULL;
-    e->slots = NULL;
-    e->rngs = NULL;
-    e->ids = NULL;
-    e->log_probs = e->entropies = NULL;
+    sr1__free(e->a.feeds);
+    sr1__free(e->a.slots);
+    sr1__free(e->a.asked);
+    sr1__free(e->a.rngs);
+    sr1__free(e->a.ids);
+    sr1__free(e->a.log_probs);
+    sr1__free(e->a.entropies);
+    sr1__free(e->a.scores);
+    e->a = (struct step_arrays){0};
 }
 
 static void destroy_local(void *self)
@@ -185,8 +214,6 @@ static const struct sr1__generation_ops local_ops = {
     .flags = SR1__ENGINE_SYNCHRONOUS | SR1__ENGINE_COPIES,
     .begin = begin_local,
     .step = step_local,
-    .copy = copy_local,
-    .score = score_local,
     .close = close_local,
     .end = end_local,
     .destroy = destroy_local,

@@ -1,4 +1,4 @@
-/* policy/multi_turn.c - the loop over a generation engine that makes trajectories.
+/* policy/multi_turn.c - a client of the engine loop that makes trajectories.
  *
  * A round: begin sequences while there is room, insert what the environment has answered,
  * let the engine step, append its tokens to their sequences until a turn ends, and hand
@@ -6,8 +6,8 @@
  * once, and all actions of a round go to the environment as one batch. Where the
  * environment lets one wait, or the engine samples by itself meanwhile, actions go
  * through the executor (env_executor.h), and only the sequences that acted wait. */
-#include "policy/env_executor.h"
 #include "policy/multi_turn.h"
+#include "policy/env_executor.h"
 #include "policy/sequence.h"
 
 #include "base/clock.h"
@@ -15,14 +15,16 @@
 
 #include <string.h>
 
+#define STOP_S 3.0 /* for answers to actions, once a stop was asked for */
+
 struct turn_loop {
     struct sr1__generation *g;
     struct sr1__engine *engine;
-    struct sr1__engine_task task;
     struct sr1__sequence *sequences; /* [cap]; the index is the engine's slot */
     int32_t cap;
     /* The group being begun: its query, samples begun, prompt (NULL: not yet made), and
-     * the slot that the prompt is fed to in this round (-1: none). */
+     * the slot that is read the prompt in this round, for the others to copy (-1: none).
+     */
     size_t query;
     size_t query_step;
     int32_t begun;
@@ -32,8 +34,6 @@ struct turn_loop {
     double *entropy; /* of all sequences; NULL: each has its own */
     int64_t tokens;  /* taken and not yet reported */
     /* Scratch of one round, [cap] each. */
-    struct sr1__engine_input *inputs;
-    struct sr1__engine_output *outputs;
     int32_t *acting; /* [n_acting] sequences whose turn ended in an action */
     size_t n_acting;
     int32_t *pending; /* [n_pending] sequences whose actions gather */
@@ -49,6 +49,7 @@ struct turn_loop {
     struct sr1__env_completion *received;
     struct sr1__env_completions
         *completions; /* NULL: actions are carried out between two rounds */
+    double stopping;  /* since when all wait after a stop was asked for; 0: they do not */
 };
 
 /* ---- memory ---- */
@@ -62,16 +63,13 @@ static void free_observations(struct turn_loop *l)
     sr1__free(l->observations);
 }
 
-static void turn_loop_free(struct turn_loop *l)
+static void free_turn_loop(struct turn_loop *l)
 {
     sr1__env_completions_free(l->completions);
     for (int32_t i = 0; l->sequences && i < l->cap; i++)
         if (l->sequences[i].active)
             sr1__sequence_abandon(&l->sequences[i]);
-    l->engine->ops->end(l->engine->self);
     sr1__free(l->sequences);
-    sr1__free(l->inputs);
-    sr1__free(l->outputs);
     sr1__free(l->acting);
     sr1__free(l->pending);
     free_observations(l);
@@ -82,24 +80,19 @@ static void turn_loop_free(struct turn_loop *l)
     sr1_free(l->prompt);
 }
 
-static sr1_status allocate_rows(struct turn_loop *l)
+static sr1_status allocate_turn_loop(struct turn_loop *l)
 {
     size_t cap = (size_t)l->cap, n = cap * (size_t)l->max_calls;
 
-    l->sequences = sr1__calloc(cap, sizeof(*l->sequences));
-    l->inputs = sr1__calloc(cap, sizeof(*l->inputs));
-    l->outputs = sr1__calloc(cap, sizeof(*l->outputs));
-    l->acting = sr1__calloc(cap, sizeof(*l->acting));
-    l->pending = sr1__calloc(cap, sizeof(*l->pending));
-    l->observations = sr1__calloc(n, sizeof(*l->observations));
-    l->actions = sr1__calloc(n, sizeof(*l->actions));
-    l->places = sr1__calloc(n, sizeof(*l->places));
-    l->answers = sr1__calloc(n, sizeof(*l->answers));
-    l->received = sr1__calloc(n, sizeof(*l->received));
-    return l->sequences && l->inputs && l->outputs && l->acting && l->pending &&
-                   l->observations && l->actions && l->places && l->answers && l->received
-               ? SR1_OK
-               : sr1__fail_nomem("rollout sequences");
+    SR1__CALLOC(l->sequences, cap, "rollout sequences");
+    SR1__CALLOC(l->acting, cap, "rollout sequences");
+    SR1__CALLOC(l->pending, cap, "rollout sequences");
+    SR1__CALLOC(l->observations, n, "rollout sequences");
+    SR1__CALLOC(l->actions, n, "rollout sequences");
+    SR1__CALLOC(l->places, n, "rollout sequences");
+    SR1__CALLOC(l->answers, n, "rollout sequences");
+    SR1__CALLOC(l->received, n, "rollout sequences");
+    return SR1_OK;
 }
 
 static void wake_engine(void *engine)
@@ -121,35 +114,28 @@ static sr1_status open_completions(struct turn_loop *l)
         return SR1_OK;
     SR1__TRY(sr1__env_completions_new(&l->completions, g->rollout->executor,
                                       l->cap * l->max_calls));
+    sr1__env_completions_count(l->completions, &l->g->searches);
     if (l->engine->ops->wake)
         sr1__env_completions_on_answer(l->completions, wake_engine, l->engine);
     return SR1_OK;
 }
 
-static sr1_status turn_loop_init(struct turn_loop *l, struct sr1__generation *g,
+static sr1_status init_turn_loop(struct turn_loop *l, struct sr1__generation *g,
                                  size_t worker)
 {
-    struct sr1__engine *e = &g->engines[worker];
-    sr1_status st;
+    struct sr1__engine *e = &g->set.engines[worker];
 
     *l = (struct turn_loop){.g = g,
                             .engine = e,
-                            .cap = g->rows < e->n_slots ? g->rows : e->n_slots,
+                            .cap = g->set.n_slots,
                             .max_calls = sr1__env_max_calls(g->env),
                             .query = worker,
-                            .query_step = (size_t)g->n_engines,
+                            .query_step = (size_t)g->set.n_engines,
                             .prompt_slot = -1};
-    l->task = (struct sr1__engine_task){.sampling = &g->sampling,
-                                        .env = g->env,
-                                        .n_slots = l->cap,
-                                        .stats = &g->stats,
-                                        .lock = &g->lock};
     if (sr1__engine_is(e, SR1__ENGINE_SYNCHRONOUS))
         l->entropy = &g->entropy[worker];
-    st = e->ops->begin(e->self, &l->task);
-    if (st == SR1_OK)
-        st = allocate_rows(l);
-    return st == SR1_OK ? open_completions(l) : st;
+    SR1__TRY(allocate_turn_loop(l));
+    return open_completions(l);
 }
 
 /* ---- the caller ---- */
@@ -178,25 +164,25 @@ static sr1_status report_progress(struct turn_loop *l)
 
 static sr1_status finish_sequence(struct turn_loop *l, int32_t i)
 {
-    struct sr1__sequence *row = &l->sequences[i];
+    struct sr1__sequence *s = &l->sequences[i];
     struct sr1__generation *g = l->g;
     const sr1_rollout_options *o = g->options;
     sr1_status st = SR1_OK;
 
-    SR1__TRY(sr1__sequence_finish(row, &g->out[row->index]));
+    SR1__TRY(sr1__sequence_finish(s, &g->out[s->index]));
     l->engine->ops->close(l->engine->self, i);
     pthread_mutex_lock(&g->lock);
     g->finished++;
     count_tokens(l);
     if (o->finished)
-        st = o->finished(o->user, row->index, g->out[row->index]);
+        st = o->finished(o->user, s->index, g->out[s->index]);
     pthread_mutex_unlock(&g->lock);
     return st;
 }
 
 /* ---- beginning sequences ---- */
 
-static int32_t next_free_row(const struct turn_loop *l)
+static int32_t find_free_slot(const struct turn_loop *l)
 {
     int32_t i = 0;
 
@@ -227,7 +213,7 @@ static void advance_query(struct turn_loop *l)
 static sr1_status admit_empty_query(struct turn_loop *l)
 {
     for (int32_t k = 0; k < l->g->group_size; k++) {
-        int32_t i = next_free_row(l);
+        int32_t i = find_free_slot(l);
 
         SR1__TRY(sr1__sequence_begin(&l->sequences[i], l->g, l->query, k, NULL, 0));
         l->sequences[i].stop = SR1_STOP_EMPTY_QUERY;
@@ -239,16 +225,19 @@ static sr1_status admit_empty_query(struct turn_loop *l)
 
 static sr1_status admit_sequence(struct turn_loop *l, const sr1_query *query)
 {
-    int32_t i = next_free_row(l);
-    struct sr1__sequence *row = &l->sequences[i];
+    int32_t i = find_free_slot(l);
+    struct sr1__sequence *s = &l->sequences[i];
     const struct sr1__generation_ops *ops = l->engine->ops;
 
-    SR1__TRY(
-        sr1__sequence_begin(row, l->g, l->query, l->begun++, l->prompt, l->n_prompt));
-    row->entropy = l->entropy ? l->entropy : &l->g->entropy[row->index];
-    row->copy_of = l->prompt_slot;
-    if (l->prompt_slot < 0)
+    SR1__TRY(sr1__sequence_begin(s, l->g, l->query, l->begun++, l->prompt, l->n_prompt));
+    s->entropy = l->entropy ? l->entropy : &l->g->entropy[s->index];
+    s->held_by = i;
+    if (l->prompt_slot >= 0) {
+        s->held_by = l->prompt_slot;
+        s->n_held = l->n_prompt;
+    } else if (sr1__engine_is(l->engine, SR1__ENGINE_COPIES)) {
         l->prompt_slot = i;
+    }
     pthread_mutex_lock(&l->g->lock);
     l->g->begun++;
     pthread_mutex_unlock(&l->g->lock);
@@ -316,19 +305,19 @@ static sr1_status begin_next_turn(struct turn_loop *l, int32_t i,
     return st;
 }
 
-/* Row i has all its answers, which are freed. */
+/* Sequence i has all its answers, which are freed. */
 static sr1_status insert_observations(struct turn_loop *l, int32_t i)
 {
-    enum sr1__sequence_need want = SR1__SEQUENCE_NEEDS_TOKEN;
+    enum sr1__sequence_need need = SR1__SEQUENCE_NEEDS_TOKEN;
     struct sr1__observation *o = &l->observations[i * l->max_calls];
     int32_t n = sr1__sequence_actions(&l->sequences[i]);
-    sr1_status st = sr1__sequence_observe(&l->sequences[i], o, &want);
+    sr1_status st = sr1__sequence_observe(&l->sequences[i], o, &need);
 
-    if (st == SR1_OK && want != SR1__SEQUENCE_DONE)
+    if (st == SR1_OK && need != SR1__SEQUENCE_DONE)
         st = begin_next_turn(l, i, o);
     for (int32_t k = 0; k < n; k++)
         sr1__observation_free(&o[k]);
-    return st == SR1_OK && want == SR1__SEQUENCE_DONE ? finish_sequence(l, i) : st;
+    return st == SR1_OK && need == SR1__SEQUENCE_DONE ? finish_sequence(l, i) : st;
 }
 
 /* The answer to the action at this place has come; the last one of a message goes in with
@@ -359,24 +348,24 @@ static sr1_status exclude_sequence(struct turn_loop *l, int32_t i,
     return finish_sequence(l, i);
 }
 
-/* Token by token, until the row wants something else or a new turn has begun; *open: it
- * took all of them and wants more in this turn. -log p of what was sampled is an unbiased
- * guess at the entropy. */
-static sr1_status append_tokens(struct sr1__sequence *row,
+/* Token by token, until the sequence needs something else or a new turn has begun; *open:
+ * it took all of them and wants more in this turn. -log p of what was sampled is an
+ * unbiased guess at the entropy. */
+static sr1_status append_tokens(struct sr1__sequence *s,
                                 const struct sr1__engine_output *o, size_t *taken,
-                                int *open, enum sr1__sequence_need *want)
+                                int *open, enum sr1__sequence_need *need)
 {
-    int32_t turn = row->turn;
+    int32_t turn = s->turn;
 
     if (o->versioned)
-        SR1__TRY(sr1__sequence_version(row, o->version));
+        SR1__TRY(sr1__sequence_version(s, o->version));
     *open = 1;
     for (*taken = 0; *taken < o->n && *open; ++*taken) {
         float log_prob = o->log_probs ? o->log_probs[*taken] : 0.0F;
 
-        SR1__TRY(sr1__sequence_append(row, o->ids[*taken], log_prob, want));
-        *row->entropy += o->entropies ? (double)o->entropies[*taken] : -(double)log_prob;
-        *open = *want == SR1__SEQUENCE_NEEDS_TOKEN && row->turn == turn;
+        SR1__TRY(sr1__sequence_append(s, o->ids[*taken], log_prob, need));
+        *s->entropy += o->entropies ? (double)o->entropies[*taken] : -(double)log_prob;
+        *open = *need == SR1__SEQUENCE_NEEDS_TOKEN && s->turn == turn;
     }
     *open &= *taken == o->n;
     return SR1_OK;
@@ -384,89 +373,73 @@ static sr1_status append_tokens(struct sr1__sequence *row,
 
 /* The output's tokens, and those that the engine had left out. */
 static sr1_status take_tokens(struct turn_loop *l, struct sr1__engine_output *o,
-                              int *open, enum sr1__sequence_need *want)
+                              int *open, enum sr1__sequence_need *need)
 {
-    struct sr1__sequence *row = &l->sequences[o->slot];
+    struct sr1__sequence *s = &l->sequences[o->slot];
     const struct sr1__generation_ops *ops = l->engine->ops;
     size_t taken;
 
-    SR1__TRY(append_tokens(row, o, &taken, open, want));
+    SR1__TRY(append_tokens(s, o, &taken, open, need));
     l->tokens += (int64_t)taken;
     if (!ops->accept)
         return SR1_OK;
     SR1__TRY(ops->accept(l->engine->self, taken, *open, o));
     if (!*open)
         return SR1_OK;
-    SR1__TRY(append_tokens(row, o, &taken, open, want));
+    SR1__TRY(append_tokens(s, o, &taken, open, need));
     l->tokens += (int64_t)taken;
     return SR1_OK;
 }
 
 /* The engine's tokens are used up, and the turn is open. */
-static void finish_output(struct sr1__sequence *row, enum sr1__engine_finish finish,
-                          enum sr1__sequence_need *want)
+static void finish_output(struct sr1__sequence *s, enum sr1__engine_finish finish,
+                          enum sr1__sequence_need *need)
 {
     if (finish == SR1__ENGINE_TRUNCATED) {
-        sr1__sequence_truncate(row, want);
+        sr1__sequence_truncate(s, need);
     } else if (finish == SR1__ENGINE_ENDED) {
-        row->stop = SR1_STOP_EOS;
-        *want = SR1__SEQUENCE_DONE;
+        s->stop = SR1_STOP_EOS;
+        *need = SR1__SEQUENCE_DONE;
     }
 }
 
-static sr1_status take_output(struct turn_loop *l, struct sr1__engine_output *o)
+/* Sequences that want an action afterwards are left in acting. */
+static sr1_status take_sequence_output(void *self, struct sr1__engine_output *o)
 {
-    struct sr1__sequence *row = &l->sequences[o->slot];
-    enum sr1__sequence_need want = SR1__SEQUENCE_NEEDS_TOKEN;
-    int32_t turn = row->turn;
+    struct turn_loop *l = self;
+    struct sr1__sequence *s = &l->sequences[o->slot];
+    enum sr1__sequence_need need = SR1__SEQUENCE_NEEDS_TOKEN;
+    int32_t turn = s->turn;
     int open = 1;
 
-    row->running = 0;
     if (o->finish == SR1__ENGINE_FAILED)
         return exclude_sequence(l, o->slot, o->error);
-    SR1__TRY(take_tokens(l, o, &open, &want));
+    SR1__TRY(take_tokens(l, o, &open, &need));
     if (open)
-        finish_output(row, o->finish, &want);
-    if (row->turn != turn && want != SR1__SEQUENCE_DONE)
+        finish_output(s, o->finish, &need);
+    if (s->turn != turn && need != SR1__SEQUENCE_DONE)
         SR1__TRY(begin_next_turn(l, o->slot, NULL));
-    if (want == SR1__SEQUENCE_NEEDS_ACTION)
+    if (need == SR1__SEQUENCE_NEEDS_ACTION)
         l->acting[l->n_acting++] = o->slot;
-    return want == SR1__SEQUENCE_DONE ? finish_sequence(l, o->slot) : SR1_OK;
+    return need == SR1__SEQUENCE_DONE ? finish_sequence(l, o->slot) : SR1_OK;
 }
 
-/* The input of every sequence that wants tokens and is not under way. */
-static size_t collect_inputs(struct turn_loop *l)
+/* Every sequence that does not wait samples. */
+static int next_sequence_input(void *self, struct sr1__engine_input *in)
 {
-    size_t n = 0;
+    struct turn_loop *l = self;
+    struct sr1__sequence *s = &l->sequences[in->slot];
 
-    for (int32_t i = 0; i < l->cap; i++) {
-        struct sr1__sequence *row = &l->sequences[i];
-        struct sr1__engine_input *in = &l->inputs[n];
-
-        if (!row->active || row->waiting || row->running)
-            continue;
-        *in = (struct sr1__engine_input){.slot = i,
-                                         .copy_of = row->copy_of,
-                                         .max_tokens = sr1__sequence_tokens_left(row),
-                                         .rng = &row->rng};
-        in->ids = sr1__sequence_take_unread(row, &in->n_ids);
-        row->copy_of = -1;
-        row->running = 1;
-        n++;
-    }
-    return n;
-}
-
-/* Rows that want an action afterwards are left in acting. */
-static sr1_status step_engine(struct turn_loop *l)
-{
-    size_t n = collect_inputs(l), n_out = 0;
-
-    l->n_acting = 0;
-    SR1__TRY(l->engine->ops->step(l->engine->self, l->inputs, n, l->outputs, &n_out));
-    for (size_t k = 0; k < n_out; k++)
-        SR1__TRY(take_output(l, &l->outputs[k]));
-    return report_progress(l);
+    if (!s->active || s->waiting)
+        return 0;
+    in->ids = sr1__sequence_ids(s, &in->n_ids);
+    in->n_held = s->n_held;
+    in->held_by = s->held_by;
+    in->max_tokens = sr1__sequence_tokens_left(s);
+    in->rng = &s->rng;
+    s->n_held = in->n_ids;
+    s->held_by = in->slot;
+    return 1;
 }
 
 /* ---- actions ---- */
@@ -474,11 +447,14 @@ static sr1_status step_engine(struct turn_loop *l)
 static sr1_status call_environment(struct turn_loop *l, size_t n)
 {
     struct sr1__generation *g = l->g;
+    struct sr1__search_tally *before;
     double began = sr1__now();
     sr1_status st;
 
     pthread_mutex_lock(&g->rollout->env_lock);
+    before = sr1__search_count_into(&g->searches);
     st = sr1__env_act_rows(g->env, l->actions, n, l->answers);
+    (void)sr1__search_count_into(before);
     pthread_mutex_unlock(&g->rollout->env_lock);
     pthread_mutex_lock(&g->lock);
     g->stats.search_seconds += sr1__now() - began;
@@ -494,23 +470,23 @@ static int all_sequences_wait(const struct turn_loop *l)
     return 1;
 }
 
-/* The actions of rows[n] that may be carried out: actions and places, *count of them. The
- * others are answered here. */
-static sr1_status list_actions(struct turn_loop *l, const int32_t *rows, size_t n,
+/* The actions of slots[n] that may be carried out: actions and places, *count of them.
+ * The others are answered here. */
+static sr1_status list_actions(struct turn_loop *l, const int32_t *slots, size_t n,
                                size_t *count)
 {
     *count = 0;
     for (size_t j = 0; j < n; j++) {
-        struct sr1__sequence *row = &l->sequences[rows[j]];
-        int32_t all = sr1__sequence_actions(row), place = rows[j] * l->max_calls;
+        struct sr1__sequence *s = &l->sequences[slots[j]];
+        int32_t all = sr1__sequence_actions(s), place = slots[j] * l->max_calls;
 
-        row->owed = sr1__sequence_allowed(row);
-        for (int32_t k = 0; k < row->owed; k++) {
-            l->actions[*count] = sr1__sequence_action(row, k);
+        s->owed = sr1__sequence_allowed(s);
+        for (int32_t k = 0; k < s->owed; k++) {
+            l->actions[*count] = sr1__sequence_action(s, k);
             l->places[(*count)++] = place + k;
         }
-        for (int32_t k = row->owed; k < all; k++)
-            SR1__TRY(sr1__sequence_refuse(row, &l->observations[place + k]));
+        for (int32_t k = s->owed; k < all; k++)
+            SR1__TRY(sr1__sequence_refuse(s, &l->observations[place + k]));
     }
     return SR1_OK;
 }
@@ -571,7 +547,22 @@ static sr1_status execute_actions(struct turn_loop *l)
     return execute_pending_actions(l);
 }
 
-/* What has been answered meanwhile; when no row can go on, wait. */
+/* What answers actions may hang: a stop has some patience with it. */
+static sr1_status check_stop(struct turn_loop *l)
+{
+    const atomic_int *stop = l->g->rollout->stop;
+
+    if (!stop || !atomic_load(stop))
+        return SR1_OK;
+    if (l->stopping == 0)
+        l->stopping = sr1__now();
+    if (sr1__now() < l->stopping + STOP_S)
+        return SR1_OK;
+    return sr1__fail(SR1_E_CANCELLED, "actions that are not answered were given up: the "
+                                      "rollout is to stop");
+}
+
+/* What has been answered meanwhile; when no sequence can go on, wait. */
 static sr1_status collect_observations(struct turn_loop *l)
 {
     size_t n = 0;
@@ -590,7 +581,11 @@ static sr1_status collect_observations(struct turn_loop *l)
         pthread_mutex_unlock(&l->g->lock);
         if (st == SR1_OK && n == 0)
             st = report_progress(l);
+        if (st == SR1_OK && n == 0)
+            st = check_stop(l);
     }
+    if (n > 0)
+        l->stopping = 0;
     for (size_t k = 0; k < n; k++) {
         if (st == SR1_OK)
             st = take_observation(l, l->received[k].row, &l->received[k].observation);
@@ -600,46 +595,44 @@ static sr1_status collect_observations(struct turn_loop *l)
     return st;
 }
 
-static sr1_status check_others(const struct turn_loop *l)
+/* ---- a round ---- */
+
+static sr1_status begin_turn_round(void *self, int *over)
 {
-    return atomic_load(&l->g->stopped)
-               ? sr1__fail(SR1_E_CANCELLED, "the rollout was stopped")
-               : SR1_OK;
+    struct turn_loop *l = self;
+
+    l->n_acting = 0;
+    SR1__TRY(admit_sequences(l));
+    *over = count_active_sequences(l) == 0;
+    return l->completions && !*over ? collect_observations(l) : SR1_OK;
 }
 
-static sr1_status run_rounds(struct turn_loop *l)
+static sr1_status end_turn_round(void *self)
 {
-    for (;;) {
-        SR1__TRY(check_others(l));
-        SR1__TRY(admit_sequences(l));
-        if (count_active_sequences(l) == 0)
-            return SR1_OK;
-        if (l->completions)
-            SR1__TRY(collect_observations(l));
-        SR1__TRY(step_engine(l));
-        SR1__TRY(execute_actions(l));
-    }
+    SR1__TRY(report_progress(self));
+    return execute_actions(self);
 }
 
-/* The first failure is the generation's; the loops of other engines end. */
-static void stop_all(struct sr1__generation *g, sr1_status st)
-{
-    pthread_mutex_lock(&g->lock);
-    if (!atomic_load(&g->stopped))
-        sr1__error_save(&g->failure, st);
-    atomic_store(&g->stopped, 1);
-    pthread_mutex_unlock(&g->lock);
-}
+static const struct sr1__engine_client multi_turn_client = {
+    .begin_round = begin_turn_round,
+    .next_input = next_sequence_input,
+    .take_output = take_sequence_output,
+    .end_round = end_turn_round,
+};
 
-sr1_status sr1__multi_turn_run(struct sr1__generation *g, size_t worker)
+sr1_status sr1__multi_turn_run(void *generation, size_t worker)
 {
+    struct sr1__generation *g = generation;
     struct turn_loop l;
-    sr1_status st = turn_loop_init(&l, g, worker);
+    sr1_status st = init_turn_loop(&l, g, worker);
+    const struct sr1__engine_task task = {.sampling = &g->sampling,
+                                          .env = g->env,
+                                          .n_slots = l.cap,
+                                          .stats = &g->stats,
+                                          .lock = &g->lock};
 
     if (st == SR1_OK)
-        st = run_rounds(&l);
-    if (st != SR1_OK)
-        stop_all(g, st);
-    turn_loop_free(&l);
+        st = sr1__engine_loop_run(&g->set, worker, &task, &multi_turn_client, &l);
+    free_turn_loop(&l);
     return st;
 }

@@ -5,7 +5,7 @@
 #include "policy/rollout_internal.h"
 
 /* Make the trajectories of every query q with q % n_engines == worker, by the engine of
- * that index. One thread for each worker. */
-sr1_status sr1__multi_turn_run(struct sr1__generation *g, size_t worker);
+ * that index; of a struct sr1__generation. */
+sr1_status sr1__multi_turn_run(void *generation, size_t worker);
 
 #endif

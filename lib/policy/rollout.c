@@ -158,7 +158,7 @@ sr1_status sr1__rollout_use_env(sr1_rollout *r, sr1_env *env, sr1_env *no_search
     r->executor = executor;
     r->system = system;
     r->system_own = own;
-    /* A failed revision has no reward, not reward 0: its trajectory is excluded, whatever
+    /* A failed revision has no reward, not reward 0: its trajectory is dropped, whatever
      * search_failure says. */
     r->limits.go_on = r->go_on && !reviser;
     r->limits.ask_deadline = deadline;
@@ -296,9 +296,9 @@ sr1_status sr1_rollout_remote_get(const sr1_rollout *r, sr1_remote_report *out)
         return sr1__fail(SR1_E_INVALID, "remote report: rollout is required");
     s = &r->remote_total;
     report.answers = s->answers;
-    report.exact = s->sources[SR1__REMOTE_IDS];
-    report.spelled = s->sources[SR1__REMOTE_TOKEN_TEXTS];
-    report.encoded = s->sources[SR1__REMOTE_ENCODED];
+    report.exact = s->sources[SR1__SERVER_IDS];
+    report.spelled = s->sources[SR1__SERVER_TOKEN_TEXTS];
+    report.encoded = s->sources[SR1__SERVER_ENCODED];
     report.drifted = s->drifted;
     report.prompts_differ = s->prompts_differ;
     report.dropped_tokens = s->dropped_tokens;

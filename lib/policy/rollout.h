@@ -5,6 +5,7 @@
 #include "tensor/model/model.h"
 #include "environment/trajectory/microbatch.h"
 #include "retrieval/net/server_pool.h"
+#include "tensor/weights/sampling.h"
 
 #include <searchr1/rollout.h>
 
@@ -19,12 +20,12 @@ int32_t sr1__rollout_replicas(const sr1_rollout *r, sr1_model ***replicas,
 /* Of answers of servers. */
 struct sr1__remote_stats {
     int64_t answers;
-    int64_t sources[3];     /* of them, by SR1__REMOTE_* */
+    int64_t sources[3];     /* of them, by SR1__SERVER_* */
     int64_t drifted;        /* their text alone would have given other ids */
     int64_t prompts_differ; /* the server read other ids than the row has */
     int64_t dropped_tokens; /* given beyond the end of a turn */
     int64_t server_tokens;  /* generated, as the server counted */
-    int64_t failed;         /* trajectories left out: it gave no answer */
+    int64_t failed;         /* trajectories dropped: it gave no answer */
     struct sr1__server_counts servers[SR1__SERVERS_MAX]; /* in the order of their key */
     int64_t n_servers;                                   /* 0: nothing was asked */
     int64_t live; /* of them, when the last generation was over */
@@ -65,9 +66,10 @@ struct sr1__rollout_stats {
     int64_t decode_steps; /* forwards of the decoders */
     int64_t searches;
     int64_t failed_searches;
-    char failure[512];      /* why the last of them failed; "": nobody said it */
-    int64_t engine_queries; /* asked of the search engine */
-    int64_t engine_calls;   /* that this took */
+    int64_t refused_actions; /* wrong in themselves: nothing was carried out */
+    char failure[512];       /* why the last of them failed; "": nobody said it */
+    int64_t engine_queries;  /* asked of the search engine */
+    int64_t engine_calls;    /* that this took */
     struct sr1__remote_stats remote;
 };
 
@@ -116,6 +118,11 @@ struct sr1__log_prob_options {
 sr1_tensor *sr1__forward_log_probs(sr1_scope *s, sr1_model *m,
                                    const struct sr1__microbatch *mb,
                                    const struct sr1__log_prob_options *o);
+/* The same numbers where no gradient is wanted, under the distribution of `how`: in fp32
+ * on a CPU by the pass that decodes, and with its bits. */
+sr1_status sr1__score_log_probs(sr1_model *m, const struct sr1__microbatch *mb,
+                                const struct sr1__sampling *how, int64_t logit_chunk,
+                                float *out);
 /* A critic's values [M] of the states before these tokens, fp32; dropout may be NULL. */
 sr1_tensor *sr1__forward_values(sr1_scope *s, sr1_model *critic,
                                 const struct sr1__microbatch *mb, int checkpoint,

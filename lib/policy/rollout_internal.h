@@ -5,20 +5,24 @@
  *     sr1__sequence    one trajectory in the making (sequence.h)
  *     sr1__engine      what continues many of them (generation_engine.h): decoders of
  *                      this process (local_engine.c), a server (server_engine.c)
- *     multi_turn.c     the loop over an engine and the environment
+ *     engine_loop.h    the one loop over an engine; its clients are
+ *     multi_turn.c     that makes trajectories with the environment, and
+ *     level_branches.c that compares thinking levels
  *     background_rollout.h  a generation by servers on a thread of its own
  */
 #ifndef SR1__POLICY_ROLLOUT_INTERNAL_H
 #define SR1__POLICY_ROLLOUT_INTERNAL_H
 
 #include "base/life.h"
+#include "base/messages.h"
 #include "base/pool.h"
 #include "config/config.h"
 #include "environment/env/env.h"
 #include "tensor/model/model_decoder.h"
 #include "tensor/model/model.h"
-#include "policy/generation_engine.h"
+#include "policy/engine_loop.h"
 #include "policy/rollout.h"
+#include "retrieval/search/search_engine.h"
 #include "text/tokenizer/chat_turn.h"
 #include "tensor/weights/sampling.h"
 
@@ -26,6 +30,7 @@
 #include <searchr1/rollout.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct sr1__env_executor;
 struct sr1__row_text;
@@ -70,6 +75,8 @@ struct sr1_rollout {
                       * nobody named an engine; else NULL */
     char *odd_pair;  /* likewise where its protocol is that of another environment */
     int32_t warned;  /* both were said, or a run says them */
+    const atomic_int *stop; /* of whoever trains it: once it is not 0, answers that do not
+                             * come are not waited for; NULL: nobody */
     struct sr1__rollout_limits limits;
     int32_t go_on;        /* search_failure, and search_deadline, as configured: */
     double ask_deadline;  /* limits has what holds in this environment */
@@ -111,11 +118,9 @@ sr1_status sr1__rollout_use_env(sr1_rollout *r, sr1_env *env, sr1_env *no_search
 sr1_status sr1__rollout_prompt(const sr1_rollout *r, const sr1_query *q, int32_t **ids,
                                size_t *n);
 
-/* The same as messages, one call of add each; texts are borrowed for the call. */
-typedef sr1_status (*sr1__message_fn)(void *to, const char *role, const char *text,
-                                      size_t n);
+/* Append the same as messages to m, which has copies of all texts. */
 sr1_status sr1__rollout_messages(const sr1_rollout *r, const sr1_query *q,
-                                 sr1__message_fn add, void *to);
+                                 struct sr1__messages *m);
 
 /* What one generate call works on; borrowed by its loops. */
 struct sr1__generation {
@@ -128,20 +133,18 @@ struct sr1__generation {
     struct sr1__sampling sampling;
     int64_t max_tokens;
     uint64_t seed;
-    int64_t weights_version;     /* recorded in trajectories */
-    struct sr1__engine *engines; /* [n_engines] */
-    int32_t n_engines;
-    int32_t rows; /* of each engine at once */
+    int64_t weights_version; /* recorded in trajectories */
+    struct sr1__engine_set set;
     const sr1_rollout_options *options;
     sr1_trajectory **out; /* [n_queries * group_size] */
     double *entropy; /* [n_entropies] of each engine, or each trajectory: summed in their
                         order, which no thread changes */
     size_t n_entropies;
-    atomic_int stopped;        /* failure is set: all engines end as soon as they can */
-    pthread_mutex_t lock;      /* over all below and the caller's callbacks */
-    struct sr1__error failure; /* that ends the call */
-    struct sr1__error outage;  /* why the first trajectory was excluded */
-    size_t begun;              /* trajectories that ask something */
+    struct sr1__search_tally searches; /* of the rollout's engine, for its actions; under
+                                          the lock of whoever calls the environment */
+    pthread_mutex_t lock;     /* over all below and the caller's callbacks */
+    struct sr1__error outage; /* why the first trajectory was dropped */
+    size_t begun;             /* trajectories that ask something */
     size_t finished;
     struct sr1__rollout_stats stats;
 };

@@ -82,55 +82,28 @@ int sr1__query_is_empty(const sr1_query *q)
 
 /* ---- the prompt ---- */
 
-/* The messages of a prompt. Text of the configuration is trusted; history, question and
- * tools are text from outside. */
-struct messages {
-    struct sr1__chat_text *v;
-    size_t n;
-    struct sr1__buf system; /* of the rollout, then of the history */
-    struct sr1__spans user_own;
-};
-
-static void prompt_messages_free(struct messages *m)
-{
-    sr1__free(m->v);
-    sr1__buf_free(&m->system);
-    sr1__spans_free(&m->user_own);
-}
-
-static sr1_status prompt_messages_alloc(struct messages *m, size_t n)
-{
-    *m = (struct messages){.v = sr1__calloc(n, sizeof(*m->v))};
-    sr1__buf_init(&m->system, 0);
-    return m->v ? SR1_OK : sr1__fail_nomem("prompt");
-}
-
-static void add_prompt_message(struct messages *m, const char *role, const char *text,
-                               size_t size, const struct sr1__spans *own)
-{
-    m->v[m->n++] = (struct sr1__chat_text){role, text, size, own};
-}
-
 /* One system message: the configured text, then the system message of the history. */
-static sr1_status add_system_and_history(const sr1_rollout *r, const sr1_query *q,
-                                         struct messages *m)
+static sr1_status add_system_message(const sr1_rollout *r, const sr1_query *q, int given,
+                                     struct sr1__messages *m)
 {
-    int given = q->n_history && strcmp(q->history_roles[0], "system") == 0;
+    struct sr1__buf text;
+    sr1_status st;
 
+    if (!r->system && !given)
+        return SR1_OK;
+    sr1__buf_init(&text, 0);
     if (r->system)
-        sr1__buf_str(&m->system, r->system);
+        sr1__buf_str(&text, r->system);
     if (r->system && given)
-        sr1__buf_str(&m->system, "\n\n");
+        sr1__buf_str(&text, "\n\n");
     if (given)
-        sr1__buf_add(&m->system, q->history_texts[0], history_size(q, 0));
-    SR1__TRY(sr1__buf_status(&m->system, "system message"));
-    if (r->system || given)
-        add_prompt_message(m, "system", sr1__buf_cstr(&m->system), m->system.len,
-                           &r->system_own);
-    for (size_t i = given ? 1 : 0; i < q->n_history; i++)
-        add_prompt_message(m, q->history_roles[i], q->history_texts[i],
-                           history_size(q, i), NULL);
-    return SR1_OK;
+        sr1__buf_add(&text, q->history_texts[0], history_size(q, 0));
+    st = sr1__buf_status(&text, "system message");
+    if (st == SR1_OK)
+        st = sr1__messages_add_copy(m, "system", sr1__buf_cstr(&text), text.len,
+                                    &r->system_own);
+    sr1__buf_free(&text);
+    return st;
 }
 
 static sr1_status render_question(const sr1_rollout *r, const sr1_query *q,
@@ -142,57 +115,84 @@ static sr1_status render_question(const sr1_rollout *r, const sr1_query *q,
     return sr1__buf_status(user, "question");
 }
 
-/* System message, history, question: free in any case. user holds the last's text. */
-static sr1_status prompt_messages_make(struct messages *m, const sr1_rollout *r,
-                                       const sr1_query *q, struct sr1__buf *user)
+static sr1_status add_question(const sr1_rollout *r, const sr1_query *q,
+                               struct sr1__messages *m)
 {
-    SR1__TRY(prompt_messages_alloc(m, q->n_history + 2));
-    SR1__TRY(add_system_and_history(r, q, m));
-    SR1__TRY(render_question(r, q, user, &m->user_own));
-    add_prompt_message(m, "user", sr1__buf_cstr(user), user->len, &m->user_own);
-    return SR1_OK;
+    struct sr1__spans own = {0};
+    struct sr1__buf text;
+    sr1_status st;
+
+    sr1__buf_init(&text, 0);
+    st = render_question(r, q, &text, &own);
+    if (st == SR1_OK)
+        st = sr1__messages_add_copy(m, "user", sr1__buf_cstr(&text), text.len, &own);
+    sr1__spans_free(&own);
+    sr1__buf_free(&text);
+    return st;
 }
 
-static sr1_status apply_chat_template(const struct messages *m, const sr1_rollout *r,
-                                      int32_t **ids, size_t *n)
+/* Text of the configuration is trusted; history, question and tools are text from
+ * outside. */
+sr1_status sr1__rollout_messages(const sr1_rollout *r, const sr1_query *q,
+                                 struct sr1__messages *m)
 {
-    sr1_chat_options o = {.struct_size = sizeof(o),
-                          .add_generation_prompt = 1,
-                          .no_thinking = !r->thinking};
+    size_t given = q->n_history && strcmp(q->history_roles[0], "system") == 0;
 
-    return sr1__tokenizer_chat_ids(r->tokenizer, m->v, m->n, &o, ids, n);
+    SR1__TRY(add_system_message(r, q, given != 0, m));
+    for (size_t i = given; i < q->n_history; i++)
+        SR1__TRY(sr1__messages_add_copy(m, sr1__message_role(q->history_roles[i], i),
+                                        q->history_texts[i], history_size(q, i), NULL));
+    return add_question(r, q, m);
 }
 
 static sr1_status encode_prompt(const sr1_rollout *r, const sr1_query *q, int32_t **ids,
                                 size_t *n)
 {
-    struct messages m;
-    struct sr1__buf user;
-    sr1_status st;
+    sr1_chat_options o = {.struct_size = sizeof(o),
+                          .add_generation_prompt = 1,
+                          .no_thinking = !r->thinking};
+    struct sr1__messages m = {0};
+    sr1_status st = sr1__rollout_messages(r, q, &m);
 
-    sr1__buf_init(&user, 0);
-    st = prompt_messages_make(&m, r, q, &user);
     if (st == SR1_OK)
-        st = apply_chat_template(&m, r, ids, n);
-    prompt_messages_free(&m);
-    sr1__buf_free(&user);
+        st = sr1__tokenizer_chat_ids(r->tokenizer, &m, &o, ids, n);
+    sr1__messages_free(&m);
     return st;
 }
 
-sr1_status sr1__rollout_messages(const sr1_rollout *r, const sr1_query *q,
-                                 sr1__message_fn add, void *to)
+/* The tokens of a prompt that are neither the question's nor its history's. */
+static sr1_status count_instructions(const sr1_rollout *r, const sr1_query *q, size_t n,
+                                     size_t *out)
 {
-    struct messages m;
-    struct sr1__buf user;
-    sr1_status st;
+    struct sr1__ids asked = {0};
+    sr1_status st = sr1__tokenizer_encode(r->tokenizer, q->text, q->text_len,
+                                          SR1_ENCODE_ADDED_AS_TEXT, &asked);
 
-    sr1__buf_init(&user, 0);
-    st = prompt_messages_make(&m, r, q, &user);
-    for (size_t i = 0; st == SR1_OK && i < m.n; i++)
-        st = add(to, m.v[i].role, m.v[i].text, m.v[i].size);
-    prompt_messages_free(&m);
-    sr1__buf_free(&user);
+    for (size_t i = 0; st == SR1_OK && i < q->n_history; i++)
+        st = sr1__tokenizer_encode(r->tokenizer, q->history_texts[i], history_size(q, i),
+                                   SR1_ENCODE_ADDED_AS_TEXT, &asked);
+    *out = asked.n < n ? n - asked.n : 0;
+    sr1__ids_free(&asked);
     return st;
+}
+
+static sr1_status fail_long_prompt(const sr1_rollout *r, const sr1_query *q, size_t n)
+{
+    size_t around = 0;
+
+    SR1__TRY(count_instructions(r, q, n, &around));
+    if ((int64_t)around >= r->limits.max_prompt)
+        return sr1__fail(SR1_E_LIMIT,
+                         "the prompt has %zu tokens, %zu of them are the instructions "
+                         "around the question, and max_prompt_tokens is %" PRId64
+                         "; raise the key, or shorten prompt_template, question_template "
+                         "or the descriptions of tools",
+                         n, around, r->limits.max_prompt);
+    return sr1__fail(SR1_E_LIMIT,
+                     "the prompt has %zu tokens, max_prompt_tokens is %" PRId64
+                     "; shorten the question or its history, raise the key, or leave "
+                     "such questions out of data with filter_overlong_prompts",
+                     n, r->limits.max_prompt);
 }
 
 sr1_status sr1__rollout_prompt(const sr1_rollout *r, const sr1_query *q, int32_t **ids,
@@ -204,11 +204,7 @@ sr1_status sr1__rollout_prompt(const sr1_rollout *r, const sr1_query *q, int32_t
     SR1__TRY(encode_prompt(r, q, &made, &n_made));
     if ((int64_t)n_made > r->limits.max_prompt) {
         sr1_free(made);
-        return sr1__fail(SR1_E_LIMIT,
-                         "the prompt has %zu tokens, max_prompt_tokens is %" PRId64
-                         "; shorten the question or its history, raise the key, or leave "
-                         "such questions out of data with filter_overlong_prompts",
-                         n_made, r->limits.max_prompt);
+        return fail_long_prompt(r, q, n_made);
     }
     if ((int64_t)n_made >= r->limits.max_context) {
         sr1_free(made);

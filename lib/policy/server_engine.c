@@ -115,11 +115,11 @@ static void set_ending(struct sr1__server_engine *e, int32_t ending)
 /* Ask for one sequence; a task of the executor. */
 static void run_request(void *arg)
 {
-    struct sr1__remote_sequence *s = arg;
+    struct sr1__server_sequence *s = arg;
     struct sr1__server_engine *e = s->engine;
 
     if (enter_gate(e)) {
-        sr1__remote_sequence_ask(s);
+        sr1__server_sequence_ask(s);
         pass_gate(e->gate);
     }
     pthread_mutex_lock(&e->lock);
@@ -147,7 +147,7 @@ static void cancel_requests(struct sr1__server_engine *e)
 
 /* ---- a generation ---- */
 
-static sr1_status begin_remote(void *self, const struct sr1__engine_task *task)
+static sr1_status begin_server_engine(void *self, const struct sr1__engine_task *task)
 {
     struct sr1__server_engine *e = self;
     size_t n = (size_t)task->n_slots;
@@ -163,20 +163,20 @@ static sr1_status begin_remote(void *self, const struct sr1__engine_task *task)
     return sr1__executor_new(&e->executor, "remote generation", n, 0);
 }
 
-static sr1_status open_remote_slot(void *self, int32_t slot, const sr1_query *query)
+static sr1_status open_server_slot(void *self, int32_t slot, const sr1_query *query)
 {
     struct sr1__server_engine *e = self;
 
-    return sr1__remote_sequence_open(&e->slots[slot], query);
+    return sr1__server_sequence_open(&e->slots[slot], query);
 }
 
 /* The sequence's question, queued. With the lock held. */
 static sr1_status queue_input(struct sr1__server_engine *e,
                               const struct sr1__engine_input *in)
 {
-    struct sr1__remote_sequence *s = &e->slots[in->slot];
+    struct sr1__server_sequence *s = &e->slots[in->slot];
 
-    for (size_t i = 0; i < in->n_ids; i++)
+    for (size_t i = in->n_held; i < in->n_ids; i++)
         SR1__TRY(sr1__ids_add(&s->ids, in->ids[i]));
     s->max_tokens = in->max_tokens;
     s->seed = (int64_t)(sr1__rng_u64(in->rng) % INT32_MAX) + 1;
@@ -203,7 +203,7 @@ static sr1_status take_answers(struct sr1__server_engine *e,
 {
     *n_out = 0;
     for (int32_t i = 0; i < e->task->n_slots && e->n_answered > 0; i++) {
-        struct sr1__remote_sequence *s = &e->slots[i];
+        struct sr1__server_sequence *s = &e->slots[i];
 
         if (!s->answered)
             continue;
@@ -212,13 +212,14 @@ static sr1_status take_answers(struct sr1__server_engine *e,
         if (!s->failed)
             SR1__TRY(sr1__error_raise(&s->error));
         out[*n_out].slot = i;
-        sr1__remote_sequence_output(s, &out[(*n_out)++]);
+        sr1__server_sequence_output(s, &out[(*n_out)++]);
     }
     return SR1_OK;
 }
 
-static sr1_status step_remote(void *self, const struct sr1__engine_input *in, size_t n,
-                              struct sr1__engine_output *out, size_t *n_out)
+static sr1_status step_server_engine(void *self, const struct sr1__engine_input *in,
+                                     size_t n, struct sr1__engine_output *out,
+                                     size_t *n_out)
 {
     struct sr1__server_engine *e = self;
     sr1_status st = SR1_OK;
@@ -234,7 +235,7 @@ static sr1_status step_remote(void *self, const struct sr1__engine_input *in, si
     return st;
 }
 
-static void wake_remote(void *self)
+static void wake_server_engine(void *self)
 {
     struct sr1__server_engine *e = self;
 
@@ -244,27 +245,27 @@ static void wake_remote(void *self)
     pthread_mutex_unlock(&e->lock);
 }
 
-static sr1_status accept_remote(void *self, size_t n, int open,
-                                struct sr1__engine_output *o)
+static sr1_status accept_server_output(void *self, size_t n, int open,
+                                       struct sr1__engine_output *o)
 {
     struct sr1__server_engine *e = self;
 
-    return sr1__remote_sequence_accept(&e->slots[o->slot], n, open, o);
+    return sr1__server_sequence_accept(&e->slots[o->slot], n, open, o);
 }
 
-static sr1_status begin_remote_turn(void *self, int32_t slot,
+static sr1_status begin_server_turn(void *self, int32_t slot,
                                     const struct sr1__observation *o)
 {
     struct sr1__server_engine *e = self;
 
-    return sr1__remote_sequence_next_turn(&e->slots[slot], o);
+    return sr1__server_sequence_next_turn(&e->slots[slot], o);
 }
 
-static void close_remote(void *self, int32_t slot)
+static void close_server_slot(void *self, int32_t slot)
 {
     struct sr1__server_engine *e = self;
 
-    sr1__remote_sequence_clear(&e->slots[slot]);
+    sr1__server_sequence_clear(&e->slots[slot]);
 }
 
 /* What this generation asked of each server. */
@@ -282,7 +283,7 @@ static void count_server_requests(struct sr1__server_engine *e)
     pthread_mutex_unlock(e->task->lock);
 }
 
-static void end_remote(void *self)
+static void end_server_engine(void *self)
 {
     struct sr1__server_engine *e = self;
 
@@ -291,7 +292,7 @@ static void end_remote(void *self)
     sr1__executor_free(e->executor);
     count_server_requests(e);
     for (int32_t i = 0; e->slots && i < e->task->n_slots; i++)
-        sr1__remote_sequence_clear(&e->slots[i]);
+        sr1__server_sequence_clear(&e->slots[i]);
     sr1__free(e->slots);
     e->slots = NULL;
     e->executor = NULL;
@@ -299,7 +300,7 @@ static void end_remote(void *self)
 
 /* ---- the engine ---- */
 
-static void destroy_remote(void *self)
+static void destroy_server_engine(void *self)
 {
     struct sr1__server_engine *e = self;
 
@@ -314,17 +315,17 @@ static void destroy_remote(void *self)
     sr1__free(e);
 }
 
-static const struct sr1__generation_ops remote_ops = {
+static const struct sr1__generation_ops server_ops = {
     .name = "remote",
-    .begin = begin_remote,
-    .open = open_remote_slot,
-    .step = step_remote,
-    .accept = accept_remote,
-    .next_turn = begin_remote_turn,
-    .close = close_remote,
-    .wake = wake_remote,
-    .end = end_remote,
-    .destroy = destroy_remote,
+    .begin = begin_server_engine,
+    .open = open_server_slot,
+    .step = step_server_engine,
+    .accept = accept_server_output,
+    .next_turn = begin_server_turn,
+    .close = close_server_slot,
+    .wake = wake_server_engine,
+    .end = end_server_engine,
+    .destroy = destroy_server_engine,
 };
 
 static int32_t uses_chat_endpoint(const struct sr1__server_engine *e, const sr1_config *c)
@@ -366,13 +367,13 @@ sr1_status sr1__server_engine_new(struct sr1__engine *out, const sr1_rollout *r,
     st = e->gate ? sr1__server_pool_open(&e->servers, c)
                  : sr1__fail_nomem("remote generation");
     if (st != SR1_OK) {
-        destroy_remote(e);
+        destroy_server_engine(e);
         return st;
     }
     join_gate(e);
     e->chat = uses_chat_endpoint(e, c);
     *context = sr1__server_pool_context(e->servers);
-    *out = (struct sr1__engine){.ops = &remote_ops,
+    *out = (struct sr1__engine){.ops = &server_ops,
                                 .self = e,
                                 .n_slots = count_slots(e, c),
                                 .model = sr1__server_pool_model(e->servers)};

@@ -2,8 +2,8 @@
  * generation engine.
  *
  *     server_engine.c  requests side by side, each on a thread that waits for its answer
- *     remote_turn.c    what a sequence asks, and what of an answer it gives
- *     remote_tokens.c  an answer as tokens */
+ *     server_sequence.c    what a sequence asks, and what of an answer it gives
+ *     server_tokens.c  an answer as tokens */
 #ifndef SR1__POLICY_SERVER_ENGINE_H
 #define SR1__POLICY_SERVER_ENGINE_H
 
@@ -33,15 +33,15 @@ struct sr1__server_pool *sr1__server_engine_pool(const struct sr1__engine *e);
 
 /* Where a turn's ids come from. */
 enum {
-    SR1__REMOTE_IDS,         /* the server's own */
-    SR1__REMOTE_TOKEN_TEXTS, /* its tokens' texts, each of which is one token of ours */
-    SR1__REMOTE_ENCODED      /* its text, encoded anew: other ids may spell the same */
+    SR1__SERVER_IDS,         /* the server's own */
+    SR1__SERVER_TOKEN_TEXTS, /* its tokens' texts, each of which is one token of ours */
+    SR1__SERVER_ENCODED      /* its text, encoded anew: other ids may spell the same */
 };
 
-struct sr1__remote_tokens {
+struct sr1__server_tokens {
     struct sr1__ids ids;
     const float *log_probs; /* [ids.n] of the answer; NULL: not known */
-    int32_t source;         /* SR1__REMOTE_* */
+    int32_t source;         /* SR1__SERVER_* */
     int32_t drifted;      /* its text, encoded anew, gives other ids, or another number */
     struct sr1__buf text; /* of the ids */
 };
@@ -49,16 +49,16 @@ struct sr1__remote_tokens {
 /* The tokens of an answer, which must outlive them. check_text: text and ids come from
  * one another; SR1_E_INVALID if they do not, for then the server has another tokenizer.
  */
-sr1_status sr1__remote_tokens_make(struct sr1__remote_tokens *out, const sr1_tokenizer *t,
+sr1_status sr1__server_tokens_make(struct sr1__server_tokens *out, const sr1_tokenizer *t,
                                    const sr1_openai_result *answer, int check_text);
-void sr1__remote_tokens_free(struct sr1__remote_tokens *t);
+void sr1__server_tokens_free(struct sr1__server_tokens *t);
 
 /* ---- one sequence ---- */
 
 struct sr1__server_engine;
 
 /* What a slot holds. Zeroed it is empty. */
-struct sr1__remote_sequence {
+struct sr1__server_sequence {
     struct sr1__server_engine *engine;
     struct sr1__task task;
     int32_t answered;    /* and not taken yet; guarded by the engine's lock */
@@ -66,13 +66,12 @@ struct sr1__remote_sequence {
     struct sr1__ids ids; /* all that the sequence has */
     int64_t max_tokens;  /* of the next answer */
     int64_t seed;
-    struct sr1__buf said;     /* by the policy in this turn */
-    char **roles, **contents; /* [n_messages], chat */
-    size_t n_messages, cap_messages;
+    struct sr1__buf said;          /* by the policy in this turn */
+    struct sr1__messages messages; /* chat: the conversation so far */
     /* The last answer; results own what tokens borrow. */
     sr1_openai_results *results;
     sr1_openai_result answer;
-    struct sr1__remote_tokens tokens;
+    struct sr1__server_tokens tokens;
     struct sr1__ids missing; /* sampled, and left out of the answer */
     int32_t prompt_differs;  /* the server read other ids */
     int64_t version; /* of the servers' weights as the answer began; -1: not known */
@@ -92,7 +91,7 @@ struct sr1__server_engine {
     int32_t chat;                                       /* turns go as messages */
     int32_t exact; /* what has no token ids and log-probs is refused: training */
     const struct sr1__engine_task *task;
-    struct sr1__remote_sequence *slots; /* [task->n_slots] */
+    struct sr1__server_sequence *slots; /* [task->n_slots] */
     struct sr1__executor *executor;     /* of one generation */
     pthread_mutex_t lock;               /* over all below, and slots' answered */
     pthread_cond_t answered;            /* something was answered, or woken */
@@ -101,18 +100,18 @@ struct sr1__server_engine {
 };
 
 /* A sequence of this question begins; chat: its prompt as messages. */
-sr1_status sr1__remote_sequence_open(struct sr1__remote_sequence *s, const sr1_query *q);
+sr1_status sr1__server_sequence_open(struct sr1__server_sequence *s, const sr1_query *q);
 /* Ask the server, and make tokens of its answer: in tokens, or failed, or error. */
-void sr1__remote_sequence_ask(struct sr1__remote_sequence *s);
+void sr1__server_sequence_ask(struct sr1__server_sequence *s);
 /* The answer as an output. */
-void sr1__remote_sequence_output(const struct sr1__remote_sequence *s,
+void sr1__server_sequence_output(const struct sr1__server_sequence *s,
                                  struct sr1__engine_output *o);
 /* As sr1__generation_ops has them. */
-sr1_status sr1__remote_sequence_accept(struct sr1__remote_sequence *s, size_t n, int open,
+sr1_status sr1__server_sequence_accept(struct sr1__server_sequence *s, size_t n, int open,
                                        struct sr1__engine_output *o);
-sr1_status sr1__remote_sequence_next_turn(struct sr1__remote_sequence *s,
+sr1_status sr1__server_sequence_next_turn(struct sr1__server_sequence *s,
                                           const struct sr1__observation *o);
 /* Free what it holds; it is empty. */
-void sr1__remote_sequence_clear(struct sr1__remote_sequence *s);
+void sr1__server_sequence_clear(struct sr1__server_sequence *s);
 
 #endif

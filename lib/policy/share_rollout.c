@@ -121,6 +121,7 @@ static void add_stats(struct sr1__rollout_stats *sum, const struct sr1__rollout_
     sum->decode_steps += s->decode_steps;
     sum->searches += s->searches;
     sum->failed_searches += s->failed_searches;
+    sum->refused_actions += s->refused_actions;
     sum->engine_queries += s->engine_queries;
     sum->engine_calls += s->engine_calls;
     sr1__remote_stats_add(&sum->remote, &s->remote);
@@ -185,7 +186,7 @@ sr1_status sr1__rollout_share_exchange(struct sr1__rollout_share *s, sr1_rollout
     return st;
 }
 
-/* Those of t[n] that were excluded already have no reward. */
+/* Those of t[n] that were dropped already have no reward. */
 static sr1_status apply_to_counted(sr1_reward_set *rewards, sr1_trajectory *const *t,
                                    size_t n)
 {

@@ -52,7 +52,7 @@ sr1_status sr1__trajectories_encode(sr1_trajectory *const *t, size_t n,
                                     struct sr1__buf *out);
 sr1_status sr1__trajectories_decode(struct sr1__reader *r, sr1_trajectory **t, size_t n);
 
-/* Rewards of t[n], one of each question, which every rank has; NaN where it is excluded
+/* Rewards of t[n], one of each question, which every rank has; NaN where it is dropped
  * or its reward could not be had. */
 sr1_status sr1__score_shared(struct sr1__dist *d, sr1_reward_set *rewards,
                              sr1_trajectory *const *t, size_t n, double *totals);

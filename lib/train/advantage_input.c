@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "environment/env/thinking_turn.h"
 
+#include <math.h>
 #include <string.h>
 
 void sr1__advantage_input_free(struct sr1__advantage_input *l)
@@ -31,6 +32,7 @@ void sr1__advantage_input_free(struct sr1__advantage_input *l)
     sr1__free(l->costs);
     sr1__free(l->components);
     sr1__free(l->component_weights);
+    sr1__free(l->component_absent);
     sr1__free((void *)l->component_names);
     sr1__free(l->advantages);
     sr1__free(l->token_advantages);
@@ -61,6 +63,7 @@ static sr1_status reserve_all(struct sr1__advantage_input *l)
         RESERVE(l->costs, l->n_turns * SR1_THINKING_LEVELS) &&
         RESERVE(l->components, l->n * l->n_components) &&
         RESERVE(l->component_weights, l->n_components) &&
+        RESERVE(l->component_absent, l->n * l->n_components) &&
         RESERVE(l->component_names, l->n_components) && RESERVE(l->advantages, l->n) &&
         RESERVE(l->token_advantages, l->n_tokens) && RESERVE(l->returns, l->n_tokens))
         return SR1_OK;
@@ -171,10 +174,15 @@ static sr1_status fill_components(struct sr1__advantage_input *l, size_t i)
     if (n != l->n_components)
         return sr1__fail(SR1_E_INTERNAL, "trajectory %zu has %zu reward parts, not %zu",
                          i, n, l->n_components);
-    for (size_t c = 0; c < n; c++)
+    for (size_t c = 0; c < n; c++) {
+        double weight; /* 0 where the reward does not apply to this trajectory */
+
         SR1__TRY(sr1_trajectory_reward_component(l->t[i], c, &l->component_names[c],
-                                                 &l->components[i * n + c],
-                                                 &l->component_weights[c]));
+                                                 &l->components[i * n + c], &weight));
+        l->component_absent[i * n + c] = isnan(l->components[i * n + c]);
+        if (weight != 0.0)
+            l->component_weights[c] = weight;
+    }
     return SR1_OK;
 }
 

@@ -29,6 +29,7 @@ struct sr1__advantage_input {
     double *costs;         /* likewise */
     double *components;    /* [n * n_components] */
     double *component_weights;
+    uint8_t *component_absent;    /* [n * n_components] */
     const char **component_names; /* [n_components]; borrowed from the trajectories */
     double *advantages;           /* [n] results */
     float *token_advantages;      /* [n_tokens] */

@@ -132,6 +132,8 @@ sr1_status sr1__given_check(const sr1_trainer *tr)
                                 : sr1__config_given(tr->run_folder);
     sr1_status st = then ? compare_given(tr, then) : SR1_OK;
 
+    if (tr->restored)
+        sr1__rule_files_compare(tr, json_object_get(tr->restored, SR1__RULE_FILES));
     json_decref(then);
     return st;
 }

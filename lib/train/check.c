@@ -3,6 +3,7 @@
 #include "train/internal.h"
 
 #include "base/mem.h"
+#include "config/choices.h"
 
 static sr1_status check_settings(sr1_config *c)
 {
@@ -11,12 +12,12 @@ static sr1_status check_settings(sr1_config *c)
     SR1__TRY(sr1__settings_resolve(c));
     SR1__TRY(sr1_config_validate(c));
     SR1__TRY(sr1__settings_read(&set, c));
-    return sr1__config_is(c, "stage", "sft") ? SR1_OK : sr1__engine_check(c);
+    return sr1__config_imitates(c) ? SR1_OK : sr1__engine_check(c);
 }
 
 static sr1_status check_data(const sr1_config *c)
 {
-    if (sr1__config_is(c, "stage", "sft") || *sr1__config_str(c, "train_file"))
+    if (sr1__config_imitates(c) || *sr1__config_str(c, "train_file"))
         return SR1_OK;
     return sr1__fail(SR1_E_CONFIG,
                      "train_file is not set; name the file of questions to train on");

@@ -27,6 +27,7 @@ static sr1_status run_estimator(const sr1_trainer *tr, struct sr1__advantage_inp
                              .component_names = l->component_names,
                              .components = l->components,
                              .component_weights = l->component_weights,
+                             .component_absent = l->component_absent,
                              .turn_rewards = l->turn_rewards,
                              .turn_states = l->turn_states,
                              .turn_tags = l->levels ? l->turn_tags : NULL,

@@ -22,35 +22,39 @@
 struct column_forward {
     int32_t column;
     const char *name;
-    sr1_tensor *(*forward)(sr1_scope *s, const sr1_trainer *tr, int32_t worker,
-                           const struct sr1__microbatch *mb);
+    sr1_status (*forward)(const sr1_trainer *tr, int32_t worker,
+                          const struct sr1__microbatch *mb, float *numbers);
 };
 
-static sr1_tensor *forward_model(sr1_scope *s, const sr1_trainer *tr, sr1_model *m,
-                                 const struct sr1__microbatch *mb)
+static sr1_status forward_model(const sr1_trainer *tr, sr1_model *m,
+                                const struct sr1__microbatch *mb, float *numbers)
 {
-    struct sr1__log_prob_options o = {.temperature = tr->set.temperature,
-                                      .logit_chunk = tr->set.logit_chunk};
+    const struct sr1__sampling how = {tr->set.temperature, 0, 1.0};
 
-    return sr1__forward_log_probs(s, m, mb, &o);
+    return sr1__score_log_probs(m, mb, &how, tr->set.logit_chunk, numbers);
 }
 
-static sr1_tensor *forward_reference(sr1_scope *s, const sr1_trainer *tr, int32_t worker,
-                                     const struct sr1__microbatch *mb)
+static sr1_status forward_reference(const sr1_trainer *tr, int32_t worker,
+                                    const struct sr1__microbatch *mb, float *numbers)
 {
-    return forward_model(s, tr, tr->references[worker], mb);
+    return forward_model(tr, tr->references[worker], mb, numbers);
 }
 
-static sr1_tensor *forward_policy(sr1_scope *s, const sr1_trainer *tr, int32_t worker,
-                                  const struct sr1__microbatch *mb)
+static sr1_status forward_policy(const sr1_trainer *tr, int32_t worker,
+                                 const struct sr1__microbatch *mb, float *numbers)
 {
-    return forward_model(s, tr, tr->policy.replicas[worker], mb);
+    return forward_model(tr, tr->policy.replicas[worker], mb, numbers);
 }
 
-static sr1_tensor *forward_critic(sr1_scope *s, const sr1_trainer *tr, int32_t worker,
-                                  const struct sr1__microbatch *mb)
+static sr1_status forward_critic(const sr1_trainer *tr, int32_t worker,
+                                 const struct sr1__microbatch *mb, float *numbers)
 {
-    return sr1__forward_values(s, tr->critics[worker], mb, 0, NULL);
+    sr1_scope *s = sr1__scope_open(tr->model->device, "values");
+
+    sr1__scope_no_grad(s);
+    t_to_host_f32(s, sr1__forward_values(s, tr->critics[worker], mb, 0, NULL), numbers,
+                  mb->n_targets);
+    return sr1__scope_close(s);
 }
 
 static const struct column_forward forwards[] = {
@@ -98,18 +102,6 @@ static sr1_status set_columns(struct column_job *j, const struct sr1__microbatch
     return st;
 }
 
-static sr1_status run_forward(const struct column_job *j,
-                              const struct sr1__microbatch *mb, size_t k, int32_t worker,
-                              float *numbers)
-{
-    sr1_scope *s =
-        sr1__scope_open(j->tr->model->device, "%s, micro-batch %zu", j->f->name, k);
-
-    sr1__scope_no_grad(s);
-    t_to_host_f32(s, j->f->forward(s, j->tr, worker, mb), numbers, mb->n_targets);
-    return sr1__scope_close(s);
-}
-
 static sr1_status forward_microbatch(struct column_job *j, size_t k, int32_t worker)
 {
     struct sr1__microbatch mb;
@@ -119,7 +111,9 @@ static sr1_status forward_microbatch(struct column_job *j, size_t k, int32_t wor
     SR1__TRY(
         sr1__microbatch_array(&mb, &j->plan, k, (const sr1_trajectory *const *)j->t, 0));
     numbers = sr1__calloc(mb.n_targets + 1, sizeof(*numbers));
-    st = numbers ? run_forward(j, &mb, k, worker, numbers) : sr1__fail_nomem(j->f->name);
+    st = numbers ? sr1__context(j->f->forward(j->tr, worker, &mb, numbers),
+                                "%s, micro-batch %zu", j->f->name, k)
+                 : sr1__fail_nomem(j->f->name);
     if (st == SR1_OK)
         st = set_columns(j, &mb, numbers);
     sr1__free(numbers);
@@ -200,6 +194,15 @@ static sr1_status forward_plan(struct column_job *j)
     return st;
 }
 
+static sr1_status plan_forward(struct column_job *j, int64_t budget)
+{
+    const sr1_trajectory *const *t = (const sr1_trajectory *const *)j->t;
+    struct sr1__batch_part part = sr1__part_of(j->tr, 0, j->n);
+
+    SR1__TRY(sr1__batch_plan_array(&j->plan, t, part, budget));
+    return sr1__batch_plan_even_array(&j->plan, t, part, sr1__all_workers(j->tr), budget);
+}
+
 /* Micro-batches of half the size, while memory does not suffice and that cuts anything.
  */
 static sr1_status forward_all(struct column_job *j)
@@ -210,8 +213,7 @@ static sr1_status forward_all(struct column_job *j)
     for (;; budget = budget > 1 ? budget / 2 : 1) {
         size_t batches;
 
-        SR1__TRY(sr1__batch_plan_array(&j->plan, (const sr1_trajectory *const *)j->t,
-                                       sr1__part_of(j->tr, 0, j->n), budget));
+        SR1__TRY(plan_forward(j, budget));
         batches = j->plan.n_batches;
         st = forward_plan(j);
         if (!sr1__is_memory(st) || batches >= j->plan.n_sequences) {

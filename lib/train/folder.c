@@ -123,7 +123,7 @@ static sr1_status clear_failed(const char *folder)
 {
     static const char *const names[] = {
         "metrics.jsonl", "trajectories.jsonl.zst", "tensorboard", "checkpoints",
-        "served",        "config-changes.jsonl",   "logs"};
+        "served",        "config-changes.jsonl",   "logs",        "mlflow.json"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         SR1__TRY(remove_below(folder, names[i]));
@@ -141,7 +141,8 @@ static const char *const written[] = {"config.json",
                                       "served",
                                       "model",
                                       "logs",
-                                      "config-changes.jsonl"};
+                                      "config-changes.jsonl",
+                                      "mlflow.json"};
 
 /* Is its run.json one that a run wrote? */
 static int is_ours(const char *folder)
@@ -544,6 +545,7 @@ sr1_status sr1__folder_open_journals(sr1_trainer *tr)
 {
     SR1__TRY(open_metrics(tr, tr->restored));
     SR1__TRY(open_trajectories(tr, tr->restored));
+    SR1__TRY(sr1__mlflow_open(&tr->mlflow, tr->config, tr->run_folder));
     return sr1__config_bool(tr->config, "tensorboard") ? open_events(tr) : SR1_OK;
 }
 

@@ -66,6 +66,8 @@ static void join_rounds(struct sr1__step_batch *b, const struct sr1__rollout_sta
     b->sampled += stats->policy_tokens;
     b->answers += stats->remote.answers;
     b->drifted += stats->remote.drifted;
+    b->actions += stats->searches;
+    b->refused += stats->refused_actions;
 }
 
 /* Each server by its place in openai_base_url. */
@@ -96,6 +98,8 @@ static void add_round_metrics(struct sr1__step_batch *b,
     sr1__metrics_add(m, "seconds_search", stats->search_seconds, SR1__SUM);
     sr1__metrics_add(m, "searches", (double)stats->searches, SR1__SUM);
     sr1__metrics_add(m, "failed_searches", (double)stats->failed_searches, SR1__SUM);
+    sr1__metrics_add(m, "refused_rate", divide_sum((double)b->refused, b->actions),
+                     SR1__LAST);
     sr1__metrics_add(m, "searches_per_call", b->searches_per_call, SR1__LAST);
     sr1__metrics_add(m, "entropy", b->entropy, SR1__LAST);
     sr1__metrics_add(m, "text_drift", divide_sum((double)b->drifted, b->answers),

@@ -42,6 +42,7 @@
 #include "text/data/dataset.h"
 #include "text/data/demo.h"
 #include "text/data/events.h"
+#include "train/mlflow.h"
 #include "text/data/jsonl.h"
 #include "text/data/zlines.h"
 #include "signal/loss/loss.h"
@@ -187,6 +188,7 @@ struct sr1_trainer {
     struct sr1__jsonl *metrics; /* journals of the run, once it has begun */
     struct sr1__zlines *trajectories;
     struct sr1__events *events; /* NULL unless the key tensorboard is set */
+    struct sr1__mlflow *mlflow; /* NULL unless mlflow_tracking_uri is set, or after */
     /* Told how far a rollout is; NULL outside of a run, or if nobody asks. */
     sr1_status (*phase)(void *user, const char *phase, int64_t done, int64_t total);
     void *phase_user;
@@ -202,6 +204,7 @@ struct sr1_trainer {
     json_t *record;          /* the configuration as the run folder has it */
     json_t *changes;         /* of it since the checkpoint, to be written */
     json_t *starts;          /* of the run, the present one last; NULL before it */
+    json_t *rule_files;      /* by key, their hashes when it was opened: rule_files.c */
     json_t *restored;        /* the checkpoint's state that it goes on from, or NULL */
     json_t *pending_row;     /* metrics of a step whose record failed, or NULL */
     int64_t pending_row_at;  /* where in metrics.jsonl they are to be */
@@ -345,6 +348,8 @@ sr1_status sr1__outage_fail(const struct sr1__outage *o, const sr1_trainer *tr);
 /* Is there warning i to give of the settings? 1 with its text, 0: no, -1: i is past the
  * last. */
 int sr1__startup_warning(const sr1_trainer *tr, size_t i, char *text, size_t size);
+/* Of a rank beyond the model's width, which a plan tells too: 1 and the text. */
+int sr1__rank_warning(int64_t rank, int64_t width, char *text, size_t size);
 
 /* ---- sft.c ---- */
 
@@ -414,6 +419,15 @@ json_t *sr1__given_json(const sr1_trainer *tr);
 /* SR1_E_CONFIG names what the checkpoint's run was given and this one was not, or a
  * reward that differs; the log, what is given in place of another. */
 sr1_status sr1__given_check(const sr1_trainer *tr);
+
+/* ---- rule_files.c ---- */
+
+/* A checkpoint's member that has them. */
+#define SR1__RULE_FILES "rule_files"
+/* {"KEY": "HASH", ...} of the files that the keys name. */
+sr1_status sr1__rule_files_hash(const sr1_config *c, json_t **out);
+/* Log which are not those of the checkpoint; then NULL: an older one. */
+void sr1__rule_files_compare(const sr1_trainer *tr, const json_t *then);
 
 /* ---- record.c ---- */
 

@@ -9,7 +9,7 @@
 
 /* How several values of one figure in a step become one. */
 enum sr1__reduction {
-    SR1__LAST, /* the last one: figures of the last pass of an update */
+    SR1__LAST, /* the last one: figures of the last epoch of an update */
     SR1__MEAN,
     SR1__SUM,
     SR1__MAX

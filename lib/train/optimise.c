@@ -70,45 +70,27 @@ static void scale_sums(struct sr1__loss_sums *s, double v)
 
 /* ---- the plan ---- */
 
-static sr1_status plan_budget(struct update *u, int64_t budget)
+static struct sr1__batch_part choose_part(const struct update *u)
 {
     struct sr1__batch_part part = sr1__part_of(u->tr, u->begin, u->end);
 
     part.skip_zero_advantage = u->skip_zero_advantage;
-    return sr1__batch_plan_store_part(&u->plan, u->from, part, budget);
-}
-
-/* Micro-batches of about equal size, the same number for every worker: the smallest
- * budget (in sixteenths above an equal share) that gets by with that number. */
-static sr1_status plan_for_workers(struct update *u)
-{
-    size_t workers = sr1__all_workers(u->tr);
-    size_t wanted = (u->plan.n_batches + workers - 1) / workers * workers;
-    int64_t share = (u->plan.n_packed_tokens + (int64_t)wanted - 1) / (int64_t)wanted;
-
-    if (u->plan.n_sequences < wanted)
-        return SR1_OK;
-    for (int64_t k = 0; k <= 16; k++) {
-        int64_t budget = share + share * k / 16;
-
-        sr1__batch_plan_free(&u->plan);
-        SR1__TRY(plan_budget(u, budget < u->budget ? budget : u->budget));
-        if (u->plan.n_batches <= wanted || budget >= u->budget)
-            break;
-    }
-    return SR1_OK;
+    return part;
 }
 
 static sr1_status make_plan(struct update *u)
 {
-    SR1__TRY(plan_budget(u, u->budget));
+    struct sr1__batch_part part = choose_part(u);
+    size_t workers = sr1__all_workers(u->tr);
+
+    SR1__TRY(sr1__batch_plan_store_part(&u->plan, u->from, part, u->budget));
     if (u->plan.n_batches == 0)
         return SR1_OK;
     if (u->tr->set.balance_batches)
-        SR1__TRY(sr1__batch_plan_balance_store(&u->plan, u->from, sr1__all_workers(u->tr),
-                                               u->budget, &u->lengths));
-    return sr1__all_workers(u->tr) > 1 && u->lengths.balanced_max == 0
-               ? plan_for_workers(u)
+        SR1__TRY(sr1__batch_plan_balance_store(&u->plan, u->from, workers, u->budget,
+                                               &u->lengths));
+    return u->lengths.balanced_max == 0
+               ? sr1__batch_plan_even_store(&u->plan, u->from, part, workers, u->budget)
                : SR1_OK;
 }
 
@@ -442,7 +424,7 @@ static void blame_gradient(struct update *u, struct sr1__error *why)
 
     alone.budget = 1;
     memset(&alone.plan, 0, sizeof(alone.plan));
-    st = plan_budget(&alone, 1);
+    st = sr1__batch_plan_store_part(&alone.plan, u->from, choose_part(u), 1);
     for (size_t k = 0; k < alone.plan.n_batches && st == SR1_OK; k++) {
         sr1__learner_clear_grad(u->learner);
         st = run_microbatch(&alone, k, u->learner->replicas[0], &scratch);
@@ -496,10 +478,12 @@ static sr1_status apply_gradient(struct update *u, const struct worker *all)
     double rate;
 
     if (all->not_finite) {
+        u->tr->in_update = 1; /* which counts it */
         sr1__learner_clear_grad(u->learner);
         skip_update(u, all->why.text);
         return SR1_OK;
     }
+    u->tr->in_update = 1;
     SR1__TRY(sr1__learner_step(u->learner, u->tr->step, &rate, &done));
     if (done.skipped) {
         struct sr1__error why;
@@ -605,12 +589,17 @@ sr1_status sr1__optimise(struct sr1__step_batch *b, struct sr1__learner *learner
                                               objective->can_skip_without_advantage(b),
                        .budget = b->tr->set.micro_batch_tokens};
     size_t n = sr1__trajectory_store_count(u.from);
-    sr1_status st = SR1_OK;
+    sr1_status st;
 
     u.workers = sr1__calloc((size_t)b->tr->n_workers, sizeof(*u.workers));
-    if (!u.workers)
-        return sr1__fail_nomem("update");
-    b->tr->in_update = 1;
+    st = sr1__dist_agree(b->tr->dist, "update",
+                         u.workers ? SR1_OK : sr1__fail_nomem("update"));
+    if (st != SR1_OK) { /* before anything that all ranks do together */
+        sr1__free(u.workers);
+        return st;
+    }
+    if (sr1__dist_size(b->tr->dist) > 1) /* ranks that fail apart save nothing together */
+        b->tr->in_update = 1;
     st = sr1__unit_pass_reshard(learner->pass);
     for (int64_t i = 0; i < epochs && st == SR1_OK; i++) {
         choose_dropout(&u, i);

@@ -2,6 +2,7 @@
 #include "dist/shard.h"
 #include "train/plan.h"
 
+#include "config/choices.h"
 #include "policy/assemble/assemble.h"
 
 #include <math.h>
@@ -51,18 +52,19 @@ static double get_number(const struct planner *p, const char *key)
 static double prompt_tokens(const struct planner *p)
 {
     return fmin(get_number(p, "max_prompt_tokens"),
-                (double)sr1__hf_config_context(&p->policy.config));
+                (double)p->policy.config.max_positions);
 }
 
 /* Prompt, sampled tokens and results of searches, as long as their limits allow. */
 static double longest_trajectory(const struct planner *p)
 {
-    int alone = sr1__config_is(p->config, "environment", "none") || p->out->step.imitates;
+    const struct sr1__environment_choice *e = sr1__environment_choice(p->config);
+    int acts = (!e || e->acts) && !p->out->step.imitates;
     double turns = fmax(get_number(p, "max_turns"), get_number(p, "max_env_steps"));
-    double seen = alone ? 0 : turns * get_number(p, "max_observation_tokens");
+    double seen = acts ? turns * get_number(p, "max_observation_tokens") : 0;
 
     return fmin(get_number(p, "max_prompt_tokens") + get_number(p, "max_tokens") + seen,
-                (double)sr1__hf_config_context(&p->policy.config));
+                (double)p->policy.config.max_positions);
 }
 
 /* Tokens of a trajectory in passes of training, its share of the group's prompt among
@@ -104,7 +106,7 @@ static void size_step(struct planner *p)
     double mini = (double)p->set.mini_batch_size, all, questions;
 
     count_ranks(p);
-    s->imitates = sr1__config_is(p->config, "stage", "sft");
+    s->imitates = sr1__config_imitates(p->config);
     s->generates = !s->imitates && !sr1__config_bool(p->config, "use_openai");
     s->trajectories =
         (double)p->set.batch_size * (s->imitates ? 1.0 : (double)p->set.group_size);
@@ -315,9 +317,8 @@ static void plan_log_probs(struct planner *p)
 
     for (uint32_t i = 0; i < SR1_COLUMN_COUNT; i++)
         if (models[i] && columns_of(p) & 1u << i)
-            most = fmax(most, sr1__memory_forward(models[i], &pass));
-    add_item(p, "forward pass", p->out->step.workers * most, SR1__PLAN_DEVICE,
-             IN(LOG_PROBS));
+            most = fmax(most, sr1__memory_score(models[i], &pass, p->out->step.workers));
+    add_item(p, "forward pass", most, SR1__PLAN_DEVICE, IN(LOG_PROBS));
 }
 
 /* Names of a learner's items, and the phase of its update. */
@@ -458,11 +459,9 @@ static double served_bytes(const struct planner *p)
 {
     const sr1_config *c = p->config;
 
-    if (!sr1__config_bool(c, "use_openai") ||
-        (sr1__config_is(c, "weight_sync_backend", "none") &&
-         !*sr1__config_str(c, "openai_sync_url")))
+    if (!sr1__config_bool(c, "use_openai") || !sr1__config_sends_weights(c))
         return 0;
-    return sr1__config_is(c, "weight_sync_backend", "lora")
+    return sr1__config_sends_adapters(c)
                ? sr1__memory_gradients(&p->policy)
                : sr1__memory_parameters(&p->policy.config) *
                      (double)sr1__torch_dtype_size(p->policy.dtype);

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "config/choices.h"
 #include "config/model_folder.h"
 #include "tensor/model/model_load.h"
 #include "tensor/weights/other_forms.h"
@@ -103,6 +104,7 @@ sr1_status sr1__plan_shapes_read(struct sr1__plan_shapes *out, const sr1_config 
     const char *policy = sr1__config_str(c, "model_name_or_path");
     const char *critic = sr1__config_str(c, "critic_model");
     const char *reviser = sr1__config_str(c, "proxy_model");
+    const struct sr1__environment_choice *e = sr1__environment_choice(c);
     int there;
 
     memset(out, 0, sizeof *out);
@@ -117,8 +119,7 @@ sr1_status sr1__plan_shapes_read(struct sr1__plan_shapes *out, const sr1_config 
     out->critic = out->policy;
     out->reviser = out->policy;
     out->has_critic = *critic != '\0';
-    out->has_reviser =
-        sr1__config_is(c, "environment", "critique") && !*sr1__config_str(c, "proxy_url");
+    out->has_reviser = e && e->revises && !*sr1__config_str(c, "proxy_url");
     if (*critic)
         SR1__TRY(sr1__context(read_shape(&out->critic, critic, &there), "critic_model"));
     if (out->has_reviser && *reviser)

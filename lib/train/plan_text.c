@@ -53,6 +53,21 @@ static void write_chosen(struct sr1__buf *b, const sr1_plan *p)
         sr1__buf_char(b, '\n');
 }
 
+static int find_warning(const sr1_plan *p, char *text, size_t size)
+{
+    const struct sr1__memory_model *m = &p->figures.policy;
+
+    return sr1__rank_warning(m->lora.rank, m->config.hidden_size, text, size);
+}
+
+static void write_warning(struct sr1__buf *b, const sr1_plan *p)
+{
+    char text[256];
+
+    if (find_warning(p, text, sizeof text))
+        sr1__buf_fmt(b, "warning   %s\n", text);
+}
+
 static void write_head(struct sr1__buf *b, const sr1_plan *p)
 {
     const struct sr1__plan_figures *f = &p->figures;
@@ -81,6 +96,7 @@ static void write_head(struct sr1__buf *b, const sr1_plan *p)
                      s->shards > 1 ? "each with a part of the optimizer's states"
                                    : "each with all of the optimizer's states");
     write_chosen(b, p);
+    write_warning(b, p);
     sr1__buf_char(b, '\n');
 }
 
@@ -267,6 +283,16 @@ static json_t *list_chosen(const sr1_plan *p)
     return object;
 }
 
+static json_t *list_warnings(const sr1_plan *p)
+{
+    json_t *list = json_array();
+    char text[256];
+
+    if (find_warning(p, text, sizeof text))
+        json_array_append_new(list, json_string(text));
+    return list;
+}
+
 static json_t *make_step(const struct sr1__plan_step *s)
 {
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "trajectories",
@@ -284,7 +310,7 @@ static json_t *make_json(const sr1_plan *p)
 
     return json_pack(
         "{s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:b, "
-        "s:o, s:o, s:o, s:o}",
+        "s:o, s:o, s:o, s:o, s:o}",
         "device", p->device_name, "dtype", sr1__torch_dtype_name(f->policy.dtype),
         "weights_found", p->shapes.has_weights, "parameters",
         make_bytes(sr1__memory_parameters(&f->policy.config)), "trained",
@@ -295,7 +321,7 @@ static json_t *make_json(const sr1_plan *p)
         "host_memory_bytes", make_bytes(p->host_memory), "fits", sr1__plan_fits(p, f),
         "checkpoint_bytes", make_bytes(f->checkpoint), "disk_bytes", make_bytes(f->disk),
         "disk_free_bytes", p->disk_free >= 0 ? make_bytes(p->disk_free) : json_null(),
-        "advice", list_advice(p));
+        "advice", list_advice(p), "warnings", list_warnings(p));
 }
 
 sr1_status sr1__plan_write_json(sr1_plan *p)

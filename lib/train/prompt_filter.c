@@ -1,10 +1,44 @@
 /* train/prompt_filter.c - remove rows that no step could use: questions with prompts that
- * are too long, and demonstrations that the model cannot read. */
+ * are too long, and demonstrations that the model cannot read; refuse questions that the
+ * rewards cannot score. */
 #include "train/internal.h"
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "config/choices.h"
 #include "policy/rollout_internal.h"
+#include "signal/reward/reward_set.h"
+#include "text/data/dataset.h"
+
+/* Row i of d has a gold answer for the reward of that name. */
+static sr1_status check_ground_truth(const sr1_dataset *d, int64_t i, const char *reward)
+{
+    sr1_row *row = NULL;
+    sr1_status st;
+
+    SR1__TRY(sr1_dataset_read(d, i, &row));
+    st = sr1_row_answer_count(row) > 0
+             ? SR1_OK
+             : sr1__fail(SR1_E_CONFIG,
+                         "question '%.80s' has no gold answer, and reward %s compares "
+                         "with one; leave such rows out, name the field that has it "
+                         "with answer_field, or choose rewards that need none",
+                         sr1_row_question(row), reward);
+    sr1_row_free(row);
+    return sr1__dataset_context(d, i, st);
+}
+
+/* Without answers_optional the data set itself refuses such rows. */
+static sr1_status check_ground_truths(const sr1_trainer *tr, const sr1_dataset *d)
+{
+    const char *reward = sr1__reward_set_comparing(tr->rewards);
+
+    if (!reward || !sr1__dataset_answers_optional(tr->config))
+        return SR1_OK;
+    for (int64_t i = 0; i < sr1_dataset_count(d); i++)
+        SR1__TRY(check_ground_truth(d, i, reward));
+    return SR1_OK;
+}
 
 sr1_status sr1__filter_prompts(const sr1_trainer *tr, sr1_dataset *d, const char *what)
 {
@@ -12,6 +46,8 @@ sr1_status sr1__filter_prompts(const sr1_trainer *tr, sr1_dataset *d, const char
     sr1_status st;
 
     SR1__TRY(sr1__filter_problems(tr, d, what));
+    if (!sr1__config_imitates(tr->config))
+        SR1__TRY(check_ground_truths(tr, d));
     st = sr1__rollout_filter_prompts(tr->rollout, d, what, sr1_dataset_count(d), &rows,
                                      &n);
 

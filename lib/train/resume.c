@@ -34,6 +34,8 @@ static const char *const free_keys[] = {
     "log_interval",
     "log_trajectories",
     "tensorboard",
+    "mlflow_tracking_uri",
+    "mlflow_experiment",
     "validate_interval",
     "validation_samples",
     /* the size of a step of the optimizer */

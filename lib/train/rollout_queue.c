@@ -211,7 +211,7 @@ sr1_status sr1__rollout_queue_wait(sr1_trainer *tr, struct sr1__queued_rollout *
     sr1_status st = begin_all(tr); /* those of a resumed run, before newer weights come */
 
     if (q->t)
-        return SR1_OK;
+        return sr1__dist_agree(tr->dist, "rollout of a step", st);
     while (st == SR1_OK &&
            !sr1__background_rollout_wait(q->run, sr1__now() + PATIENCE, &done))
         st = waits(user, done, (int64_t)(q->share.n * q->share.group));
@@ -244,6 +244,7 @@ static const struct {
               COUNT(decode_steps),
               COUNT(searches),
               COUNT(failed_searches),
+              COUNT(refused_actions),
               COUNT(engine_queries),
               COUNT(engine_calls),
               COUNT(remote.answers),
@@ -306,7 +307,8 @@ static sr1_status unpack_stats(struct sr1__rollout_stats *s, const json_t *o)
     SR1__TRY(sr1__json_get_num(o, "entropy", &s->entropy));
     SR1__TRY(sr1__json_get_num(o, "search_seconds", &s->search_seconds));
     for (size_t i = 0; i < COUNTS; i++)
-        SR1__TRY(sr1__json_get_int(o, counts[i].name, count_at(s, i)));
+        if (json_object_get(o, counts[i].name)) /* a checkpoint may be older than it */
+            SR1__TRY(sr1__json_get_int(o, counts[i].name, count_at(s, i)));
     return unpack_servers(&s->remote, json_object_get(o, "servers"));
 }
 
@@ -336,7 +338,8 @@ static json_t *pack_queued(struct sr1__queued_rollout *q)
                      q->t ? pack_stats(&q->stats) : json_null());
 }
 
-/* What is over by now is kept. Of several processes each has a part only. */
+/* What is over by now is kept. Of several processes each has a part only. One that failed
+ * stays as it is: its step tells, and a resumed run asks again. */
 static void collect_finished(sr1_trainer *tr)
 {
     struct sr1__error e;
@@ -344,11 +347,12 @@ static void collect_finished(sr1_trainer *tr)
     for (struct sr1__queued_rollout *q = tr->queue; q && !tr->dist; q = q->next) {
         struct sr1__rollout_stats last;
 
-        if (!q->run || !sr1__background_rollout_wait(q->run, 0, NULL))
+        if (!q->run || !sr1__background_rollout_wait(q->run, 0, NULL) ||
+            sr1__background_rollout_has_failed(q->run))
             continue;
         sr1__rollout_stats(tr->rollout, &last);
         sr1__error_save(&e, SR1_OK);
-        (void)collect_trajectories(tr, q); /* a failure is that of its step */
+        (void)collect_trajectories(tr, q); /* without memory it is generated again */
         (void)sr1__error_raise(&e);
         sr1__rollout_set_stats(tr->rollout, &last);
     }

@@ -5,6 +5,7 @@
  *     config.json         every key as resolved, when the run began
  *     metrics.jsonl       one object a step
  *     trajectories.jsonl.zst  what was said, in frames of zstd
+ *     mlflow.json         where MLflow has them, by the key mlflow_tracking_uri
  *     tensorboard         the metrics once more, by the key of this name
  *     checkpoints/step-N  to resume from
  *     model               the policy at the end
@@ -312,6 +313,7 @@ static sr1_status log_row(sr1_trainer *tr, json_t *row)
     if (json_object_set_new(row, "perf/timestamp", json_integer(time(NULL))) != 0)
         return sr1__fail_nomem("metrics");
     SR1__TRY(sr1__jsonl_add(tr->metrics, row));
+    sr1__mlflow_tell(tr->mlflow, sr1__jsonl_size(tr->metrics));
     (void)json_object_del(row, "perf/timestamp");
     if (tr->events)
         SR1__TRY(sr1__events_add(tr->events, row));
@@ -646,22 +648,44 @@ static sr1_status begin_run(struct run *r)
     return SR1_OK;
 }
 
-/* A failure costs the step that it ends, not those before it, unless weights were being
- * changed. What a rule for choosing questions has learned of the step cannot be taken
- * back. */
+/* The error of a run that ends, and the whole steps that no checkpoint has. */
+static sr1_status fail_with_lost(const sr1_trainer *tr, const struct sr1__error *e)
+{
+    int64_t from = tr->saved > 0 ? tr->saved : 0;
+    char steps[64], again[96];
+
+    if (tr->step <= from)
+        return sr1__error_raise(e);
+    if (tr->step == from + 1)
+        snprintf(steps, sizeof(steps), "step %" PRId64 " is", tr->step);
+    else
+        snprintf(steps, sizeof(steps), "steps %" PRId64 " to %" PRId64 " are", from + 1,
+                 tr->step);
+    if (from > 0)
+        snprintf(again, sizeof(again), "goes on from the checkpoint of step %" PRId64,
+                 from);
+    else
+        snprintf(again, sizeof(again), "begins again, since there is no checkpoint yet");
+    return sr1__fail(e->code, "%.760s; %s lost: the run, resumed (--resume), %s", e->text,
+                     steps, again);
+}
+
+/* A failure costs the step that it ends, not those before it, unless weights have been
+ * changed since, or cannot be read any more. What a rule for choosing questions has
+ * learned of the step cannot be taken back. */
 static sr1_status keep_whole_steps(struct run *r, sr1_status st)
 {
     const sr1_trainer *tr = r->tr;
     struct sr1__error e;
 
     if ((!tr->sharded && !sr1__is_first_rank(tr)) || tr->step == 0 ||
-        tr->step <= tr->saved || tr->in_update || tr->sampler.rule)
+        tr->step <= tr->saved)
         return st;
     sr1__error_save(&e, st);
-    if (save_checkpoint(r) != SR1_OK)
-        sr1__log(SR1_LOG_WARN, "steps since the last checkpoint are lost: %s",
+    if (!tr->in_update && !tr->sampler.rule && save_checkpoint(r) != SR1_OK)
+        sr1__log(SR1_LOG_WARN, "step %" PRId64 " cannot be saved: %s", tr->step,
                  sr1_last_error());
-    return sr1__error_raise(&e);
+    return fail_with_lost(tr, &e);
 }
 
 static sr1_status run_all(struct run *r)
@@ -703,6 +727,8 @@ static sr1_status run_whole(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
     st = run_all(&r);
     sr1__rollout_queue_clear(tr);
     sr1__record_end(tr, st);
+    sr1__mlflow_close(tr->mlflow, st);
+    tr->mlflow = NULL;
     sr1__folder_unlock(tr); /* it does not run again */
     return st;
 }

@@ -2,15 +2,10 @@
 #include "train/internal.h"
 
 #include "base/num.h"
+#include "config/choices.h"
 #include "policy/assemble/assemble.h"
 
 #include <string.h>
-
-/* Imitation samples nothing: no temperature, no reference. */
-static int is_sft(const sr1_config *c)
-{
-    return sr1__config_is(c, "stage", "sft");
-}
 
 /* ---- the loss ---- */
 
@@ -48,7 +43,7 @@ sr1_status sr1__settings_resolve(sr1_config *c)
     const struct sr1__loss_row *row = sr1__loss_find(sr1__config_str(c, "loss"));
 
     SR1__TRY(sr1__config_check_names(c));
-    if (is_sft(c))
+    if (sr1__config_imitates(c))
         return SR1_OK;
     if (sr1__config_is(c, "kl_in", "reward") && !is_given(c, "beta") &&
         row->defaults.beta == 0.0)
@@ -70,7 +65,8 @@ static sr1_status check_bounds(const struct sr1__settings *s, const sr1_config *
 {
     const char *const keys[] = {"dual_clip", "ratio_cap"};
 
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]) && !is_sft(c); i++)
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]) && !sr1__config_imitates(c);
+         i++)
         if (sr1__config_real(c, keys[i]) > 0 &&
             !sr1__settings_lists(s->loss->options, keys[i]))
             return sr1__fail(SR1_E_CONFIG,
@@ -100,6 +96,16 @@ static void read_loss_options(struct sr1__settings *s, const sr1_config *c)
     o->off_policy_delta = sr1__config_real(c, "off_policy_delta");
 }
 
+static sr1_status check_correction(const struct sr1__settings *s)
+{
+    if (!s->loss_options.correction || s->loss->ratio != SR1__RATIO_SEQUENCE_SUM)
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "loss %s weighs trajectories by their importance itself; set "
+                     "importance_correction to none",
+                     s->loss->name);
+}
+
 /* A cap inside the clip would hold a ratio that the clip lets through. */
 static sr1_status check_cap(const sr1_loss_options *o)
 {
@@ -122,9 +128,10 @@ static sr1_status read_loss(struct sr1__settings *s, const sr1_config *c)
         sr1__aggregation_find(sr1__config_str(c, "loss_aggregation"), &s->aggregation));
     SR1__TRY(check_bounds(s, c));
     read_loss_options(s, c);
+    SR1__TRY(check_correction(s));
     SR1__TRY(check_cap(&s->loss_options));
-    s->frozen_reference =
-        sr1__config_is(c, "kl_reference", "frozen") && s->beta > 0 && !is_sft(c);
+    s->frozen_reference = sr1__config_is(c, "kl_reference", "frozen") && s->beta > 0 &&
+                          !sr1__config_imitates(c);
     s->skip_zero_variance_groups = sr1__config_bool(c, "skip_zero_variance_groups") ||
                                    sr1__config_int(c, "dynamic_sampling") > 0;
     return SR1_OK;
@@ -160,7 +167,7 @@ static void read_run(struct sr1__settings *s, const sr1_config *c)
 /* Training needs log-probs of the distribution that is trained: the whole one. */
 static sr1_status check_sampling(const sr1_config *c)
 {
-    if (is_sft(c))
+    if (sr1__config_imitates(c))
         return SR1_OK;
     if (sr1__config_real(c, "top_p") < 1.0 || sr1__config_int(c, "top_k") > 0)
         return sr1__fail(
@@ -193,14 +200,15 @@ sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c)
     s->partial_rollout = sr1__config_bool(c, "partial_rollout");
     s->checkpointing = sr1__config_bool(c, "gradient_checkpointing");
     s->shuffle = sr1__config_bool(c, "shuffle");
-    s->temperature = is_sft(c) ? 1.0 : sr1__config_real(c, "temperature");
+    s->temperature = sr1__config_imitates(c) ? 1.0 : sr1__config_real(c, "temperature");
     s->seed = (uint64_t)sr1__config_int(c, "seed");
     s->max_tokens = sr1__config_int(c, "max_tokens");
     s->overlong_buffer = sr1__config_int(c, "overlong_buffer");
     s->overlong_penalty = sr1__config_real(c, "overlong_penalty");
     s->mask_truncated = sr1__config_bool(c, "mask_truncated_completions");
-    s->train_environment = !sr1__config_bool(c, "mask_environment") && !is_sft(c);
-    s->no_think = sr1__config_bool(c, "no_think_rl") && !is_sft(c);
+    s->train_environment =
+        !sr1__config_bool(c, "mask_environment") && !sr1__config_imitates(c);
+    s->no_think = sr1__config_bool(c, "no_think_rl") && !sr1__config_imitates(c);
     s->dense_rewards = sr1__config_bool(c, "dense_rewards");
     s->balance_batches = sr1__config_bool(c, "balance_batches");
     s->dynamic_sampling = sr1__config_int(c, "dynamic_sampling");

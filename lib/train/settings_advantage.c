@@ -2,6 +2,7 @@
  * KL in the reward, the critic. */
 #include "train/internal.h"
 
+#include "config/choices.h"
 #include "environment/env/protocol.h"
 
 #include <stdlib.h>
@@ -277,7 +278,7 @@ static void plan_columns(struct sr1__settings *s)
 
 sr1_status sr1__settings_read_advantage(struct sr1__settings *s, const sr1_config *c)
 {
-    if (sr1__config_is(c, "stage", "sft")) {
+    if (sr1__config_imitates(c)) {
         s->policy_columns = 1u << SR1_COLUMN_ADVANTAGE;
         return SR1_OK;
     }

@@ -74,11 +74,8 @@ static int warn_unread(const sr1_trainer *tr, char *text, size_t size)
 }
 
 /* peft and TRL take any rank as well. */
-static int warn_rank(const sr1_trainer *tr, char *text, size_t size)
+int sr1__rank_warning(int64_t rank, int64_t width, char *text, size_t size)
 {
-    int64_t rank = tr->set.lora.rank,
-            width = tr->model ? sr1_model_info(tr->model, SR1_MODEL_HIDDEN) : 0;
-
     if (rank <= width || width == 0)
         return 0;
     snprintf(text, size,
@@ -86,6 +83,13 @@ static int warn_rank(const sr1_trainer *tr, char *text, size_t size)
              " wide: an adapter of rank %" PRId64 " holds every change of its matrices",
              rank, width, width);
     return 1;
+}
+
+static int warn_rank(const sr1_trainer *tr, char *text, size_t size)
+{
+    return sr1__rank_warning(tr->set.lora.rank,
+                             tr->model ? sr1_model_info(tr->model, SR1_MODEL_HIDDEN) : 0,
+                             text, size);
 }
 
 /* Samples of one question and one step differ by their random numbers alone. */

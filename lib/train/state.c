@@ -159,15 +159,17 @@ static int64_t metrics_size(const sr1_trainer *tr)
 static json_t *pack_counters(const sr1_trainer *tr)
 {
     return json_pack(
-        "{s:I, s:f, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}",
+        "{s:I, s:f, s:o, s:O, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:I, s:I, "
+        "s:I}",
         "planned", (json_int_t)tr->planned, "reached_exact_match", tr->reached,
-        SR1__GIVEN, sr1__given_json(tr), "data", mark_json(&tr->mark), "epoch",
-        (json_int_t)tr->place.epoch, "position", (json_int_t)tr->place.position,
-        "skipped", (json_int_t)tr->skipped, "policy", pack_learner(&tr->policy), "critic",
-        pack_learner(&tr->critic), "kl_coef", json_real(tr->kl.coef), "kl_updates",
-        (json_int_t)tr->kl.updates, "entropy_coef", json_real(tr->entropy.coef),
-        "server_version", (json_int_t)sr1__rollout_server_version(tr->rollout),
-        "metrics_size", (json_int_t)metrics_size(tr), SR1__TRAJECTORIES_SIZE,
+        SR1__GIVEN, sr1__given_json(tr), SR1__RULE_FILES, tr->rule_files, "data",
+        mark_json(&tr->mark), "epoch", (json_int_t)tr->place.epoch, "position",
+        (json_int_t)tr->place.position, "skipped", (json_int_t)tr->skipped, "policy",
+        pack_learner(&tr->policy), "critic", pack_learner(&tr->critic), "kl_coef",
+        json_real(tr->kl.coef), "kl_updates", (json_int_t)tr->kl.updates, "entropy_coef",
+        json_real(tr->entropy.coef), "server_version",
+        (json_int_t)sr1__rollout_server_version(tr->rollout), "metrics_size",
+        (json_int_t)metrics_size(tr), SR1__TRAJECTORIES_SIZE,
         (json_int_t)(tr->trajectories ? sr1__zlines_size(tr->trajectories) : 0));
 }
 

@@ -284,14 +284,13 @@ static sr1_status check_trainable(const sr1_trainer *tr, const sr1_trajectory *t
     double temperature = sr1_trajectory_temperature(t);
 
     SR1__REQUIRE(t, "update: a trajectory");
-    if ((int64_t)sr1_trajectory_token_count(t) >
-        sr1__hf_config_context(&tr->model->config))
+    if ((int64_t)sr1_trajectory_token_count(t) > tr->model->config.max_positions)
         return sr1__fail(
             SR1_E_LIMIT,
             "trajectory %zu (query '%s', sample %d) has %zu tokens, the model "
             "reads at most %" PRId64,
             i, sr1_trajectory_query_id(t), (int)sr1_trajectory_sample(t),
-            sr1_trajectory_token_count(t), sr1__hf_config_context(&tr->model->config));
+            sr1_trajectory_token_count(t), tr->model->config.max_positions);
     if (sr1_trajectory_policy_count(t) == 0 || sr1__trajectory_excluded(t) ||
         (temperature == tr->set.temperature && sr1_trajectory_top_p(t) == 1.0 &&
          sr1_trajectory_top_k(t) == 0))

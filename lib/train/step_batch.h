@@ -54,6 +54,7 @@ struct sr1__step_batch {
     struct sr1__trajectory_store *selected; /* what the update reads */
     struct sr1__trajectory_store *log;      /* takes all of them, or NULL; borrowed */
     int64_t answers, drifted;               /* of a server that generates */
+    int64_t actions, refused;               /* by the environment */
     double entropy;           /* at sampling, nats a policy token, of all rounds */
     int64_t sampled;          /* policy tokens in it */
     double searches_per_call; /* of the search engine, of all rounds */

@@ -4,6 +4,8 @@
 #include "train/sampler.h"
 
 #include "base/mem.h"
+#include "policy/rollout_internal.h"
+#include "signal/reward/reward_set.h"
 
 void sr1__trainer_release(sr1_trainer *tr)
 {
@@ -14,9 +16,12 @@ void sr1__trainer_release(sr1_trainer *tr)
     sr1__jsonl_close(tr->metrics);
     sr1__zlines_close(tr->trajectories);
     sr1__events_close(tr->events);
+    sr1__mlflow_close(tr->mlflow, SR1_E_CANCELLED);
     sr1__learner_close(&tr->policy);
     sr1__critic_close(tr);
     sr1__reference_close(tr);
+    if (tr->rewards)
+        tr->rollout->stop = tr->rewards->context.stop = NULL;
     sr1_reward_set_free(tr->rewards);
     sr1__cursor_free(tr->cursor);
     sr1__sampler_close(tr);
@@ -28,6 +33,7 @@ void sr1__trainer_release(sr1_trainer *tr)
     json_decref(tr->record);
     json_decref(tr->changes);
     json_decref(tr->starts);
+    json_decref(tr->rule_files);
     json_decref(tr->restored);
     json_decref(tr->pending_row);
     sr1__ranks_close(tr);

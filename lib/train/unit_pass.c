@@ -276,12 +276,11 @@ static void free_part(struct sr1__unit_pass *p, int32_t u)
 static sr1_status reshard_unit(struct sr1__unit_pass *p, int32_t u)
 {
     sr1_status st =
-        sr1__dist_agree(p->l->mesh.world, "parts of weights",
-                        p->parts ? take_part(p, u) : sr1__fail_nomem("parts of weights"));
+        sr1__dist_agree(p->l->mesh.world, "parts of weights", take_part(p, u));
 
     if (st == SR1_OK)
         release_unit(p, u);
-    else if (p->parts)
+    else
         free_part(p, u);
     return st;
 }
@@ -336,11 +335,18 @@ sr1_status sr1__unit_pass_restore(struct sr1__unit_pass *p, sr1_status st)
 sr1_status sr1__unit_pass_reshard(struct sr1__unit_pass *p)
 {
     sr1_scope *s;
-    sr1_status st = SR1_OK;
+    sr1_status st;
 
     if (!p || !p->held || p->parts)
         return SR1_OK;
     p->parts = sr1__calloc((size_t)p->units, sizeof(sr1_tensor *));
+    st = sr1__dist_agree(p->l->mesh.world, "parts of weights",
+                         p->parts ? SR1_OK : sr1__fail_nomem("parts of weights"));
+    if (st != SR1_OK) { /* on every rank: none has anything to restore */
+        sr1__free(p->parts);
+        p->parts = NULL;
+        return st;
+    }
     for (int32_t u = 0; u < p->units && st == SR1_OK; u++)
         st = reshard_unit(p, u);
     if (st == SR1_OK) {

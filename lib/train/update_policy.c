@@ -9,7 +9,6 @@
 #include "environment/trajectory/trajectory.h"
 
 #include <math.h>
-#include <string.h>
 
 #define GIB 1073741824.0 /* verl's GB */
 
@@ -110,18 +109,13 @@ static int32_t has_gradient(const struct sr1__trajectory_store *from)
     return i < n;
 }
 
-/* Has the KL a slope where both policies are one? Its k2 and k3 have none. */
-static int32_t has_slope_at_once(const char *kl_kind)
-{
-    return strcmp(kl_kind, "k1") == 0 || strcmp(kl_kind, "abs") == 0;
-}
-
 /* Can trajectories without advantage skip the forward pass, because neither the loss, an
  * entropy bonus nor a KL term has a gradient there? On policy the KL to the policy that
  * sampled has none until an update moves the weights, or dropout makes it another. */
 static int32_t can_skip_without_advantage(const struct sr1__step_batch *b)
 {
     const sr1_trainer *tr = b->tr;
+    struct sr1__kl kl;
 
     if (tr->stage->loss || tr->entropy.now != 0.0 ||
         !sr1__loss_is_zero_without_advantage(tr->set.loss))
@@ -129,8 +123,8 @@ static int32_t can_skip_without_advantage(const struct sr1__step_batch *b)
     if (tr->set.loss_options.beta == 0.0)
         return 1;
     return b->on_policy && !tr->set.frozen_reference && tr->set.lora.dropout == 0.0 &&
-           !sr1__rollout_is_remote(tr->rollout) && !has_slope_at_once(tr->set.kl_kind) &&
-           !has_gradient(b->selected);
+           !sr1__rollout_is_remote(tr->rollout) && !has_gradient(b->selected) &&
+           sr1__kl_find(tr->set.kl_kind, &kl) == SR1_OK && !kl.slopes_at_0;
 }
 
 static uint32_t list_columns(const sr1_trainer *tr)

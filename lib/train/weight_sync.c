@@ -26,6 +26,7 @@
 #include "base/map_watch.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "config/choices.h"
 #include "config/model_folder.h"
 #include "retrieval/net/serving.h"
 
@@ -48,14 +49,13 @@ static int64_t get_staleness(const sr1_trainer *tr)
 
 static int is_synced(const sr1_trainer *tr)
 {
-    return sr1__config_str(tr->config, "openai_sync_url")[0] != '\0' ||
-           !sr1__config_is(tr->config, "weight_sync_backend", "none");
+    return sr1__config_sends_weights(tr->config);
 }
 
 /* Do the servers load adapters instead of whole models? */
 static int sends_adapters(const sr1_trainer *tr)
 {
-    return sr1__config_is(tr->config, "weight_sync_backend", "lora");
+    return sr1__config_sends_adapters(tr->config);
 }
 
 /* May trajectories this many steps old teach? */

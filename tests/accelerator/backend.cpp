@@ -203,6 +203,7 @@ at::Tensor copy_from(const at::Tensor &from, const at::Tensor &to, bool non_bloc
 {
     if (to.numel() == 0)
         return to;
+    sim::require_device();
     if (from.is_cpu()) {
         sim::refuse_in_capture("a copy from the host");
         sim::count_to_device(to.nbytes(), !non_blocking);

@@ -15,6 +15,8 @@ accelerator_counts counts;
 std::map<std::string, int64_t> by_name;
 
 int64_t fail_in;       /* kernels until the one that fails; 0: none */
+int64_t lose_in;       /* kernels until the device is gone; 0: it stays */
+bool gone;
 thread_local int deep; /* kernels of this thread under way, one inside the other */
 
 bool tracing;
@@ -29,6 +31,7 @@ bool begins_failing(const std::string &name)
         counts.kernels++;
         by_name[name]++;
     }
+    gone = gone || (lose_in > 0 && --lose_in == 0);
     return fail_in > 0 && --fail_in == 0;
 }
 
@@ -37,11 +40,21 @@ bool begins_failing(const std::string &name)
 namespace sim
 {
 
+void require_device()
+{
+    std::lock_guard<std::mutex> hold(lock);
+
+    if (gone)
+        throw c10::AcceleratorError({__func__, __FILE__, __LINE__}, 719,
+                                    "sim error: the device is lost");
+}
+
 kernel::kernel(const std::string &name)
 {
     if (deep == 0 && begins_failing(name))
         throw c10::AcceleratorError({__func__, __FILE__, __LINE__}, 700,
                                     "sim error: the kernel " + name + " was let fail");
+    require_device();
     deep++;
 }
 
@@ -133,6 +146,14 @@ void accelerator_fail_kernel(int64_t n)
     std::lock_guard<std::mutex> hold(lock);
 
     fail_in = n;
+}
+
+void accelerator_lose(int64_t n)
+{
+    std::lock_guard<std::mutex> hold(lock);
+
+    lose_in = n;
+    gone = gone && n > 0;
 }
 
 void accelerator_trace(int on)

@@ -62,6 +62,7 @@ sr1_status begin(sr1__graph **out, int32_t, sr1__graph *beside,
     return guard(error, [&] {
         auto g = std::make_unique<sr1__graph>();
 
+        sim::require_device();
         let_fail("begin");
         TORCH_CHECK(!open_graph, "sim: a capture is open");
         g->memory = beside ? beside->memory : sim::make_pool();
@@ -185,6 +186,7 @@ void wait_for_event(void *event)
     std::vector<later> left;
 
     refuse_in_capture("an event");
+    require_device();
     count_wait();
     for (later &c : under_way) {
         if (c.number <= until)

@@ -196,6 +196,7 @@ void drop_unused()
 struct allocator final : c10::DeviceAllocator {
     c10::DataPtr allocate(size_t bytes) override
     {
+        sim::require_device();
         void *p = allocate_block(bytes);
 
         return {p, p, free_block, c10::Device(sim::device_type, 0)};

@@ -24,6 +24,9 @@ c10::Allocator *memory();
  * themselves. */
 void *reach(const void *address);
 
+/* Throws what CUDA throws where the device is gone (counts.cpp). */
+void require_device();
+
 /* One kernel under way on this thread (counts.cpp). Throws what CUDA throws where this
  * one is to fail. What happens inside, on the host, is not counted. */
 class kernel

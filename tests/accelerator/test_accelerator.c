@@ -275,6 +275,45 @@ static void a_kernel_can_fail(void **state)
     OK(sr1__scope_close(s));
 }
 
+static void use_lost_device(int how)
+{
+    float v[2] = {0, 0};
+    sr1_scope *s = sr1__scope_open(sim, "before");
+    sr1_tensor *a = t_full(s, 1.0, SR1__F32, T_SHAPE(2));
+    sr1_scope *after;
+
+    accelerator_lose(1);
+    (void)t_exp(s, a);
+    assert_int_equal(sr1__scope_status(s), SR1_E_DEVICE);
+    after = sr1__scope_open(sim, "after");
+    if (how == 0)
+        (void)t_exp(after, a);
+    else if (how == 1)
+        t_to_host_f32(after, a, v, 2);
+    else if (how == 2)
+        (void)t_from_f32(after, v, T_SHAPE(2));
+    else
+        (void)t_empty(after, SR1__F32, T_SHAPE(2));
+    assert_int_equal(sr1__scope_close(after), SR1_E_DEVICE);
+    assert_non_null(strstr(sr1_last_error(), "the device is lost"));
+    accelerator_lose(0);
+    assert_int_equal(sr1__scope_close(s), SR1_E_DEVICE);
+}
+
+static void a_device_can_be_lost(void **state)
+{
+    float v[2] = {0, 0};
+    sr1_scope *s;
+
+    (void)state;
+    for (int how = 0; how < 4; how++)
+        use_lost_device(how);
+    s = sr1__scope_open(sim, "found again");
+    t_to_host_f32(s, t_full(s, 2.0, SR1__F32, T_SHAPE(2)), v, 2);
+    OK(sr1__scope_close(s));
+    assert_true(v[1] == 2.0f);
+}
+
 static int open_device(void **state)
 {
     (void)state;
@@ -293,6 +332,7 @@ int main(void)
         cmocka_unit_test(attention_is_one_kernel),
         cmocka_unit_test(memory_has_an_end),
         cmocka_unit_test(a_kernel_can_fail),
+        cmocka_unit_test(a_device_can_be_lost),
     };
 
     return cmocka_run_group_tests_name("accelerator", tests, open_device, NULL);

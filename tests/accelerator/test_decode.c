@@ -58,19 +58,25 @@ struct drawn {
     struct sr1__decoder_stats stats;
 };
 
+static void adapt(sr1_model *m)
+{
+    const struct sr1__lora_config config = {
+        .rank = 2, .alpha = 4, .targets = (1u << SR1__LORA_MODULES) - 1};
+
+    OK(sr1__model_adapt(m, &config, 3));
+}
+
 /* Weights that were not there when the decoder read its first token: heads' norms, and an
  * adapter where asked. */
 static void change_weights(sr1_model *m, struct sr1__decoder *d, int adapted)
 {
-    const struct sr1__lora_config config = {
-        .rank = 2, .alpha = 4, .targets = (1u << SR1__LORA_MODULES) - 1};
     const int32_t id = 3;
     sr1_scope *s;
 
     OK(sr1__decoder_decode(d, &(struct sr1__decode_input){0, &id, 1}, 1));
     sr1__decoder_reset(d);
     if (adapted)
-        OK(sr1__model_adapt(m, &config, 3));
+        adapt(m);
     s = sr1__scope_open(m->device, "change");
     sr1__scope_no_grad(s);
     for (size_t i = 0; i < m->n_params; i++)
@@ -89,10 +95,14 @@ static void decode_tokens(const char *name, const char *device, int adapted,
     const int32_t rows[ROWS] = {0, 1, 2, 3}, to[2] = {2, 3};
     struct sr1__rng streams[ROWS], *rngs[ROWS];
     struct sr1__decode_input feeds[ROWS] = {{0, prompt, 5}, {1, prompt + 1, 8}};
+    int late = strcmp(device, "cpu") != 0; /* the CPU's decoder is made for its adapter */
     sr1_model *m = open_model(name, device);
-    struct sr1__decoder *d = new_decoder(m, ROWS, 600);
+    struct sr1__decoder *d;
 
-    change_weights(m, d, adapted);
+    if (adapted && !late)
+        adapt(m);
+    d = new_decoder(m, ROWS, 600);
+    change_weights(m, d, adapted && late);
     for (int32_t i = 0; i < ROWS; i++) {
         sr1__rng_seed(&streams[i], 5, (uint64_t)i);
         rngs[i] = &streams[i];
@@ -348,8 +358,9 @@ static void prefill_bed(struct bed *b, size_t n)
 }
 
 /* Beyond what it gives back: the cache is written in place, and no part of it is copied
- * to be attended to. */
-static void check_memory_of_steps(int64_t kernels_most)
+ * to be attended to. Kernel by kernel each temporary is an allocation, which CUDA's
+ * allocator serves from what it keeps; graphs have theirs. */
+static void check_memory_of_steps(int64_t kernels_most, int64_t allocations_most)
 {
     const struct sr1__sampling how = {1, 0, 1};
     struct accelerator_counts first, c;
@@ -367,6 +378,7 @@ static void check_memory_of_steps(int64_t kernels_most)
     assert_true(first.peak_bytes - first.live_bytes <
                 stats.cache_bytes / 4 / b.model->config.n_layers); /* half the keys */
     assert_true(first.kernels <= kernels_most);
+    assert_true(first.allocations <= allocations_most);
     for (int t = 0; t < 30; t++) {
         accelerator_reset();
         step_bed(&b, ROWS, &how);
@@ -383,9 +395,9 @@ static void a_step_takes_no_memory(void **state)
 {
     (void)state;
     eager = 1;
-    check_memory_of_steps(100);
+    check_memory_of_steps(100, 100); /* one a kernel at most */
     eager = 0;
-    check_memory_of_steps(2); /* the graphs of a pass and of a draw */
+    check_memory_of_steps(2, 4); /* the graphs of a pass and of a draw; what goes up */
 }
 
 static int64_t count_cache(const struct bed *b)
@@ -467,7 +479,9 @@ static int64_t count_layer_kernels(const char *const family[2])
 }
 
 /* norm, q|k|v, turn, two writes, attention, o with its sum; norm, gate|up, silu, product,
- * down with its sum. Heads with norms: the norm and its weights, but one write. */
+ * down with its sum. Heads with norms: the norm and its weights, but one write.
+ * libtorch's norm takes one row of weights, and those of q and k are two: one kernel for
+ * both would be one of our own. */
 static void a_layer_is_few_kernels(void **state)
 {
     static const char *const qwen2[2] = {"Qwen2", "qwen2"};

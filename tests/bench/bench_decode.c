@@ -1,6 +1,6 @@
 /* decode MODEL BATCH[,BATCH...] [PROMPT NEW REPS]: sampling at temperature 1 with fixed
  * lengths; one JSON object a batch, the same figures as a run of transformers'
- * generate(). */
+ * generate(). decode MODEL greedy [PROMPT NEW]: the ids of one greedy continuation. */
 #include "base/clock.h"
 #include "base/mem.h"
 #include "tensor/model/host_weights.h"
@@ -99,20 +99,86 @@ static int measure_packing(sr1_model *m)
     return 0;
 }
 
+/* Bytes of keys and values that a step in the middle reads, all rows together. */
+static double count_cache_reads(const sr1_model *m, const struct run *r, size_t n_new)
+{
+    const struct sr1__hf_config *c = &m->config;
+
+    return (double)r->batch * ((double)r->prompt + (double)n_new / 2) *
+           (double)(2 * c->n_layers * c->n_kv_heads * c->head_dim) *
+           (double)sr1__torch_dtype_size(m->dtype);
+}
+
+/* What only a device has: its graphs of steps, and the highest that it held. */
+static void print_device(const sr1_model *m, const struct run *r, size_t n_new)
+{
+    struct sr1__decoder_stats stats;
+    int64_t now = 0, peak = 0;
+
+    if (m->device == SR1__CPU)
+        return;
+    sr1__decoder_stats(r->d, &stats);
+    (void)sr1__device_memory(m->device, &now, &peak);
+    printf(", \"graph_captures\": %lld, \"graph_replays\": %lld, "
+           "\"cache_step_bytes\": %.0f, \"device_peak_bytes\": %lld",
+           (long long)stats.graphs.captures, (long long)stats.graphs.replays,
+           count_cache_reads(m, r, n_new), (long long)peak);
+}
+
+static int32_t *make_prompts(const sr1_model *m, size_t n)
+{
+    int32_t *ids = malloc(n * sizeof *ids);
+    struct sr1__rng rng;
+
+    sr1__rng_seed(&rng, 3, 0);
+    for (size_t i = 0; i < n; i++)
+        ids[i] = (int32_t)(3 + sr1__rng_below(&rng, (uint64_t)m->config.vocab_size - 3));
+    return ids;
+}
+
+static void print_ids(const char *name, const int32_t *ids, size_t n)
+{
+    printf(", \"%s\": [", name);
+    for (size_t i = 0; i < n; i++)
+        printf("%s%d", i > 0 ? ", " : "", (int)ids[i]);
+    printf("]");
+}
+
+static int print_greedy(sr1_model *m, size_t prompt, size_t n_new)
+{
+    static const struct sr1__sampling greedy = {0.0, 0, 1.0};
+    static const int32_t row;
+    int32_t *ids = make_prompts(m, prompt), *next = calloc(n_new, sizeof *next);
+    struct sr1__decode_input feed = {0, ids, prompt};
+    struct sr1__decoder *d = NULL;
+    sr1_status st = sr1__decoder_new(&d, m, 1, (int64_t)(prompt + n_new));
+
+    for (size_t i = 0; i < n_new && st == SR1_OK; i++) {
+        st = sr1__decoder_decode(d, &feed, 1);
+        if (st == SR1_OK)
+            st = sr1__decoder_sample(d, &row, 1, &greedy, NULL, &next[i], NULL, NULL);
+        feed = (struct sr1__decode_input){0, &next[i], 1};
+    }
+    printf("{\"what\": \"greedy\"");
+    print_ids("prompt", ids, prompt);
+    print_ids("ids", next, n_new);
+    printf("}\n");
+    sr1__decoder_free(d);
+    free(next);
+    free(ids);
+    return st != SR1_OK;
+}
+
 static int measure(sr1_model *m, int32_t batch, size_t prompt, size_t n_new, size_t reps)
 {
     struct run r = {.batch = batch, .prompt = prompt};
     double one[100];
     double full[100];
-    struct sr1__rng rng;
+    struct sr1__decoder_stats stats;
     double first;
     double all;
 
-    sr1__rng_seed(&rng, 3, 0);
-    r.prompts = malloc((size_t)batch * prompt * sizeof *r.prompts);
-    for (size_t i = 0; i < (size_t)batch * prompt; i++)
-        r.prompts[i] =
-            (int32_t)(3 + sr1__rng_below(&rng, (uint64_t)m->config.vocab_size - 3));
+    r.prompts = make_prompts(m, (size_t)batch * prompt);
     if (sr1__decoder_new(&r.d, m, batch, (int64_t)(prompt + n_new)) != SR1_OK)
         return 1;
     generate(&r, 4);
@@ -122,21 +188,24 @@ static int measure(sr1_model *m, int32_t batch, size_t prompt, size_t n_new, siz
         if (one[i] < 0 || full[i] < 0)
             return 1;
     }
+    sr1__decoder_stats(r.d, &stats);
     first = median(one, reps);
     all = median(full, reps);
-    printf("{\"what\": \"decode\", \"dtype\": \"%s\", \"batch\": %d, \"prompt\": %zu, "
-           "\"new\": %zu, "
-           "\"tok_s\": %.2f, \"total_s\": %.4f, \"prefill_plus_1_s\": %.4f, "
-           "\"decode_tok_s\": %.2f, \"ms_per_decode_step\": %.3f, "
-           "\"prefill_tok_s\": %.1f, \"step_bytes\": %.0f, \"head_params\": %lld, "
-           "\"peak_rss_mib\": %lld}\n",
-           sr1_model_dtype(m), (int)batch, prompt, n_new,
-           (double)batch * (double)n_new / all, all, first,
-           (double)batch * (double)(n_new - 1) / (all - first),
-           (all - first) / (double)(n_new - 1) * 1e3,
-           (double)batch * (double)prompt / first, count_step_bytes(m),
-           (long long)(m->config.vocab_size * m->config.hidden_size),
-           (long long)(sr1__peak_rss_bytes() >> 20));
+    printf(
+        "{\"what\": \"decode\", \"dtype\": \"%s\", \"batch\": %d, \"prompt\": %zu, "
+        "\"new\": %zu, "
+        "\"tok_s\": %.2f, \"total_s\": %.4f, \"prefill_plus_1_s\": %.4f, "
+        "\"decode_tok_s\": %.2f, \"ms_per_decode_step\": %.3f, "
+        "\"prefill_tok_s\": %.1f, \"step_bytes\": %.0f, \"head_params\": %lld, "
+        "\"cache_mib\": %.1f, \"peak_rss_mib\": %lld",
+        sr1_model_dtype(m), (int)batch, prompt, n_new,
+        (double)batch * (double)n_new / all, all, first,
+        (double)batch * (double)(n_new - 1) / (all - first),
+        (all - first) / (double)(n_new - 1) * 1e3, (double)batch * (double)prompt / first,
+        count_step_bytes(m), (long long)(m->config.vocab_size * m->config.hidden_size),
+        (double)stats.cache_bytes / 1048576.0, (long long)(sr1__peak_rss_bytes() >> 20));
+    print_device(m, &r, n_new);
+    printf("}\n");
     fflush(stdout);
     sr1__decoder_free(r.d);
     free(r.prompts);
@@ -161,6 +230,11 @@ int main(int argc, char **argv)
     options.dtype = getenv("DTYPE");       /* fp32 or bf16; the default is fp32 */
     options.threads = 2;
     failed = sr1_model_open(&m, argv[1], &options) != SR1_OK;
+    if (!failed && strcmp(argv[2], "greedy") == 0) {
+        failed = print_greedy(m, prompt, n_new);
+        sr1_model_free(m);
+        return failed;
+    }
     failed = failed || measure_packing(m);
     for (char *b = failed ? NULL : strtok(argv[2], ","); b && !failed;
          b = strtok(NULL, ","))

@@ -1,7 +1,7 @@
 /* A model folder with random weights and a tokenizer that gives each byte one token and
  * ends no text, so that every rollout has the length it is asked for. 0.6b-8 has 8 layers
  * of the 28.
- * usage: bench_model FOLDER tiny|0.6b|0.6b-8 fp32|bf16|fp16 [normal|fan_in] */
+ * usage: bench_model FOLDER tiny|60m|0.6b|0.6b-8|4b fp32|bf16|fp16 [normal|fan_in] */
 #include <searchr1/searchr1.h>
 #include <searchr1/ext/model_details.h>
 #include <searchr1/ext/tokenizer.h>
@@ -22,10 +22,18 @@ static const struct {
                     "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, "
                     "\"head_dim\": 64, \"intermediate_size\": 768, "
                     "\"vocab_size\": 1024, \"max_position_embeddings\": 4096}"},
+    {"60m", COMMON "\"hidden_size\": 512, \"num_hidden_layers\": 8, "
+                   "\"num_attention_heads\": 8, \"num_key_value_heads\": 4, "
+                   "\"head_dim\": 64, \"intermediate_size\": 1536, "
+                   "\"vocab_size\": 65536, \"max_position_embeddings\": 16384}"},
     {"0.6b", COMMON "\"hidden_size\": 1024, \"num_hidden_layers\": 28, "
                     "\"num_attention_heads\": 16, \"num_key_value_heads\": 8, "
                     "\"head_dim\": 128, \"intermediate_size\": 3072, "
                     "\"vocab_size\": 151936, \"max_position_embeddings\": 40960}"},
+    {"4b", COMMON "\"hidden_size\": 2560, \"num_hidden_layers\": 36, "
+                  "\"num_attention_heads\": 32, \"num_key_value_heads\": 8, "
+                  "\"head_dim\": 128, \"intermediate_size\": 9728, "
+                  "\"vocab_size\": 151936, \"max_position_embeddings\": 40960}"},
     {"0.6b-8", COMMON "\"hidden_size\": 1024, \"num_hidden_layers\": 8, "
                       "\"num_attention_heads\": 16, \"num_key_value_heads\": 8, "
                       "\"head_dim\": 128, \"intermediate_size\": 3072, "
@@ -71,8 +79,9 @@ int main(int argc, char **argv)
     sr1_status st;
 
     if (argc < 4 || argc > 5 || !shape(argv[2])) {
-        fprintf(stderr, "usage: bench_model FOLDER tiny|0.6b|0.6b-8 fp32|bf16|fp16 "
-                        "[normal|fan_in]\n");
+        fprintf(stderr,
+                "usage: bench_model FOLDER tiny|60m|0.6b|0.6b-8|4b fp32|bf16|fp16 "
+                "[normal|fan_in]\n");
         return 2;
     }
     o.dtype = argv[3];

@@ -18,6 +18,7 @@ struct run {
     const char *answers[BENCH_QUESTIONS];
     int n;
     double seconds[PHASES][STEPS_MAX];
+    sr1_step_report last;
 };
 
 static sr1_status read_questions(struct run *r, const char *path)
@@ -70,6 +71,7 @@ static sr1_status step(struct run *r, int i)
         sr1_trainer_train_step(r->trainer, r->made.query, (size_t)r->n, 0, &s, NULL));
     if (i == 0)
         print_report("first", &s);
+    r->last = s;
     r->seconds[WHOLE][i] = s.seconds;
     r->seconds[ROLLOUT][i] = figure(&s, "timing_s/gen");
     r->seconds[SEARCH][i] = figure(&s, "timing_s/search");
@@ -86,9 +88,13 @@ static void print_medians(struct run *r, int steps)
         median[k] = bench_median(&r->seconds[k][1], (size_t)steps - 1);
     printf("{\"what\": \"step\", \"event\": \"median\", \"steps\": %d, \"step_s\": %.4f, "
            "\"rollout_s\": %.4f, \"search_s\": %.4f, \"reference_s\": %.4f, "
-           "\"update_s\": %.4f}\n",
+           "\"update_s\": %.4f, \"trajectories\": %lld, \"prompt_tokens\": %.1f, "
+           "\"policy_tokens\": %.0f, \"device_peak_bytes\": %.0f}\n",
            steps - 1, median[WHOLE], median[ROLLOUT], median[SEARCH], median[REFERENCE],
-           median[UPDATE]);
+           median[UPDATE], (long long)r->last.trajectories,
+           figure(&r->last, "prompt_length/mean"),
+           figure(&r->last, "training/policy_tokens"),
+           figure(&r->last, "perf/max_memory_allocated_gb") * 0x1p30);
 }
 
 static sr1_status open_all(struct run *r, const char *const *words)

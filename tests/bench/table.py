@@ -13,16 +13,19 @@ import sys
 FASTER, SMALLER, LIMIT, LEAST = "times faster", "of the peer's", "at most", "at least"
 
 
-def decode(shape, dtype, batch, least):
+def generation(what, shape, dtype, batch, least, peer):
     which = {"what": "decode", "shape": shape, "dtype": dtype, "batch": batch}
-    return (f"decode {shape} {dtype}, batch {batch}: tokens/s", {**which, "who": "ours"},
-            {**which, "who": "transformers"}, "decode_tok_s", FASTER, least)
+    return (f"{what} {shape} {dtype}, batch {batch}, {peer}: tokens/s",
+            {**which, "who": "ours"}, {**which, "who": peer}, f"{what}_tok_s", FASTER,
+            least)
 
 
-def prefill(shape, dtype, batch, least):
-    which = {"what": "decode", "shape": shape, "dtype": dtype, "batch": batch}
-    return (f"prefill {shape} {dtype}, batch {batch}: tokens/s", {**which, "who": "ours"},
-            {**which, "who": "transformers"}, "prefill_tok_s", FASTER, least)
+def decode(shape, dtype, batch, least, peer="transformers"):
+    return generation("decode", shape, dtype, batch, least, peer)
+
+
+def prefill(shape, dtype, batch, least, peer="transformers"):
+    return generation("prefill", shape, dtype, batch, least, peer)
 
 
 def step(title, event, field, kind, limit, peer="trl"):
@@ -73,8 +76,12 @@ ROWS = [
     *[decode("tiny", "fp32", batch, 3) for batch in (1, 8, 32, 128)],
     *[decode("0.6b", "bf16", batch, least) for batch, least in ((1, 3), (8, 3), (32, 5))],
     *[decode("0.6b", "fp32", batch, 1) for batch in (1, 8)],
-    prefill("tiny", "fp32", 32, 1),
-    prefill("0.6b", "bf16", 8, 1),
+    *[decode("tiny", "fp32", batch, least, "llama.cpp")
+      for batch, least in ((1, 1), (8, 2), (32, 3), (128, 3))],
+    *[decode("0.6b", "bf16", batch, least, "llama.cpp")
+      for batch, least in ((1, 1), (8, 2), (32, 2))],
+    *[prefill("tiny", "fp32", 32, 1, peer) for peer in ("transformers", "llama.cpp")],
+    *[prefill("0.6b", "bf16", 8, 1, peer) for peer in ("transformers", "llama.cpp")],
     step("GRPO step, tiny fp32, 64 x (64+64) tokens: s", "median", "step_s", FASTER, 1.2),
     step("its peak resident memory: MiB", "median", "peak_rss_mib", SMALLER, 0.6),
     step("its update alone: s", "median", "update_s", FASTER, 1, "torch"),

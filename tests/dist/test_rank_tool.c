@@ -286,6 +286,33 @@ static void an_evaluation_by_ranks_is_that_of_one(void **state)
     expect_error(1, "rank 0: ");
 }
 
+/* The table and the files of results, of questions that fill no chunk evenly. */
+static void a_suite_by_ranks_is_that_of_one(void **state)
+{
+    const char *words[40];
+    char sets[512], alone[512], shared[512];
+    struct job j;
+
+    (void)state;
+    choose_tool("sr1-eval");
+    snprintf(sets, sizeof sets, "%s", scratch_path("suite"));
+    OK(sr1__dir_make(sets));
+    (void)tiny_questions("suite/x.jsonl", 11);
+    (void)tiny_questions("suite/y.jsonl", 2);
+    snprintf(alone, sizeof alone, "%s", scratch_path("alone"));
+    snprintf(shared, sizeof shared, "%s", scratch_path("shared"));
+    fill_words(words, WORDS("--suite", sets, model, "--samples", "2", "--results", alone),
+               WORDS("workers=2"));
+    assert_int_equal(run_alone(words), 0);
+    fill_words(words,
+               WORDS("--suite", sets, model, "--samples", "2", "--results", shared),
+               WORDS("workers=1"));
+    start_job(&j, 0, words);
+    end_job_with(&j, 0);
+    same_file(stream_of(0, "out"), stream_of(9, "out"));
+    same_file(scratch_path("alone/x.jsonl"), scratch_path("shared/x.jsonl"));
+}
+
 static void a_rank_that_fails_ends_the_evaluation(void **state)
 {
     const char *words[40], *other[40];
@@ -404,6 +431,7 @@ int main(void)
         cmocka_unit_test(what_is_not_there_is_refused),
         cmocka_unit_test(none_is_one_process),
         cmocka_unit_test(an_evaluation_by_ranks_is_that_of_one),
+        cmocka_unit_test(a_suite_by_ranks_is_that_of_one),
         cmocka_unit_test(a_rank_that_fails_ends_the_evaluation),
         cmocka_unit_test(demonstrations_by_ranks_are_those_of_one),
         cmocka_unit_test(a_signal_to_one_stops_the_demonstrations),

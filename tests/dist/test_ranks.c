@@ -5,6 +5,8 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "train/learner.h"
+#include "train/unit_pass.h"
 
 /* Steps with mini-batches, two epochs, a reference and a validation in the midst. */
 #define CONFIG(name, ...)                                                                \
@@ -392,6 +394,38 @@ static void memory_of_one_is_memory_of_all(void **state)
     assert_true(failed > 0);
 }
 
+/* One rank has no memory for the list of parts: both say so at the same place. */
+static void shard_without_memory(const struct ranks *r)
+{
+    sr1_trajectory *t[2 * GROUP];
+    sr1_trainer *tr;
+
+    ranks_set_variables(r);
+    tr = open_trainer(config_of("shard-memory", 1));
+    sr1__mem_fail_at(ranks_self);
+    r->shared->status[ranks_self] = sr1__unit_pass_reshard(tr->policy.pass);
+    sr1__mem_fail_at(0);
+    RANK_CHECK(strstr(sr1_last_error(), "rank 1: out of memory for parts of weights"));
+    RANK_CHECK(!sr1__unit_pass_in_parts(tr->policy.pass));
+    make_batch(tr, t); /* they can go on */
+    RANK_CHECK(sr1_trainer_update(tr, t, 2 * GROUP, NULL) == SR1_OK);
+    for (size_t i = 0; i < 2 * GROUP; i++)
+        sr1_trajectory_free(t[i]);
+    sr1_trainer_free(tr);
+}
+
+static void parts_without_memory_fail_on_all(void **state)
+{
+    struct ranks r = {.size = 2};
+
+    (void)state;
+    run_in_parts = 1;
+    ranks_run(&r, shard_without_memory, 0);
+    run_in_parts = 0;
+    assert_int_equal(r.shared->status[0], SR1_E_NOMEM);
+    assert_int_equal(r.shared->status[1], SR1_E_NOMEM);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -401,6 +435,7 @@ int main(void)
         cmocka_unit_test(batches_that_differ_are_an_error),
         cmocka_unit_test(not_finite_on_one_is_skipped_by_all),
         cmocka_unit_test(memory_of_one_is_memory_of_all),
+        cmocka_unit_test(parts_without_memory_fail_on_all),
         cmocka_unit_test(ranks_are_workers),
         cmocka_unit_test(three_ranks_are_three_workers),
         cmocka_unit_test(again_the_same),

@@ -1,7 +1,7 @@
 /* fuzz_pieces.c - input: tokenizer.json of any kind, then (after a NUL byte) a text. What
  * is taken encodes the text within its bounds, and what it gives is decoded to UTF-8.
- * The text alone also goes through a WordPiece and a Unigram tokenizer that have every
- * part, the bytes alone through the character map's reader. */
+ * The text alone also goes through a WordPiece, a Unigram and a BPE tokenizer that have
+ * every part, the bytes alone through the character map's reader. */
 #include "fuzz.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ static void check(const sr1_tokenizer *t, const char *text, const char *pair)
     sr1_free(decoded);
 }
 
-/* Both vocabularies have a few words, so that all ways through the models are taken. */
+/* The vocabularies have a few words, so that all ways through the models are taken. */
 static sr1_tokenizer *made(const char *json)
 {
     sr1_tokenizer *t = NULL;
@@ -70,9 +70,25 @@ static const char unigram[] =
     "[[\"<unk>\", 0], [\"</s>\", 0], [\"<s>\", 0], [\"\\u2581a\", -1.5], [\"a\", -2], "
     "[\"ab\", -3], [\"b\", -2.5], [\"\\u2581\", -4], [\"<0x41>\", -5]]}}";
 
+static const char text_bpe[] =
+    "{\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": "
+    "\"Prepend\", \"prepend\": \"\\u2581\"}, {\"type\": \"Replace\", \"pattern\": "
+    "{\"String\": \" \"}, \"content\": \"\\u2581\"}]}, \"pre_tokenizer\": {\"type\": "
+    "\"Split\", \"pattern\": {\"String\": \".\"}, \"behavior\": \"MergedWithNext\"}, "
+    "\"decoder\": {\"type\": \"Sequence\", \"decoders\": [{\"type\": \"Replace\", "
+    "\"pattern\": {\"String\": \"\\u2581\"}, \"content\": \" \"}, {\"type\": "
+    "\"ByteFallback\"}, {\"type\": \"Fuse\"}, {\"type\": \"Strip\", \"content\": \" \", "
+    "\"start\": 1, \"stop\": 1}]}, \"added_tokens\": [{\"id\": 1, \"content\": \"</s>\", "
+    "\"special\": true, \"lstrip\": true}], \"model\": {\"type\": \"BPE\", "
+    "\"unk_token\": "
+    "\"<unk>\", \"fuse_unk\": false, \"byte_fallback\": true, \"vocab\": {\"<unk>\": 0, "
+    "\"</s>\": 1, \"\\u2581\": 2, \"a\": 3, \"b\": 4, \"ab\": 5, \"\\u2581a\": 6, "
+    "\"<0xC3>\": 7, \"<0xA9>\": 8, \"<0x41>\": 9, \"aa\": 10}, \"merges\": [\"a b\", "
+    "\"\\u2581 a\", \"a a\"]}}";
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static sr1_tokenizer *fixed[2];
+    static sr1_tokenizer *fixed[3];
     const char *json = (const char *)data;
     const char *nul = size ? memchr(json, '\0', size) : NULL;
     size_t n_json = nul ? (size_t)(nul - json) : size;
@@ -87,8 +103,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!fixed[0]) {
         fixed[0] = made(wordpiece);
         fixed[1] = made(unigram);
+        fixed[2] = made(text_bpe);
     }
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         check(fixed[i], text, n_text % 2 ? text + n_text / 2 : NULL);
     if (sr1__precompiled_charsmap_new(&map, json, n_json, "fuzz") == SR1_OK) {
         struct sr1__buf out;

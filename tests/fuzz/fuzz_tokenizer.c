@@ -81,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     n_text = n_text < TEXT_MAX ? n_text : TEXT_MAX;
     round_trip(bytes_only(), text, n_text);
-    if (sr1__tokenizer_parse(&t, json, n_json, "fuzz") == SR1_OK && t->model->byte_level)
+    if (sr1__tokenizer_parse(&t, json, n_json, "fuzz") == SR1_OK && t->model->alphabet)
         round_trip(t, text, n_text);
     sr1_tokenizer_free(t);
     return 0;

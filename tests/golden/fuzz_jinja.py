@@ -22,6 +22,9 @@ TEXTS = ["''", "'a'", "'l'", "' '", "'\\n'", "'<think>'", "','", "'A'", "\"it's\
 INTS = ["0", "1", "2", "-1", "3", "10", "1_000", "0x1f", "-2"]
 FILTERS0 = ["trim", "length", "count", "upper", "lower", "title", "capitalize", "default", "first", "last", "list", "tojson",
             "items", "dictsort", "string", "int", "float", "round", "abs", "unique", "sort", "reverse", "join", "max", "min", "sum",
+            "batch(2)|list", "batch(3, 'f')|list", "slice(2)|list", "slice(3, 0)|list", "groupby('role')", "groupby('n')|list",
+            "groupby(0)", "groupby('x.y', default='z')|map(attribute='grouper')|list", "groupby('role')|map(attribute='list')|map('length')|list",
+            "groupby('content', case_sensitive=true)|map('first')|list", "groupby('n')|map('last')|list",
             "d('q')", "default('q', true)", "default('x', boolean=true)", "list|tojson", "safe", "e", "escape"]
 TESTS0 = ["defined", "undefined", "none", "true", "false", "boolean", "integer", "float", "number", "string", "mapping", "sequence",
           "iterable", "callable", "even", "odd", "lower", "upper", "not none", "not string", "not defined"]

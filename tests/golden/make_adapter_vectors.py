@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write tests/golden/adapter/<case>/: small random LoRA adapters and what peft computes with them.
 
-    python3 tests/golden/make_adapter_vectors.py OUT_FOLDER      (torch 2.15.0, transformers 5.23.0,
+    python3 tests/golden/make_adapter_vectors.py OUT_FOLDER [CASE...]     (torch 2.15.0, transformers 5.23.0,
                                                                   peft 0.21.2; run at the root)
 
 A case holds the adapter's folder as peft saves it (adapter_config.json, adapter_model.safetensors),
@@ -40,6 +40,10 @@ CASES = {
     "qwen3-critic": dict(base="qwen3-tied", r=2, lora_alpha=8, target_modules=["q_proj", "up_proj"],
                          task_type="TOKEN_CLS"),
     "llama-all": dict(base="llama-linear-bias", r=3, lora_alpha=6, target_modules="all-linear"),
+    "smollm3-all": dict(base="smollm3", r=2, lora_alpha=6, target_modules="all-linear"),
+    "qwen3-moe": dict(base="qwen3-moe", r=3, lora_alpha=6,
+                      target_modules=["q_proj", "k_proj", "v_proj", "o_proj"]),
+    "gemma3-all": dict(base="gemma3", r=2, lora_alpha=5, target_modules="all-linear"),
 }
 
 
@@ -78,6 +82,8 @@ def load_base(case):
 
 def main():
     for number, (name, case) in enumerate(CASES.items()):
+        if sys.argv[2:] and name not in sys.argv[2:]:
+            continue
         torch.manual_seed(3000 + number)
         out = os.path.join(sys.argv[1], name)
         shutil.rmtree(out, ignore_errors=True)

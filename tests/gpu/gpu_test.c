@@ -1,5 +1,6 @@
 /* The library on another device against the library on the CPU: logits, rollouts, one
- * update, mixed precision, resuming, text encoders, exact search.
+ * update, kinds of training, mixed precision, resuming, keys that change no bit, text
+ * encoders, exact search.
  * usage: gpu_test MODEL_FOLDER SCRATCH_FOLDER [DEVICE [ENCODERS_FOLDER]]
  *
  * DEVICE is cuda; with cpu the program checks itself. The model is one that bench_model
@@ -272,11 +273,12 @@ static void test_update(struct bed *b)
 
 /* skipped: updates, of all steps and of the last one; *apart: log-probs, in the last one.
  */
-static sr1_status steps(struct bed *b, const char *dtype, const char *const *more, int n,
-                        double skipped[2], double *apart, sr1_step_report *last)
+static sr1_status steps(struct bed *b, const char *device, const char *dtype,
+                        const char *const *more, int n, double skipped[2], double *apart,
+                        sr1_step_report *last)
 {
     sr1_trainer *tr = NULL;
-    sr1_status st = open_trainer(&tr, b, b->device, dtype, more);
+    sr1_status st = open_trainer(&tr, b, device, dtype, more);
 
     if (st == SR1_OK)
         st = bench_add_reward(tr);
@@ -303,7 +305,7 @@ static void test_steps(struct bed *b, const char *dtype, const char *const *more
     double skipped[2] = {0, 0}, apart = 0;
     sr1_step_report r = {0};
     char what[64];
-    sr1_status st = steps(b, dtype, more, n, skipped, &apart, &r);
+    sr1_status st = steps(b, b->device, dtype, more, n, skipped, &apart, &r);
 
     snprintf(what, sizeof what, "%d steps %s%s", n, dtype,
              overflows ? ", overflowing" : "");
@@ -312,6 +314,46 @@ static void test_steps(struct bed *b, const char *dtype, const char *const *more
         check(isfinite(r.loss) && skipped[1] == 0 && (skipped[0] > 0) == overflows, what,
               "loss %.3g, gradient norm %.3g, %.0f skipped, log-probs apart %.2g", r.loss,
               r.grad_norm, skipped[0], apart);
+}
+
+/* ---- kinds of training, beside the CPU ---- */
+
+static void test_kind(struct bed *b, const char *kind, const char *const *more)
+{
+    const char *device[2] = {b->device, "cpu"};
+    double skipped[2] = {0, 0}, apart = 0;
+    sr1_step_report r[2] = {{0}};
+    char what[64];
+    sr1_status st = SR1_OK;
+
+    snprintf(what, sizeof what, "a step fp32, %s", kind);
+    for (int i = 0; i < 2 && st == SR1_OK; i++)
+        st = steps(b, device[i], "fp32", more, 1, skipped, &apart, &r[i]);
+    check_status(st, what);
+    if (st == SR1_OK)
+        check(fabs(r[0].grad_norm - r[1].grad_norm) <= 0.01 * r[1].grad_norm &&
+                  r[1].grad_norm > 0,
+              what, "gradient norm %.6g, on the CPU %.6g", r[0].grad_norm,
+              r[1].grad_norm);
+}
+
+static void test_kinds(struct bed *b)
+{
+    static const struct {
+        const char *name;
+        const char *const more[4];
+    } kinds[] = {
+        {"LoRA", {"lora_rank=8", "lora_alpha=16"}},
+        {"checkpointing", {"gradient_checkpointing=true"}},
+        {"PPO", {"advantage=gae", "kl_reference=frozen"}},
+        {"int8 reference", {"kl_reference=frozen", "reference_quantization=int8"}},
+        {"offloading",
+         {"kl_reference=frozen", "optimizer_offload=true", "reference_offload=true"}},
+        {"short micro-batches", {"micro_batch_tokens=256"}},
+    };
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        test_kind(b, kinds[i].name, kinds[i].more);
 }
 
 /* ---- resuming ---- */
@@ -341,14 +383,14 @@ static sr1_status run(sr1_trainer *tr, int64_t stop)
 }
 
 /* Four steps, stopped and resumed after the second if asked; the logits at the end. */
-static sr1_status four_steps(struct bed *b, const char *name, const char *dtype,
-                             const char *const *data, int64_t stop, float **out,
-                             size_t *n)
+static sr1_status four_steps(struct bed *b, const char *name, const char *of,
+                             const char *dtype, const char *const *data, int64_t stop,
+                             float **out, size_t *n)
 {
     sr1_trainer *tr = NULL;
     sr1_status st;
 
-    snprintf(b->out, sizeof b->out, "%s/%s-%s", b->scratch, name, dtype);
+    snprintf(b->out, sizeof b->out, "%s/%s-%s", b->scratch, name, of);
     st = open_trainer(&tr, b, b->device, dtype, data);
     if (st == SR1_OK)
         st = run(tr, stop);
@@ -389,9 +431,9 @@ static void test_resume(struct bed *b, const char *dtype)
     snprintf(file, sizeof file, "train_file=%s", path);
     st = write_questions(path);
     if (st == SR1_OK)
-        st = four_steps(b, "whole", dtype, data, 0, &whole, &n);
+        st = four_steps(b, "whole", dtype, dtype, data, 0, &whole, &n);
     if (st == SR1_OK)
-        st = four_steps(b, "parts", dtype, data, 2, &parts, &n);
+        st = four_steps(b, "parts", dtype, dtype, data, 2, &parts, &n);
     check_status(st, what);
     if (st == SR1_OK) {
         struct apart d = compare(whole, parts, n);
@@ -401,6 +443,30 @@ static void test_resume(struct bed *b, const char *dtype)
     }
     free(whole);
     free(parts);
+}
+
+/* ---- keys that change no bit ---- */
+
+static void test_same(struct bed *b, const char *what, const char *one, const char *other)
+{
+    char file[600];
+    const char *with[2][6] = {
+        {file, "max_steps=4", "batch_size=2", "save_final_model=false", one},
+        {file, "max_steps=4", "batch_size=2", "save_final_model=false", other}};
+    float *a = NULL, *c = NULL;
+    size_t n = 0;
+    sr1_status st;
+
+    snprintf(file, sizeof file, "train_file=%s/questions.jsonl", b->scratch);
+    st = four_steps(b, "one", what, "bf16", with[0], 0, &a, &n);
+    if (st == SR1_OK)
+        st = four_steps(b, "other", what, "bf16", with[1], 0, &c, &n);
+    check_status(st, what);
+    if (st == SR1_OK)
+        check(memcmp(a, c, n * sizeof *a) == 0, what,
+              "logits after four steps differ by at most %.3g", compare(a, c, n).max);
+    free(a);
+    free(c);
 }
 
 /* ---- encoders: padded batches there, none here ---- */
@@ -638,8 +704,15 @@ int main(int argc, char **argv)
     test_resume(&b, "fp32");
     test_resume(&b, "bf16");
     test_resume(&b, "fp16");
+    test_kinds(&b);
+    test_same(&b, "states on the host, bit for bit", "optimizer_offload=false",
+              "optimizer_offload=true");
+    test_same(&b, "steps as graphs and not, bit for bit", "enforce_eager=false",
+              "enforce_eager=true");
     test_encoders(&b);
     test_searches(&b);
+    test_same(&b, "full_determinism twice, bit for bit", "full_determinism=true",
+              "full_determinism=true");
     printf("%d passed, %d failed, 0 skipped\n", passed, failed);
     return failed > 0;
 }

@@ -21,7 +21,9 @@ good_tree() {
     printf '%s\n' '/* A. printf( in a comment */' '#include "base/b.h"' \
         'const char *s = "exit(1)";' '' 'void sr1__a(void)' '{' '}' >lib/env/a.c
     printf '%s\n' '/* B. */' 'int sr1__b(void);' >lib/base/b.h
-    mkdir -p lib/train docs
+    mkdir -p lib/train lib/config docs
+    printf '%s\n' '/* Keys. */' 'KEY(environment, CHOICE, "search", 0, 0, "search|rooms|none", LIVE,' \
+        '    "what answers")' >lib/config/config_keys.def
     printf '%s\n' '/* B. */' 'void sr1__b(void)' '{' '    sr1__a();' '}' >lib/train/b.c
     printf '%s\n' '/* Step. */' 'static sr1_status run_step(int *x)' '{' \
         '    sr1__sync_policy(x);' '    return sr1__b(x);' '}' >lib/train/step.c
@@ -65,6 +67,8 @@ spoiled public include/searchr1/base.h '/* As sr1_gone. */'
 spoiled names lib/env/a.c '/* see gone.h */'
 spoiled public include/searchr1/base.h 'typedef long sr1_count;'
 spoiled public include/searchr1/new.h '/* new.h */'
+spoiled choices lib/env/a.c 'int f(void) { return sr1__config_is(c, "stage",\n "sft"); }'
+spoiled choices lib/env/a.c 'int f(const char *s) { return strcmp(s, "rooms") == 0; }'
 spoiled circles lib/train/a.c 'void sr1__a(void) { sr1__b(); }'
 spoiled sentence docs/architecture.md '          -> c'
 spoiled headers include/searchr1/base.h 'extern size_t sr1_n;'

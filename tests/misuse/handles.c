@@ -19,12 +19,14 @@
 #include <searchr1/ext/reward_set.h>
 #include <searchr1/ext/sandbox.h>
 #include <searchr1/ext/server.h>
+#include <searchr1/ext/suite.h>
 #include <searchr1/ext/tokenizer.h>
 #include <searchr1/ext/trajectory_details.h>
 
 #include <pthread.h>
 #include <semaphore.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Functions that need torch are not linked into every program. */
 #pragma weak sr1_model_free
@@ -35,6 +37,7 @@
 #pragma weak sr1_ranks_open
 #pragma weak sr1_rollout_new
 #pragma weak sr1_evaluate
+#pragma weak sr1_suite_run
 #pragma weak sr1_trainer_new
 
 #define LEN(array) (sizeof(array) / sizeof *(array))
@@ -608,6 +611,17 @@ static void *evaluation(void)
     return e;
 }
 
+static void *suite(void)
+{
+    sr1_suite_options o = {.struct_size = sizeof o, .samples = 1, .greedy = 1};
+    sr1_suite *s = NULL;
+
+    (void)mkdir("sets", 0700);
+    (void)link("questions.jsonl", "sets/nq.jsonl");
+    need(sr1_suite_run(&s, rollout(), NULL, "sets", &o), "sr1_suite");
+    return s;
+}
+
 static void *lines(void)
 {
     sr1_lines *l = NULL;
@@ -654,6 +668,7 @@ static const struct factory {
     {"sr1_execution", run, 0},
     {"sr1_sandbox", sandbox, 0},
     {"sr1_search", engine, 0},
+    {"sr1_suite", suite, 1},
     {"sr1_search_results", search_results, 0},
     {"sr1_search_sink", search_sink, 0},
     {"sr1_server", retrieval_server, 0},

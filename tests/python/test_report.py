@@ -6,10 +6,15 @@ import hashlib
 import html.parser
 import json
 import os
+import re
 import resource
 import shutil
+import signal
 import statistics
 import subprocess
+import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -584,6 +589,35 @@ def test_runs_are_told_apart(tmp_path):
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 
 
+def dumped(tmp_path):
+    done = subprocess.run(
+        [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=3000",
+         f"--user-data-dir={tmp_path}/profile", "--dump-dom", f"file://{tmp_path}/page.html"],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    return done.stdout
+
+
+def chart_of(page, title):
+    """The figure of that title, or None."""
+    found = [f for f in re.findall(r"<figure.*?</figure>", page, re.S) if title in f]
+    return found[0] if found else None
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
+def test_axes_and_rates_say_what_happened(tmp_path):
+    skipped = {"training/skipped_updates": 1, "learning_rate": 0}
+    rows = [metrics(i, **skipped, **{"perf/rss_bytes": 163.2e6 + 2e5 * i,
+                                     "env/refused_rate": 0.25}) for i in range(1, 6)]  # fmt: skip
+    report(tmp_path, make_run(tmp_path / "r", rows, []))
+    page = dumped(tmp_path)
+    labels = re.findall(r'text-anchor="end"[^>]*>([0-9.]+ MB)<', chart_of(page, "Memory"))
+    assert labels and len(labels) == len(set(labels))
+    assert chart_of(page, "Refused actions")
+    assert chart_of(page, "Learning rate") is None
+    assert "Learning rate" not in "".join(re.findall(r"Always 0: [^<]*", page))
+
+
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
 @pytest.mark.parametrize("kind", ["one", "several", "empty", "hostile", "samples"])
 def test_the_script_runs_without_errors(tmp_path, run, kind):
@@ -602,13 +636,69 @@ def test_the_script_runs_without_errors(tmp_path, run, kind):
     (tmp_path / "s.json").write_text(json.dumps(SAMPLES))
     samples = ["--samples", tmp_path / "s.json"] if kind == "samples" else []
     report(tmp_path, *runs[kind], arguments=samples)
-    done = subprocess.run(
-        [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=3000",
-         f"--user-data-dir={tmp_path}/profile", "--dump-dom", f"file://{tmp_path}/page.html"],
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    root = done.stdout.split(">")[1] + done.stdout.split(">")[2]
-    assert 'data-errors="0"' in root and 'data-ready="1"' in root, done.stdout[:500]
-    drawn = done.stdout.count('class="line"')
-    assert (drawn > 3) == (kind != "empty")
-    assert done.stdout.count('class="sample"') == 2 * (kind == "samples")
+    page = dumped(tmp_path)
+    root = page.split(">")[1] + page.split(">")[2]
+    assert 'data-errors="0"' in root and 'data-ready="1"' in root, page[:500]
+    assert (page.count('class="line"') > 3) == (kind != "empty")
+    assert page.count('class="sample"') == 2 * (kind == "samples")
+
+
+# ---- a run that is under way ----
+
+
+def ask(url, path="/", method="GET", **headers):
+    request = urllib.request.Request(url + path, method=method, headers=headers)
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def data_of(text):
+    return json.loads(re.search(r'id="data">(.*?)</script>', text, re.S)[1])
+
+
+@pytest.fixture()
+def served(run):
+    server = subprocess.Popen(
+        [TOOL, run, "--serve", "--port", "0"], stdout=subprocess.PIPE, text=True
+    )
+    url = server.stdout.readline().split()[0]
+    yield url
+    server.send_signal(signal.SIGINT)
+    assert server.wait(timeout=60) == 0
+
+
+def test_a_run_under_way_is_served(served, run):
+    assert served.startswith("http://127.0.0.1:")
+    code, page = ask(served)
+    made, before = data_of(page)["made"], data_of(page)
+    assert code == 200 and "connect-src 'self'" in page
+    assert ask(served, "/made") == (200, f"{made}\n")
+    time.sleep(2.1)
+    assert ask(served, "/made") == (200, f"{made}\n")  # nothing has changed
+    with open(run / "metrics.jsonl", "a") as file:
+        file.write(json.dumps(metrics(21, loss=0.125)) + "\n")
+    assert int(ask(served, "/made")[1]) > made
+    after = data_of(ask(served)[1])
+    assert after["made"] > made and json.dumps(after) != json.dumps(before)
+    assert "0.125" in json.dumps(after)
+
+
+def test_others_are_not_served(served):
+    for host in ("evil.example", "127.0.0.1", "localhost:1"):
+        assert ask(served, Host=host)[0] == 403
+    port = served.rpartition(":")[2]
+    assert ask(served, Host=f"localhost:{port}")[0] == 200
+    for path in ("/config.json", "/../config.json", "/made/"):
+        assert ask(served, path)[0] == 404
+    assert ask(served, method="POST")[0] == 405
+    code, head = ask(served, method="HEAD")
+    assert (code, head) == (200, "")
+
+
+def test_serving_has_its_own_options(tmp_path, run):
+    wrong = call(run, "--serve", "-o", tmp_path / "p.html", code=2)
+    assert "writes no file" in wrong.stderr
+    assert "--expose" in call(run, "--serve", "--host", "192.0.2.1", code=2).stderr

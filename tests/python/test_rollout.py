@@ -354,3 +354,32 @@ def test_the_base_of_an_adapter_may_be_named(tmp_path, monkeypatch):
         Model(tmp_path, device="cpu")
     with Model(tmp_path, device="cpu", base_model=base) as model:
         assert model.lora_rank == 4
+
+
+def test_a_suite(rollout, tmp_path):
+    tiny.questions(tmp_path / "zz.jsonl", 4)
+    tiny.questions(tmp_path / "nq.jsonl", 6)
+    seen = []
+    suite = rollout.evaluate_suite(
+        tmp_path, samples=4, seed=3, results=tmp_path / "results",
+        progress=lambda done, total, tokens: seen.append((done, total)),
+    )
+    assert list(suite.sets) == ["nq", "zz"] and seen[-1] == (40, 40)
+    nq, average = suite.sets["nq"], suite.average
+    assert (nq.rows, average.rows, average.excluded, suite.samples) == (6, 10, 0, 4)
+    rows = [json.loads(line) for line in open(tmp_path / "results" / "nq.jsonl")][1:]
+    right = [[answer == "Paris" for answer in row["answers"]] for row in rows]
+    assert nq.exact_match.value == pytest.approx(sum(map(sum, right)) / 24)
+    assert nq.passes[4].value == pytest.approx(sum(map(any, right)) / 6)
+    assert nq.passes[1].value == pytest.approx(nq.exact_match.value)
+    assert nq.exact_match.low <= nq.exact_match.value <= nq.exact_match.high
+    both = (suite.sets["zz"].f1.value + nq.f1.value) / 2
+    assert average.f1.value == pytest.approx(both)
+    again = rollout.evaluate_suite(
+        tmp_path, samples=4, seed=3, results=tmp_path / "results", progress=stop
+    )
+    assert again.average.exact_match == average.exact_match
+
+
+def stop(*told):
+    raise AssertionError("nothing is left to ask")

@@ -3,6 +3,7 @@
 import gc
 import json
 import logging
+import math
 import os
 import signal
 import threading
@@ -199,7 +200,7 @@ def test_rewards_without_names(settings):
     "gives, text",
     [
         (None, "reward 'mine' gave None; it must give a list"),
-        ([1.0, None, 1.0, 1.0], r"gave None, .* trajectory 1 \(row 'q7', sample 1\)"),
+        ([1.0, [], 1.0, 1.0], r"gave \[\], .* trajectory 1 \(row 'q7', sample 1\)"),
         ([1.0, 1.0, "good", 1.0], r"'mine' gave 'good', .* sample 2\)"),
         (0.5, "gave 0.5; it must give a list"),
     ],
@@ -208,6 +209,28 @@ def test_a_reward_that_is_no_number_is_named(settings, gives, text):
     with Trainer(settings, tiny.engine, {"mine": lambda ts: gives}) as trainer:
         with pytest.raises(TypeError, match=text):
             trainer.train_step([Query("Where?", ["Paris"], id="q7")])
+
+
+def test_a_reward_need_not_apply(settings):
+    """None is no part of the total, as in TRL (nansum); an exception leaves one out."""
+    def mine(trajectories):
+        return [None, 3.0, TimeoutError("late"), 1.0]
+
+    def other(trajectories):
+        return [1.0, 1.0, 1.0, None]
+
+    with Trainer(settings, tiny.engine, {"mine": (mine, 0.5), "other": other}) as trainer:
+        report, group = trainer.train_step([Query("Where?", ["Paris"])])
+        assert [t.reward for t in group] == [1.0, 2.5, 0.0, 0.5]
+        assert [t.stop_reason == "unscored" for t in group] == [False, False, True, False]
+        assert report.metrics["rewards/mine/mean"] == 2.0  # as TRL's nanmean
+        assert report.metrics["rewards/other/mean"] == 1.0
+        assert report.metrics["training/excluded_trajectories"] == 1
+        (absent,) = [p for p in group[0].reward_parts if p.name == "mine"]
+        assert math.isnan(absent.value) and absent.weight == 0
+    with Trainer(settings, tiny.engine, {"mine": lambda ts: [float("nan")] * 4}) as trainer:
+        with pytest.raises(errors.NumericError, match="'mine'.*not finite.*None"):
+            trainer.train_step([Query("Where?", ["Paris"])])
 
 
 def test_a_run_has_a_summary(settings):

@@ -21,6 +21,8 @@ TOOLS = [
     ("pair", "Answers two calls at once, the second one first.", {"n": {"type": "integer"}}, []),
     ("picture", "Gives an image and a resource.", {}, []),
     ("variable", "Gives a variable of its environment.", {"name": {"type": "string"}}, []),
+    ("dear", "Is refused by HTTP's code 400, with a reason.", {}, []),
+    ("gate", "Is refused by HTTP's code 400, by a gateway.", {}, []),
     ("odd", "Has a schema that few know.", {"x": {"unevaluatedItems": False}}, []),
 ]
 waiting = []
@@ -113,7 +115,7 @@ def stdio():
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     sessions = 0
-    forget = False
+    refused = 0
 
     def log_message(self, *args):
         pass
@@ -125,10 +127,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.reply(400, b"", "text/plain")
         if self.headers.get("Authorization") != "Bearer secret":
             return self.reply(401, b"", "text/plain")
-        if message.get("method") != "initialize" and session != f"s{Handler.sessions}":
+        plain = self.path == "/plain"  # without sessions
+        if not plain and message.get("method") != "initialize" and session != f"s{Handler.sessions}":
             return self.reply(404, b"", "text/plain")
         if message.get("method") == "initialize":
             Handler.sessions += 1
+        name = message.get("params", {}).get("name") if message.get("method") == "tools/call" else None
+        if name in ("dear", "gate"):
+            Handler.refused += 1
+            data = json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": {
+                "code": -32602, "message": f"it is too dear, {Handler.refused}"}})
+            return self.reply(400, data.encode() if name == "dear" else b"", "application/json")
         reply = answer(message)
         if reply is None:
             return self.reply(202, b"", "text/plain")
@@ -142,11 +151,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return None
         return self.reply(200, data.encode(), "application/json")
 
+    def do_DELETE(self):
+        print("deleted", self.headers.get("Mcp-Session-Id"), flush=True)
+        self.reply(204, b"", "text/plain")
+
     def reply(self, code, body, kind):
         self.send_response(code)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
-        if code == 200:
+        if code == 200 and self.path != "/plain":
             self.send_header("Mcp-Session-Id", f"s{Handler.sessions}")
         self.end_headers()
         self.wfile.write(body)

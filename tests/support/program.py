@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """A program of a user's for tests: reward, environment and search engine in one, which does
-what the texts tell it. STEPS of its environment count how often it was started."""
+what the texts tell it. While the file that SR1_TEST_HANG names is there, it does not answer."""
 import json
+import os
 import sys
 import time
 
@@ -46,6 +47,8 @@ for line in sys.stdin:
         episodes.pop(params["episode"], None)
     if "id" not in message:
         continue
+    while os.path.exists(os.environ.get("SR1_TEST_HANG", "")):
+        time.sleep(0.05)
     if "please die" in text:
         sys.exit("as you wish")
     if "please sleep" in text:

@@ -289,7 +289,8 @@ static int set_int_option(const struct args *a, const struct args_option *o,
     errno = 0;
     v = strtoll(text, &end, 10);
     if (end == text || *end != '\0')
-        return args_wrong(a, "%s: '%s' is not a whole number", o->name, text);
+        return args_wrong(a, "%s %s: '%s' is not a whole number", o->name, o->value,
+                          text);
     if (errno != 0 || (double)v < o->min || (double)v > o->max)
         return args_wrong(a, "%s: %s is not from %.0f to %.0f", o->name, text, o->min,
                           o->max);
@@ -304,7 +305,7 @@ static int set_real_option(const struct args *a, const struct args_option *o,
     double v = strtod(text, &end);
 
     if (end == text || *end != '\0' || !isfinite(v))
-        return args_wrong(a, "%s: '%s' is not a number", o->name, text);
+        return args_wrong(a, "%s %s: '%s' is not a number", o->name, o->value, text);
     if (v < o->min || v > o->max)
         return args_wrong(a, "%s: %s is not from %g to %g", o->name, text, o->min,
                           o->max);

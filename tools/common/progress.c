@@ -147,6 +147,15 @@ static int choose_decimals(const struct progress *p)
     return p->scale == 1.0 ? 0 : 1;
 }
 
+/* What would be 0.0 MB is counted in kB. */
+static void choose_unit(struct progress *p, double whole)
+{
+    if (p->scale != 1e-6 || strcmp(p->unit, "MB") != 0 || whole >= 1e5)
+        return;
+    p->scale = 1e-3;
+    p->unit = "kB";
+}
+
 /* "12 rows/s", "3.4 steps/s", "7.5 steps/min", "2.0 steps/h": three digits say enough. */
 static void rate_text(const struct progress *p, double per_second, char out[64])
 {
@@ -223,6 +232,7 @@ void progress_show(struct progress *p, double done, double total, const char *no
     if (!is_draw_due(p, t, done, total))
         return;
     p->last = t;
+    choose_unit(p, total);
     pace_text(p, done, total, t - p->begun, &l);
     snprintf(l.percent, sizeof(l.percent), "%3d%%", (int)(100 * part));
     snprintf(l.count, sizeof(l.count), "%.*f/%.*f %s", choose_decimals(p),
@@ -244,6 +254,7 @@ void progress_end(struct progress *p, double done, const char *note)
     char speed[64];
 
     progress_clear(p);
+    choose_unit(p, done);
     progress_time(elapsed, spent);
     fprintf(stderr, "%s done: %.*f %s in %s", p->title, choose_decimals(p),
             done * p->scale, p->unit, spent);

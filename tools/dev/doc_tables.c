@@ -34,7 +34,8 @@ static void put_cell(const char *text)
 static void put_allowed(const sr1_config_key_info *k)
 {
     if (k->type == SR1_CONFIG_INT)
-        printf("%.0f to %.0f", k->min, k->max);
+        printf("%.0f to %.0f%s%s", k->min, k->max, k->choices ? " or " : "",
+               k->choices ? k->choices : "");
     else if (k->type == SR1_CONFIG_REAL)
         printf("%.12g to %.12g", k->min, k->max);
     else if (k->type == SR1_CONFIG_SECRET)

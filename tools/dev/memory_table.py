@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""memory_table.py [--set] - the table of docs/memory.md, from plans of Qwen3's shapes.
+"""memory_table.py [--set] - the table of docs/memory.md, from plans of Qwen's shapes.
 
 Prints it, or writes it into the page between its marks. PYTHONPATH names the bindings,
 SR1_LIBRARY the library; tests/python/test_memory.py compares."""
@@ -14,13 +14,15 @@ import searchr1
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/memory.md"
 BEGIN, END = "<!-- memory_table -->\n", "<!-- end -->\n"
 
-# hidden size, layers, query heads, intermediate size, tied: of the models' config.json
+# hidden size, layers, query heads, key heads, intermediate size, vocabulary, tied: of the
+# models' config.json
 SHAPES = {
-    "Qwen3-0.6B": (1024, 28, 16, 3072, True),
-    "Qwen3-1.7B": (2048, 28, 16, 6144, True),
-    "Qwen3-4B": (2560, 36, 32, 9728, True),
-    "Qwen3-8B": (4096, 36, 32, 12288, False),
-    "Qwen3-14B": (5120, 40, 40, 17408, False),
+    "Qwen3-0.6B": (1024, 28, 16, 8, 3072, 151936, True),
+    "Qwen3-1.7B": (2048, 28, 16, 8, 6144, 151936, True),
+    "Qwen3-4B": (2560, 36, 32, 8, 9728, 151936, True),
+    "Qwen2.5-7B": (3584, 28, 28, 4, 18944, 152064, False),
+    "Qwen3-8B": (4096, 36, 32, 8, 12288, 151936, False),
+    "Qwen3-14B": (5120, 40, 40, 8, 17408, 151936, False),
 }
 CARDS = (16, 24, 48, 80, 141)  # GB
 STEP = {
@@ -35,18 +37,18 @@ STEP = {
 KINDS = {"LoRA": {"lora_rank": 16}, "all weights": {}}
 
 
-def write_shape(path, hidden, layers, heads, inter, tied):
+def write_shape(path, family, hidden, layers, heads, kv_heads, inter, vocab, tied):
     path.write_text(
         json.dumps(
             {
-                "architectures": ["Qwen3ForCausalLM"],
+                "architectures": [f"{family}ForCausalLM"],
                 "hidden_size": hidden,
                 "num_hidden_layers": layers,
                 "num_attention_heads": heads,
-                "num_key_value_heads": 8,
+                "num_key_value_heads": kv_heads,
                 "head_dim": 128,
                 "intermediate_size": inter,
-                "vocab_size": 151936,
+                "vocab_size": vocab,
                 "max_position_embeddings": 40960,
                 "rms_norm_eps": 1e-6,
                 "rope_theta": 1000000,
@@ -76,7 +78,7 @@ def table():
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "config.json")
         for model, shape in SHAPES.items():
-            write_shape(path, *shape)
+            write_shape(path, model[:5], *shape)
             for kind, keys in KINDS.items():
                 config = {**STEP, **keys, "model_name_or_path": path}
                 offloads = (False,) if "lora_rank" in keys else (False, True)

@@ -30,7 +30,7 @@ def main(page, style, *scripts):
     html = read(page)
     policy = (
         "default-src 'none'; base-uri 'none'; form-action 'none'; "
-        f"style-src {source_hash(css)}; script-src {source_hash(js)}"
+        f"style-src {source_hash(css)}; script-src {source_hash(js)}; connect-src 'self'"
     )
     for place, text in (("@POLICY@", policy), ("@STYLE@", css), ("@SCRIPT@", js)):
         assert html.count(place) == 1 and "</s" not in text, place

@@ -292,20 +292,26 @@ static int replace_file(const char *path, const struct text *t)
     return TOOL_FAILED;
 }
 
+int page_text(struct text *out, struct loaded_run *runs, size_t n,
+              const struct page_options *o)
+{
+    text_str(out, page_head);
+    if (put_page_data(out, runs, n, o) != 0 || out->failed) {
+        fprintf(stderr, "sr1-report: out of memory\n");
+        return TOOL_FAILED;
+    }
+    text_str(out, page_tail);
+    return out->failed ? TOOL_FAILED : TOOL_OK;
+}
+
 int page_write(struct loaded_run *runs, size_t n, const struct page_options *o,
                size_t *size)
 {
     struct text t = {0};
-    int code;
+    int code = page_text(&t, runs, n, o);
 
-    text_str(&t, page_head);
-    if (put_page_data(&t, runs, n, o) != 0 || t.failed) {
-        text_free(&t);
-        fprintf(stderr, "sr1-report: out of memory\n");
-        return TOOL_FAILED;
-    }
-    text_str(&t, page_tail);
-    code = t.failed ? TOOL_FAILED : replace_file(o->path, &t);
+    if (code == TOOL_OK)
+        code = replace_file(o->path, &t);
     *size = t.len;
     text_free(&t);
     return code;

@@ -9,6 +9,7 @@
  *     trajectory.c  one trajectory in the page's form
  *     samples.c     one question at every stage
  *     page.c        all of it as one HTML file
+ *     serve.c       the page of runs that are under way, over HTTP
  *     page/         the page's own HTML, CSS and JavaScript */
 #ifndef SR1_TOOLS_SR1_REPORT_REPORT_H
 #define SR1_TOOLS_SR1_REPORT_REPORT_H
@@ -116,6 +117,10 @@ struct page_options {
 /* Write the page. 0, or the exit code after a message; *size is its length. */
 int page_write(struct loaded_run *runs, size_t n, const struct page_options *o,
                size_t *size);
+
+/* Append the page to out; o->path is not read. 0, or the exit code after a message. */
+int page_text(struct text *out, struct loaded_run *runs, size_t n,
+              const struct page_options *o);
 
 /* Made from page/ at build time: the page up to its data, and the rest of the page. */
 extern const char page_head[];

@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define SIZE_TOLD 100000 /* bytes: less would be 0.0 MB */
+
 /* sr1_bm25_progress_fn; user: struct progress, or NULL to say nothing */
 static int32_t show_bm25_progress(void *user, uint64_t done, uint64_t total,
                                   uint64_t documents)
@@ -33,6 +35,7 @@ static int print_bm25_info(const char *path, struct progress *p)
     sr1_search *engine = NULL;
     sr1_bm25_info info = {sizeof(info)};
     char note[160];
+    int n;
     sr1_status status = sr1_search_open_bm25(&engine, path, NULL);
 
     if (status == SR1_OK)
@@ -41,12 +44,14 @@ static int print_bm25_info(const char *path, struct progress *p)
         sr1_search_free(engine);
         return search_failed(status);
     }
-    snprintf(note, sizeof(note),
-             "%llu document%s, %llu term%s; index %.1f MB + documents %.1f MB",
-             (unsigned long long)info.documents,
-             plural_ending((int64_t)info.documents, "s"), (unsigned long long)info.terms,
-             plural_ending((int64_t)info.terms, "s"), 1e-6 * (double)info.search_bytes,
-             1e-6 * (double)info.documents_bytes);
+    n = snprintf(note, sizeof(note), "%llu document%s, %llu term%s",
+                 (unsigned long long)info.documents,
+                 plural_ending((int64_t)info.documents, "s"),
+                 (unsigned long long)info.terms, plural_ending((int64_t)info.terms, "s"));
+    if (info.search_bytes + info.documents_bytes >= SIZE_TOLD)
+        snprintf(note + n, sizeof(note) - (size_t)n,
+                 "; index %.1f MB + documents %.1f MB", 1e-6 * (double)info.search_bytes,
+                 1e-6 * (double)info.documents_bytes);
     if (p != NULL)
         progress_end(p, (double)info.contents_bytes, note);
     if (info.terms == 0)

@@ -170,6 +170,7 @@ void view_begin(struct view *v, sr1_trainer *trainer)
     memset(v, 0, sizeof(*v));
     v->trainer = trainer;
     v->interval = get_config_int(config, "log_interval");
+    v->searches = strcmp(get_config_text(config, "environment"), "search") == 0;
     v->is_sft = strcmp(get_config_text(config, "stage"), "sft") == 0;
     v->begun_at = sr1_trainer_steps_done(trainer);
     v->began = read_view_clock();
@@ -265,21 +266,33 @@ static void write_seconds(double seconds, char took[24])
         progress_time(seconds, took);
 }
 
+/* The share of trajectories that acted, and of actions that were refused. */
+static void write_actions(const struct view *v, const sr1_step_report *r, char *text,
+                          size_t size)
+{
+    double refused = 0;
+    int n = snprintf(text, size, "  %s %3.0f%%", v->searches ? "searches" : "actions",
+                     100.0 * r->search_trajectories);
+
+    if (!v->searches && sr1_step_metric(r, "env/refused_rate", &refused) == SR1_OK)
+        snprintf(text + n, size - (size_t)n, "  refused %3.0f%%", 100.0 * refused);
+}
+
 /* Figures of a step of reinforcement learning. A double may take 318 characters: there
  * is room for all. */
-static void write_rl_figures(const sr1_step_report *r, int searches, char figures[2048])
+static void write_rl_figures(const struct view *v, const sr1_step_report *r, int actions,
+                             char figures[2048])
 {
     int n = snprintf(figures, 2048, "  reward %7.3f  loss %8.4f  kl %7.4f  tokens %6.1f",
                      r->avg_reward, r->loss, r->kl_div, r->avg_tokens);
 
-    if (searches)
-        snprintf(figures + n, 2048 - (size_t)n, "  searches %3.0f%%",
-                 100.0 * r->search_trajectories);
+    if (actions)
+        write_actions(v, r, figures + n, 2048 - (size_t)n);
 }
 
 /* left: ", 4:05 left", or "". */
 static void write_step(const struct view *v, const sr1_step_report *r, int64_t planned,
-                       int searches, const char *left, char line[2200])
+                       int actions, const char *left, char line[2200])
 {
     char figures[2048], took[24];
 
@@ -288,13 +301,13 @@ static void write_step(const struct view *v, const sr1_step_report *r, int64_t p
         snprintf(figures, sizeof(figures), "  loss %8.4f  lr %8.2g", r->loss,
                  r->learning_rate);
     else
-        write_rl_figures(r, searches, figures);
+        write_rl_figures(v, r, actions, figures);
     snprintf(line, 2200, "step %*lld/%lld%s  %7s%s", digits_of(planned),
              (long long)r->step, (long long)planned, figures, took, left);
 }
 
 /* One line a step, its figures below those of the step before; without the share of
- * searches where a terminal has no room for it. */
+ * actions where a terminal has no room for it. */
 static void print_step(const struct view *v, const sr1_step_report *r, int64_t planned,
                        const char *left)
 {
@@ -354,9 +367,10 @@ static sr1_status on_validation(void *user, int64_t step, const sr1_evaluation *
     if (s.rows == 0)
         return SR1_OK;
     n = snprintf(line, sizeof(line),
-                 "step %lld: validation exact match %.3f  f1 %.3f  format %.3f  searches "
+                 "step %lld: validation exact match %.3f  f1 %.3f  format %.3f  %s "
                  "%.2f  reward %.3f",
-                 (long long)step, s.exact_match, s.f1, s.format, s.searches, s.reward);
+                 (long long)step, s.exact_match, s.f1, s.format,
+                 v->searches ? "searches" : "actions", s.searches, s.reward);
     if (s.success > 0)
         n += snprintf(line + n, sizeof(line) - (size_t)n, "  success %.3f", s.success);
     if (s.thinking > 0)

@@ -19,6 +19,7 @@ struct view {
     int64_t interval;         /* steps between lines */
     int64_t begun_at;         /* steps done before */
     int64_t seen;             /* steps since */
+    int searches;             /* its actions are searches, and no others */
     int is_sft;               /* the loss is its measure, not a reward */
     double first[VIEW_ENDS];  /* that of the first steps, */
     double recent[VIEW_ENDS]; /* and of the last ones, at seen % VIEW_ENDS */

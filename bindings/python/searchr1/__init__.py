@@ -10,7 +10,7 @@ comes out of the call that ran it. Arrays are numpy's where numpy is installed.
         trainer.run(step=lambda report, planned: print(report.avg_reward))
 """
 
-from . import advantage, code, critique, errors, log, loss, reward, thinking, tools, world
+from . import adapters, advantage, code, critique, errors, log, loss, reward, thinking, tools, world
 from ._lib import version
 from .advantage import register_adv_est
 from .config import ELSEWHERE, KEYS, PRESETS, Config, Elsewhere, Key
@@ -33,7 +33,16 @@ from .model import Model
 from .openai import Completion, OpenAI
 from .ranks import Ranks
 from .reward import Judge, RewardSet, Scales
-from .rollout import Evaluation, Query, Rollout, Scores, SynthReport
+from .rollout import (
+    Evaluation,
+    Figure,
+    Query,
+    Rollout,
+    Scores,
+    Suite,
+    SuiteScores,
+    SynthReport,
+)
 from .sandbox import Execution, ExecutionResult, Sandbox, judge_output
 from .search import (
     Bm25,
@@ -80,6 +89,7 @@ __all__ = [
     "Error",
     "Evaluation",
     "Faiss",
+    "Figure",
     "Hit",
     "Hybrid",
     "Judge",
@@ -116,6 +126,8 @@ __all__ = [
     "Search",
     "Server",
     "StepReport",
+    "Suite",
+    "SuiteScores",
     "SynthReport",
     "TokenStream",
     "Tokenizer",
@@ -123,6 +135,7 @@ __all__ = [
     "Trainer",
     "Trajectory",
     "Web",
+    "adapters",
     "advantage",
     "alarms",
     "critique",

@@ -31,9 +31,9 @@ from ._structs import (
     RewardScales, RolloutOptions, RoomsOptions, RoomsTask, RunCallbacks, RunPlan,
     SandboxCounters, SandboxOptions, SearchCounters, SearchHit, SearchHttpOptions,
     SearchOps, SearchTable, ServerOptions, ServerStats, StepReport, Submission,
-    SynthOptions, SynthReport, TextSegment, ThinkingStep, TokenizerTrainOptions,
-    TokenStep, ToolOps, ValueBatch, ValueOptions, ValueReport, WorldOptions,
-    WorldProgressFn,
+    SuiteOptions, SynthOptions, SynthReport, TextSegment, ThinkingStep,
+    TokenizerTrainOptions, TokenStep, ToolOps, ValueBatch, ValueOptions, ValueReport,
+    WorldOptions, WorldProgressFn,
 )
 
 STATUS = object()
@@ -69,6 +69,7 @@ SEARCH = handle("sr1_search")
 SEARCH_RESULTS = handle("sr1_search_results")
 SEARCH_SINK = handle("sr1_search_sink")
 SERVER = handle("sr1_server")
+SUITE = handle("sr1_suite")
 TOKENIZER = handle("sr1_tokenizer")
 TOKEN_STREAM = handle("sr1_token_stream")
 TOOL_SINK = handle("sr1_tool_sink")
@@ -712,6 +713,21 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_server_stop": (None, SERVER),
     "sr1_server_stats_get": (STATUS, SERVER, POINTER(ServerStats)),
     "sr1_server_free": (None, SERVER),
+    # ext/suite.h
+    "sr1_suite_options_init": (None, POINTER(SuiteOptions)),
+    "sr1_suite_run": (
+        STATUS, POINTER(c_void_p), ROLLOUT, CONFIG, c_char_p, POINTER(SuiteOptions),
+    ),
+    "sr1_suite_free": (None, SUITE),
+    "sr1_suite_count": (c_size_t, SUITE),
+    "sr1_suite_name": (c_char_p, SUITE, c_size_t),
+    "sr1_suite_rows": (c_int64, SUITE, c_size_t),
+    "sr1_suite_excluded": (c_int64, SUITE, c_size_t),
+    "sr1_suite_samples": (c_int32, SUITE),
+    "sr1_suite_figure": (
+        STATUS, SUITE, c_size_t, c_char_p, c_int32, POINTER(c_double), POINTER(c_double),
+        POINTER(c_double),
+    ),
     # ext/synthesis.h
     "sr1_rollout_demonstration": (
         STATUS, ROLLOUT, TRAJECTORY, POINTER(c_void_p), POINTER(c_size_t),

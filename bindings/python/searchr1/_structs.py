@@ -46,6 +46,7 @@ class AdvantageBatch(Sized):
         ("result_turn", POINTER(c_int32)),
         ("baselines", POINTER(c_double)),
         ("step_tokens", POINTER(c_uint8)),
+        ("component_absent", POINTER(c_uint8)),
     ]
 
 
@@ -258,6 +259,9 @@ RewardOpsDestroy = CFUNCTYPE(None, c_void_p)
 RewardOpsScoreTurns = CFUNCTYPE(c_int32, c_void_p, c_void_p, POINTER(c_double))
 RewardOpsBegin = CFUNCTYPE(c_int32, c_void_p, c_void_p)
 RewardOpsForget = CFUNCTYPE(None, c_void_p)
+RewardOpsScoreStates = CFUNCTYPE(
+    c_int32, c_void_p, POINTER(c_void_p), c_size_t, POINTER(c_double), POINTER(c_int32),
+)
 
 
 class RewardOps(Sized):
@@ -270,6 +274,7 @@ class RewardOps(Sized):
         ("begin", RewardOpsBegin),
         ("forget", RewardOpsForget),
         ("may_be_unknown", c_int32),
+        ("score_states", RewardOpsScoreStates),
     ]
 
 
@@ -1357,6 +1362,23 @@ class ServerStats(Sized):
         ("queries", c_int64),
         ("waiting", c_int64),
         ("connections", c_int64),
+    ]
+
+
+SuiteOptionsProgress = CFUNCTYPE(c_int32, c_void_p, c_int64, c_int64, c_int64)
+
+
+class SuiteOptions(Sized):
+    _fields_ = [
+        ("samples", c_int32),
+        ("greedy", c_int32),
+        ("seed", c_uint64),
+        ("max_rows", c_int64),
+        ("no_search", c_int32),
+        ("results", c_char_p),
+        ("progress", SuiteOptionsProgress),
+        ("user", c_void_p),
+        ("ranks", c_void_p),
     ]
 
 

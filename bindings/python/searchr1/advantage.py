@@ -186,6 +186,9 @@ class _Batch:
             self.c.component_weights = self._keep(
                 arrays["component_weights"], c_double, width
             )
+        if arrays.get("component_absent") is not None:
+            flags = _flat(arrays["component_absent"])
+            self.c.component_absent = self._keep(flags, c_uint8, width * self.n)
         if arrays.get("component_names") is not None:
             names = strings(arrays["component_names"])
             if len(names) != width:
@@ -198,6 +201,7 @@ _ARRAYS = {
     "token_counts",
     "turn_counts",
     "components",
+    "component_absent",
     "component_weights",
     "component_names",
 }
@@ -227,8 +231,8 @@ def estimate(
     name, as far as the estimator needs them (table(), searchr1/advantage.h):
     token_counts, turn_counts [n]; token_turns, token_rewards, values, step_tokens [T];
     turn_rewards, turn_states, turn_tags [U]; confidences, thinking_costs [U, 4] (None: not made);
-    bootstrap, completed, result_turn, baselines [n]; components [n, c], component_weights,
-    component_names [c]. Any other keyword is an option (defaults()); std_kind is
+    bootstrap, completed, result_turn, baselines [n]; components [n, c], component_absent
+    [n, c] (1: the reward does not apply), component_weights, component_names [c]. Any other keyword is an option (defaults()); std_kind is
     "population" or "unbiased", step_mode "mean_norm" or "mean_std_norm"."""
     batch = _Batch(rewards, groups, {k: v for k, v in given.items() if k in _ARRAYS})
     options = _options(estimator, {k: v for k, v in given.items() if k not in _ARRAYS})

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import operator
+import os
+import tempfile
 from ctypes import byref, c_char_p, c_size_t, c_void_p, string_at
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, Optional, Tuple
+from typing import Any, Dict, Iterator, Optional, Tuple, Union
 
+from . import _rows
 from ._handle import Handle, make
 from ._lib import lib
 from ._structs import DatasetOptions, RecordOptions
@@ -102,6 +105,16 @@ class Dataset(Handle):
         names = strings(path_bytes(path) for path in paths)
         super().__init__(make(lib.sr1_dataset_open, names, len(names), byref(options)))
 
+    @classmethod
+    def from_rows(cls, rows: _rows.Rows, name: str = "rows", **options: Any) -> Dataset:
+        """The rows of a program: a list or an iterator of mappings, a datasets.Dataset, a
+        table of pandas or pyarrow, or a .parquet or .arrow file. name: their data source
+        where they have no column for it. options: as of Dataset."""
+        with tempfile.TemporaryDirectory(prefix="searchr1-") as folder:
+            path = os.path.join(folder, f"{name}.jsonl")
+            _rows.write(rows, path)
+            return cls(path, **options)  # the open file is read on, without its name
+
     def write_records(
         self,
         path: PathLike,
@@ -142,3 +155,10 @@ class Dataset(Handle):
 
     def __iter__(self) -> Iterator[Row]:
         return (self[i] for i in range(len(self)))
+
+
+def as_dataset(data: Union[Dataset, _rows.Rows]) -> Dataset:
+    """A Dataset of whatever holds rows, or the Dataset itself."""
+    if isinstance(data, Dataset):
+        return data
+    return Dataset(data) if _rows.as_file(data) else Dataset.from_rows(data)  # type: ignore

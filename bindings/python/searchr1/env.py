@@ -23,7 +23,8 @@ from ._structs import (
     McpOptions,
 )
 from ._text import Text, decode, encode, optional, terminated, text_at
-from .search import as_search
+from .config import Config
+from .search import as_search, open_search
 from .tools import add, as_tool
 from .trajectory import Trajectory
 
@@ -209,6 +210,35 @@ class Environment(Handle):
         """End an episode, once."""
         with self.carrier.call():
             lib.sr1_env_finish(self, episode)
+
+
+def own_environment(
+    config: Config, env: Any, tools: Sequence[Any], engine: Any
+) -> Tuple[Config, Optional[Environment]]:
+    """What env= and tools= mean: a configuration without an environment of its own, and
+    the environment; the configuration itself and None where neither is given. Tools have
+    the protocol hermes unless one is set, and an engine is one more tool."""
+    if env is None and not tools:
+        return config, None
+    if env is not None and tools:
+        raise TypeError("env= and tools= exclude each other; add tools to the environment")
+    config = config.copy()
+    if tools and not config.is_set("protocol") and not config["protocol_file"]:
+        config["protocol"] = "hermes"
+    if tools and engine is None and config.is_set("search_engine"):
+        engine = open_search(config) if config["search_engine"] != "none" else None
+    if not isinstance(env, Environment):
+        env = Environment(
+            env or "tools",
+            engine,
+            protocol=str(config["protocol_file"] or config["protocol"]),
+            document_format=str(config["document_format"]),
+            top_k=int(config["search_top_k"]),  # type: ignore[arg-type]
+            tools=tools,
+            max_parallel_calls=int(config["max_parallel_calls"]),  # type: ignore
+        )
+    config["environment"] = "none"  # the one above takes its place
+    return config, env
 
 
 UNEXECUTED = 2  # SR1_ANSWER_UNEXECUTED

@@ -45,6 +45,12 @@ def tell(note: str) -> None:
         _logger.log(*(logging.INFO, "%s", note) if word else (logging.WARNING, "%s", rest))
 
 
+def warn(text: str) -> None:
+    """A warning of the package itself."""
+    if _logger is not None:
+        _logger.warning("%s", text)
+
+
 def send_to(logger: Optional[logging.Logger]) -> None:
     """Send messages to another logger of the standard library; None: nowhere. Not while
     other calls of the library run."""

@@ -1,4 +1,4 @@
-"""Parquet to JSON lines and back, for data sets that are published as parquet:
+"""Parquet and Arrow to JSON lines, and Parquet back, for data sets published as such:
 
     python3 -m searchr1.parquet train.parquet train.jsonl
     python3 -m searchr1.parquet train.jsonl train.parquet
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any, Iterator, List, Sequence
+from typing import Any, Dict, Iterator, List, Sequence
 
 ROWS = 1024  # held at once
 
@@ -22,6 +22,7 @@ class ParquetError(Exception):
 def _pyarrow() -> Any:
     try:
         import pyarrow
+        import pyarrow.ipc
         import pyarrow.json
         import pyarrow.parquet
     except ImportError as error:
@@ -31,17 +32,45 @@ def _pyarrow() -> Any:
     return pyarrow
 
 
-def _lines(pyarrow: Any, source: str) -> Iterator[str]:
+def _parquet_batches(pyarrow: Any, source: str) -> Iterator[Any]:
     with pyarrow.parquet.ParquetFile(source) as table:
-        for batch in table.iter_batches(batch_size=ROWS):
-            for row in batch.to_pylist():
-                yield json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
+        yield from table.iter_batches(batch_size=ROWS)
+
+
+def _arrow_batches(pyarrow: Any, source: str) -> Iterator[Any]:
+    with pyarrow.memory_map(source) as file:
+        try:
+            yield from pyarrow.ipc.open_stream(file)  # as datasets writes them
+        except pyarrow.ArrowInvalid:
+            with pyarrow.ipc.open_file(file) as table:
+                for i in range(table.num_record_batches):
+                    yield table.get_batch(i)
+
+
+_batches = {".parquet": _parquet_batches, ".arrow": _arrow_batches}
+
+
+def is_table(path: str) -> bool:
+    """A name of Parquet or Arrow, whose rows need pyarrow."""
+    return os.path.splitext(path)[1] in _batches
+
+
+def read_rows(path: str) -> Iterator[Dict[str, Any]]:
+    """The rows of a .parquet or .arrow file."""
+    pyarrow = _pyarrow()
+    for batch in _batches[os.path.splitext(path)[1]](pyarrow, path):
+        yield from batch.to_pylist()
+
+
+def _lines(source: str) -> Iterator[str]:
+    for row in read_rows(source):
+        yield json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _write_lines(pyarrow: Any, source: str, part: str) -> int:
     count = 0
     with open(part, "w", encoding="utf-8") as out:
-        for line in _lines(pyarrow, source):
+        for line in _lines(source):
             out.write(line)
             count += 1
     return count
@@ -66,11 +95,12 @@ def convert(source: str, target: str) -> int:
     number of rows."""
     writers = {
         (".parquet", ".jsonl"): _write_lines,
+        (".arrow", ".jsonl"): _write_lines,
         (".jsonl", ".parquet"): _write_table,
     }
     ends = (os.path.splitext(source)[1], os.path.splitext(target)[1])
     if ends not in writers:
-        raise ParquetError("one name must end in .parquet and the other in .jsonl")
+        raise ParquetError("one name must end in .parquet (or, to be read, .arrow) and the other in .jsonl")
     pyarrow = _pyarrow()
     part = target + ".part"
     try:

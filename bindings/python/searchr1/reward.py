@@ -20,7 +20,7 @@ from ctypes import (
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _arrays, _callbacks, _structs
+from . import _arrays, _callbacks, _structs, log
 from ._handle import Handle, make
 from ._lib import lib
 from ._structs import (
@@ -29,7 +29,7 @@ from ._structs import (
     JudgeItem,
     JudgeOptions,
     RewardOps,
-    RewardOpsScore,
+    RewardOpsScoreStates,
     RewardOpsScoreTurns,
     RewardOptions,
 )
@@ -39,7 +39,8 @@ from .errors import Error, NotFoundError
 from .trajectory import Trajectory, pointers
 
 Truths = Union[str, Sequence[str]]
-RewardFunction = Callable[[List[Trajectory]], Sequence[float]]
+Score = Union[float, None, Exception]
+RewardFunction = Callable[[List[Trajectory]], Sequence[Score]]
 # The whole set of a trainer: a function, a function with its weight, or under the name of
 # a built-in reward its weight alone; or functions and names of built-in rewards without.
 Rewards = Union[
@@ -230,6 +231,7 @@ class Judge(Handle):
 
 
 VOTES = ("mean", "majority")
+UNKNOWN, NOT_APPLICABLE = 1, 2  # SR1_REWARD_*
 
 
 class RewardSet(Handle):
@@ -288,7 +290,9 @@ class RewardSet(Handle):
         level: str = "outcome",
         turns: Optional[TurnsFunction] = None,
     ) -> None:
-        """Add a function from trajectories to one number each. What it raises comes out
+        """Add a function from trajectories to one number each: None where the reward does
+        not apply to a trajectory, which the others then score, and an exception object
+        where it could not be had, which leaves the trajectory out. What it raises comes out
         of score and apply. level: "outcome" or "turn"; turns: from a trajectory to how
         much each of its turns did for the reward."""
         add_reward(
@@ -392,7 +396,7 @@ def add_reward(
         _callbacks.check_call(f"reward '{name}', turns", turns, "trajectory")
     ops = RewardOps(
         name=terminated(name),
-        score=_score_thunk,
+        score_states=_score_thunk,
         destroy=_callbacks.destroy,
         level=level,
         score_turns=_turns_thunk if turns else RewardOpsScoreTurns(),
@@ -422,12 +426,12 @@ def _is_builtin(name: str) -> bool:
     return True
 
 
-def _called(key: int, trajectories: Any, n: int, out: Any) -> int:
+def _called(key: int, trajectories: Any, n: int, out: Any, states: Any) -> int:
     name, function, carrier, _ = _callbacks.owned(key)
-    return int(carrier.run(_fill, name, function, trajectories[:n], out))
+    return int(carrier.run(_fill, name, function, trajectories[:n], out, states))
 
 
-_score_thunk = RewardOpsScore(_called)
+_score_thunk = RewardOpsScoreStates(_called)
 
 
 def _turns_called(key: int, trajectory: int, out: Any) -> int:
@@ -449,7 +453,19 @@ def _fill_turns(name: str, function: TurnsFunction, address: int, out: Any) -> N
         out[i] = float(value)
 
 
-def _fill(name: str, function: RewardFunction, addresses: List[int], out: Any) -> None:
+def _number(name: str, score: Any, i: int, t: Trajectory) -> float:
+    try:
+        return float(score)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"reward '{name}' gave {score!r:.80}, which is no number, to trajectory {i} "
+            f"(row {t.query_id!r}, sample {t.sample})"
+        ) from None
+
+
+def _fill(
+    name: str, function: RewardFunction, addresses: List[int], out: Any, states: Any
+) -> None:
     trajectories = [Trajectory._retained(address) for address in addresses]
     scores = function(trajectories)
     if not hasattr(scores, "__len__"):
@@ -462,14 +478,20 @@ def _fill(name: str, function: RewardFunction, addresses: List[int], out: Any) -
             f"reward '{name}': {len(scores)} rewards were given to {len(addresses)} "
             "trajectories"
         )
+    failed = []
     for i, (score, t) in enumerate(zip(scores, trajectories)):
-        try:
-            out[i] = float(score)
-        except (TypeError, ValueError):
-            raise TypeError(
-                f"reward '{name}' gave {score!r:.80}, which is no number, to trajectory {i} "
-                f"(row {t.query_id!r}, sample {t.sample})"
-            ) from None
+        if score is None:
+            states[i] = NOT_APPLICABLE
+        elif isinstance(score, Exception):
+            states[i] = UNKNOWN
+            failed.append(score)
+        else:
+            out[i] = _number(name, score, i, t)
+    if failed:
+        log.warn(
+            f"reward '{name}' of {len(failed)} of {len(addresses)} trajectories could not "
+            f"be had, and they are left out: {type(failed[0]).__name__}: {failed[0]}"
+        )
 
 
 def _named(reward: Any) -> Tuple[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from ctypes import byref, c_char_p, c_float, c_size_t, c_void_p
+from ctypes import byref, c_char_p, c_double, c_float, c_size_t, c_void_p
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
@@ -18,6 +18,7 @@ from ._structs import (
     RolloutOptionsProgress,
     RolloutOptionsText,
 )
+from ._rows import Rows
 from ._text import (
     PathLike,
     decode,
@@ -29,8 +30,8 @@ from ._text import (
     text_at,
 )
 from .config import Config, as_config
-from .data import Dataset, Row
-from .env import Environment
+from .data import Dataset, Row, as_dataset
+from .env import Environment, own_environment
 from .errors import CancelledError
 from .model import Model
 from .ranks import Ranks
@@ -153,6 +154,60 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
+class Figure:
+    """A mean with the ends of its interval of 95 % (searchr1/ext/suite.h)."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class SuiteScores:
+    """A set of questions, or the average over sets."""
+
+    name: str
+    rows: int
+    excluded: int  # further questions: a search, or the server, failed
+    exact_match: Figure  # mean@n
+    f1: Figure
+    majority: Figure  # maj@n
+    passes: Dict[int, Figure]  # pass@k, k from 1 to n
+    searches: float  # per answer
+    tokens: float
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A table over sets of questions."""
+
+    sets: Dict[str, SuiteScores]  # Search-R1's first, in the order of its table
+    average: SuiteScores
+    samples: int
+
+
+def _suite_scores(suite: Any, index: int) -> SuiteScores:
+    def figure(name: str, k: int = 0) -> Figure:
+        ends = (c_double(), c_double(), c_double())
+        lib.sr1_suite_figure(suite, index, name.encode(), k, *map(byref, ends))
+        return Figure(*(end.value for end in ends))
+
+    return SuiteScores(
+        name=decode(lib.sr1_suite_name(suite, index)),
+        rows=lib.sr1_suite_rows(suite, index),
+        excluded=lib.sr1_suite_excluded(suite, index),
+        exact_match=figure("exact_match"),
+        f1=figure("f1"),
+        majority=figure("majority"),
+        passes={
+            k: figure("pass", k) for k in range(1, lib.sr1_suite_samples(suite) + 1)
+        },
+        searches=figure("searches").value,
+        tokens=figure("tokens").value,
+    )
+
+
+@dataclass(frozen=True)
 class SynthReport:
     """What came of a synthesis of demonstrations."""
 
@@ -189,14 +244,18 @@ class Rollout(Handle):
         model: Optional[Model] = None,
         tokenizer: Optional[Tokenizer] = None,
         search: Any = None,
+        env: Any = None,
+        tools: Sequence[Any] = (),
     ) -> None:
         """None: opened as the configuration says. search: a Search, or a Python engine
-        (see PythonSearch)."""
+        (see PythonSearch). env: an Environment, or what it is made of: a function or an
+        object from actions to answers. tools: functions or Tools that the policy calls."""
         engine = as_search(search)
         self.carrier = _callbacks.Carrier(engine.carrier if engine else None)
-        super().__init__(
-            make(lib.sr1_rollout_new, as_config(config), model, tokenizer, engine)
-        )
+        settings, own = own_environment(as_config(config), env, tools, engine)
+        super().__init__(make(lib.sr1_rollout_new, settings, model, tokenizer, engine))
+        if own:
+            self.set_env(own)
 
     @classmethod
     def _borrow(cls, pointer: int, owner: Handle, carrier: _callbacks.Carrier) -> Rollout:
@@ -327,7 +386,7 @@ class Rollout(Handle):
 
     def evaluate(
         self,
-        dataset: Dataset,
+        dataset: Union[Dataset, Rows],
         max_rows: int = 0,
         greedy: bool = True,
         seed: int = 0,
@@ -339,7 +398,8 @@ class Rollout(Handle):
         partial: bool = False,
         ranks: Optional[Ranks] = None,
     ) -> Evaluation:
-        """Answer the rows of a dataset (0: all) and score the answers. trajectory: called
+        """Answer the rows of a dataset, or rows as Dataset.from_rows takes them (0: all),
+        and score the answers. trajectory: called
         with each finished one, in row order. embedder: for the score "embedding".
         rewards: a RewardSet, for the score "reward". partial: where Ctrl-C, or a
         CancelledError that progress or trajectory raises, ends it, the scores of the
@@ -363,11 +423,11 @@ class Rollout(Handle):
             partial=partial,
             ranks=ranks and ranks._as_parameter_,
         )
-        out = c_void_p()
+        data, out = as_dataset(dataset), c_void_p()
         try:
             try:
                 with carrier.call(rollout=True):
-                    lib.sr1_evaluate(byref(out), self, dataset, byref(options))
+                    lib.sr1_evaluate(byref(out), self, data, byref(options))
             except (CancelledError, KeyboardInterrupt):
                 if not partial or not out:
                     raise
@@ -375,6 +435,46 @@ class Rollout(Handle):
             return read_evaluation(out)
         finally:
             lib.sr1_evaluation_free(out)
+
+    def evaluate_suite(
+        self,
+        folder: PathLike,
+        samples: int = 1,
+        greedy: bool = True,
+        seed: int = 0,
+        max_rows: int = 0,
+        no_search: bool = False,
+        results: Optional[PathLike] = None,
+        progress: Optional[Progress] = None,
+        ranks: Optional[Ranks] = None,
+        config: Optional[Config] = None,
+    ) -> Suite:
+        """Answer every set of questions in a folder (.jsonl, .json, .csv), such as the
+        seven of Search-R1's table, samples times each. results: a folder that keeps every
+        answer; a call that was stopped is continued by the same call. config: names the
+        fields of rows; None: the defaults."""
+        carrier = _callbacks.Carrier(self.carrier, *self.carrier.others)
+        options = _structs.SuiteOptions(
+            samples=samples,
+            greedy=greedy,
+            seed=seed,
+            max_rows=max_rows,
+            no_search=no_search,
+            results=None if results is None else path_bytes(results),
+            progress=_structs.SuiteOptionsProgress(_progress(carrier, progress)),
+            ranks=ranks and ranks._as_parameter_,
+        )
+        out = c_void_p()
+        with carrier.call(rollout=True):
+            lib.sr1_suite_run(byref(out), self, config, path_bytes(folder), byref(options))
+        with _SuiteHandle(out.value) as suite:
+            count = lib.sr1_suite_count(suite)
+            scores = [_suite_scores(suite, i) for i in range(count + 1)]
+            return Suite({s.name: s for s in scores[:-1]}, scores[-1], samples)
+
+
+class _SuiteHandle(Handle):
+    _free = "sr1_suite_free"
 
 
 def _progress(carrier: _callbacks.Carrier, progress: Optional[Progress]) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import warnings
 import weakref
 from ctypes import byref, c_char_p, c_double, c_void_p
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _callbacks, _registered, _structs, log
+from . import _callbacks, _registered, _rows, _structs, log
 from ._handle import Handle, make
 from ._lib import lib
 from ._structs import (
@@ -23,6 +24,7 @@ from ._structs import (
 )
 from ._text import PathLike, decode, path_bytes, terminated
 from .config import Config, as_config, as_text
+from .env import Environment, own_environment
 from .errors import CancelledError
 from .reward import RewardFunction, Rewards, add_reward, split_rewards
 from .rollout import Evaluation, QueryLike, Rollout, c_queries, read_evaluation
@@ -144,6 +146,57 @@ def _check_rewards_of(run_folder: PathLike, given: Dict[str, float]) -> None:
         raise ValueError(f"the run has the built-in rewards {has}")
 
 
+def _run_folder(config: Config) -> str:
+    return str(config["out"] or os.path.join("runs", str(config["name"])))
+
+
+def _keep_rows(
+    config: Config, given: Mapping[str, Any]
+) -> Tuple[Config, List[_rows.Kept]]:
+    """A configuration that names the files of these rows, and the files."""
+    kept: List[_rows.Kept] = []
+    for name, rows in given.items():
+        if rows is None:
+            continue
+        if config.is_set(f"{name}_file"):
+            raise TypeError(f"{name}= is given, and the configuration names {name}_file")
+        config = config.copy()
+        if _rows.as_file(rows):
+            config[f"{name}_file"] = rows
+            continue
+        kept.append(_rows.Kept(rows, _run_folder(config), name))
+        config[f"{name}_file"] = kept[-1].path
+    return config, kept
+
+
+def _forget_rows(kept: Sequence[_rows.Kept]) -> None:
+    for one in kept:
+        one.forget()
+
+
+def _check_rows(run_folder: PathLike, given: Mapping[str, Any]) -> None:
+    """Rows that are given again are those of the run."""
+    for name, rows in given.items():
+        if rows is None:
+            continue
+        if _rows.as_file(rows):
+            raise TypeError(f"another file is named by {name}_file=, not by {name}=")
+        with tempfile.TemporaryDirectory(prefix="searchr1-") as folder:
+            kept = _rows.write(rows, os.path.join(folder, f"{name}.jsonl"))
+        recorded = Config(os.path.join(run_folder, "config.json"))[f"{name}_file"]
+        _rows.check_same(run_folder, name, kept, recorded)
+
+
+def _own_environment_of(
+    run_folder: PathLike, env: Any, tools: Sequence[Any], engine: Any
+) -> Optional[Environment]:
+    if env is None and not tools:
+        return None
+    config = Config()
+    config.load_run(run_folder)
+    return own_environment(config, env, tools, engine)[1]
+
+
 def _metrics(report: _structs.StepReport) -> Dict[str, float]:
     found: Dict[str, float] = {}
     value = c_double()
@@ -179,16 +232,35 @@ class Trainer(Handle):
         config: Union[Config, PathLike, Mapping[str, Any]],
         search: Any = None,
         rewards: Optional[Rewards] = None,
+        train: Optional[_rows.Rows] = None,
+        validation: Optional[_rows.Rows] = None,
+        env: Any = None,
+        tools: Sequence[Any] = (),
     ) -> None:
         """search: a Search or a Python engine (see PythonSearch); None: as configured.
         rewards: the whole set: a function, a list of functions and names of built-in
         rewards, {"name": function}, {"name": (function, weight)} or, of a built-in reward,
-        {"answer": weight}; None: as configured. add_reward adds to either."""
+        {"answer": weight}; None: as configured. add_reward adds to either. A function
+        gives each trajectory a number, None where it does not apply to it, or an exception
+        object where it could not be had.
+        train, validation: rows in place of train_file and validation_file: a list or an
+        iterator of mappings, a datasets.Dataset, a table of pandas or pyarrow, or a file.
+        The run folder keeps them (rows/), so resume needs none.
+        env: an Environment, or what it is made of: a function or an object from actions to
+        answers. tools: functions or Tools that the policy calls."""
         engine, config = as_search(search), as_config(config)
         builtins, functions = split_rewards(rewards or {})
         if rewards is not None:
             config = _replace(config, builtins)
-        self._start(make(lib.sr1_trainer_new, config, engine), engine, functions)
+        config, own = own_environment(config, env, tools, engine)
+        config, kept = _keep_rows(config, {"train": train, "validation": validation})
+        try:
+            pointer = make(lib.sr1_trainer_new, config, engine)
+        except BaseException:
+            _forget_rows(kept)
+            raise
+        self._start(pointer, engine, functions, own)
+        weakref.finalize(self, _forget_rows, kept)
 
     @staticmethod
     def check(config: Union[Config, PathLike, Mapping[str, Any]]) -> None:
@@ -203,13 +275,21 @@ class Trainer(Handle):
         run_folder: PathLike,
         search: Any = None,
         rewards: Optional[Rewards] = None,
+        train: Optional[_rows.Rows] = None,
+        validation: Optional[_rows.Rows] = None,
+        env: Any = None,
+        tools: Sequence[Any] = (),
         **keys: Any,
     ) -> Trainer:
         """Continue a run from its newest checkpoint as if it had never stopped, or with
-        other values for keys that no checkpoint depends on (max_steps=200). Engines and
-        rewards in Python have to be given again; built-in rewards are the run's."""
+        other values for keys that no checkpoint depends on (max_steps=200). Engines,
+        rewards, environments and tools in Python have to be given again; built-in rewards
+        are the run's. So are rows: train and validation are compared with those it began
+        with, and others are refused."""
         engine = as_search(search)
         self = cls.__new__(cls)
+        _check_rows(run_folder, {"train": train, "validation": validation})
+        own = _own_environment_of(run_folder, env, tools, engine)
         builtins, functions = split_rewards(rewards or {})
         if builtins:
             _check_rewards_of(run_folder, builtins)
@@ -222,7 +302,7 @@ class Trainer(Handle):
         pointer = make(
             lib.sr1_trainer_resume, path_bytes(run_folder), byref(options)
         )
-        self._start(pointer, engine, functions)
+        self._start(pointer, engine, functions, own)
         return self
 
     def _start(
@@ -230,19 +310,24 @@ class Trainer(Handle):
         pointer: int,
         engine: Any,
         functions: Sequence[Tuple[str, RewardFunction, float]],
+        own: Optional[Environment] = None,
     ) -> None:
         Handle.__init__(self, pointer)
         self._group_size = int(self.config["group_size"])  # type: ignore[arg-type]
         self._carrier = _callbacks.Carrier(
             engine.carrier if engine else None, _registered.carrier
         )
+        if own:
+            lib.sr1_rollout_set_env(lib.sr1_trainer_rollout(self), own)
+            self._carrier.others.append(own.carrier)
         for name, function, weight in functions:
             self.add_reward(name, function, weight)
 
     def add_reward(
         self, name: str, function: RewardFunction, weight: float = 1.0
     ) -> None:
-        """Add a function from trajectories to a number each; not once a run has begun."""
+        """Add a function from trajectories to a number (None, an exception object: see
+        RewardSet.add) each; not once a run has begun."""
         add_reward(
             lib.sr1_trainer_add_reward, self, self._carrier, name, function, weight
         )

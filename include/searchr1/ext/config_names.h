@@ -38,7 +38,7 @@ typedef struct sr1_config_key_info {
     const char *name;
     const char *default_text; /* as sr1_config_set takes it */
     const char *choices;      /* CHOICE: "a|b", where "c:N" is c:0 to c:63; SECRET: the
-                                 environment variable; else NULL */
+                                 environment variable; INT: the word for 0; else NULL */
     const char *help;         /* one line */
     double min;               /* INT and REAL: inclusive bounds */
     double max;

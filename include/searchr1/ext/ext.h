@@ -35,6 +35,7 @@
 #include <searchr1/ext/search_arrays.h>
 #include <searchr1/ext/seed_rewards.h>
 #include <searchr1/ext/server.h>
+#include <searchr1/ext/suite.h>
 #include <searchr1/ext/synthesis.h>
 #include <searchr1/ext/text_metrics.h>
 #include <searchr1/ext/thinking.h>

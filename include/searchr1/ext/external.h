@@ -3,10 +3,13 @@
  * standard streams (docs/formats.md#programs-of-your-own has the messages).
  *
  * The program is started with the first request, with the rights of this process
- * (docs/security.md), and ended when what it serves is freed. When it is late, ends, or
- * writes nonsense, that is an outage, never a score or an observation: the trajectory is
- * left out as after a failed search, and the next request starts the program anew. After
- * three outages in a row it is left alone for ten seconds.
+ * (docs/security.md), and ended, with the programs that it has started itself, when what
+ * it serves is freed or this process dies. When it is late, ends, or writes nonsense,
+ * that is an outage, never a score or an observation: the trajectory is left out as after
+ * a failed search, and the next request starts the program anew. (One that is late but
+ * wrote a line during that request, an answer to another for example, is only busy, and
+ * is not started anew.) After three outages in a row it is left alone for ten seconds.
+ * The time of a request includes what the program needs to start and to read it.
  *
  * A path that ends in .py and may not be executed is run by python3.
  *
@@ -40,8 +43,10 @@ SR1_API sr1_status sr1_search_open_external(sr1_search **out, const char *path,
                                             const sr1_external_options *options);
 
 /* Open an environment whose actions a program answers, all that wait in one request; it
- * is told of trajectories that begin and finish. options and env_options may be NULL.
- * SR1_E_IO: there is no such file. Caller frees with sr1_env_free. */
+ * is told of trajectories that begin and finish. One that was started anew is not asked
+ * about trajectories that began before: their actions are outages. options and
+ * env_options may be NULL. SR1_E_IO: there is no such file. Caller frees with
+ * sr1_env_free. */
 SR1_API sr1_status sr1_env_open_external(sr1_env **out, const char *path,
                                          const sr1_env_options *env_options,
                                          const sr1_external_options *options);

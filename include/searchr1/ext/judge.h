@@ -90,7 +90,7 @@ typedef struct sr1_judge_counters {
     int64_t items;      /* answers scored */
     int64_t requests;   /* replies asked for */
     int64_t cached;     /* replies that the cache had */
-    int64_t unreadable; /* replies without a score */
+    int64_t unreadable; /* replies without a score, or cut off before it */
     int64_t failed;     /* requests without a reply */
     int64_t unknown;    /* answers without a score */
     int64_t tokens;     /* of prompts and replies, as the server counted */

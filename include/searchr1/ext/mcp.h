@@ -6,7 +6,8 @@
  * side by side. What a server says of a call (isError, or that its arguments are wrong)
  * is told to the policy. A server that ends, is late or writes nonsense is nothing the
  * policy did: its call is SR1_TOOL_TIMEOUT or SR1_TOOL_BROKEN, and the server is started
- * anew by the next.
+ * anew by the next (one that is late but wrote something during the call is only busy,
+ * and is kept).
  *
  * The programs run with the rights of this process (docs/security.md).
  *

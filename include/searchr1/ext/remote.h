@@ -29,7 +29,7 @@ typedef struct sr1_remote_report {
                                another number of them, than the trajectory has */
     int64_t dropped_tokens; /* given beyond the end of a turn */
     int64_t server_tokens;  /* generated, as the server counted */
-    int64_t failed;         /* trajectories left out (SR1_STOP_ERROR): no answer came */
+    int64_t failed;         /* trajectories dropped (SR1_STOP_ERROR): no answer came */
 } sr1_remote_report;
 
 /* Fill *out (struct_size set) with the counts since the rollout was made; all are 0

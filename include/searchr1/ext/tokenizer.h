@@ -1,4 +1,4 @@
-/* searchr1/ext/tokenizer.h - byte-level BPE tokenizers (Qwen, Llama 3) and their chat
+/* searchr1/ext/tokenizer.h - BPE tokenizers (Qwen, Llama, Gemma) and their chat
  * prompts; WordPiece (BERT, E5, BGE, MiniLM, DPR) and Unigram (T5, XLM-R) tokenizers of
  * text encoders.
  *

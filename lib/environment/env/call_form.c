@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
@@ -77,13 +78,18 @@ static void strip_line_ends(const char **text, size_t *len)
 static sr1_status set_parameter(json_t *args, const char *key, size_t key_len,
                                 const char *value, size_t value_len)
 {
-    char *name = sr1__strndup(key, key_len);
-    json_t *text = json_stringn(value, value_len);
-    int failed = !name || !text || json_object_set_new(args, name, text) != 0;
+    char *name;
+    json_t *text;
+    int failed;
 
+    if (!sr1__utf8_valid(key, key_len) || !sr1__utf8_valid(value, value_len))
+        return sr1__fail(SR1_E_PARSE, "tool call: a parameter is not UTF-8");
+    name = sr1__strndup(key, key_len);
+    text = json_stringn(value, value_len);
+    failed = !name || !text || json_object_set(args, name, text) != 0;
+    json_decref(text);
     sr1__free(name);
-    return failed ? sr1__fail(SR1_E_PARSE, "tool call: a parameter is not UTF-8")
-                  : SR1_OK;
+    return failed ? sr1__fail_nomem("tool call") : SR1_OK;
 }
 
 /* 0: no parameter stands there, or not a whole one. */
@@ -117,10 +123,12 @@ static sr1_status parse_tag_call(const char *text, size_t len, const char *argum
         ;
     if (st == SR1_OK && !take_text(&r, "</function>"))
         st = sr1__fail(SR1_E_PARSE, "tool call: no </function>");
+    if (st == SR1_OK && !sr1__utf8_valid(name, name_len))
+        st = sr1__fail(SR1_E_PARSE, "tool call: its name is not UTF-8");
     if (st == SR1_OK)
         *out = json_pack("{s:s%, s:O}", "name", name, name_len, arguments, args);
     if (st == SR1_OK && !*out)
-        st = sr1__fail(SR1_E_PARSE, "tool call: its name is not UTF-8");
+        st = sr1__fail_nomem("tool call");
     json_decref(args);
     return st;
 }

@@ -207,6 +207,12 @@ const char *sr1_env_name(const sr1_env *env)
 
 sr1_status sr1_env_add_tool(sr1_env *env, const sr1_tool_ops *ops, void *self)
 {
+    return sr1__env_add_tool(env, ops, NULL, self);
+}
+
+sr1_status sr1__env_add_tool(sr1_env *env, const sr1_tool_ops *ops, const json_t *shown,
+                             void *self)
+{
     struct sr1__tool_env *tools;
 
     if (env == NULL || ops == NULL)
@@ -219,7 +225,7 @@ sr1_status sr1_env_add_tool(sr1_env *env, const sr1_tool_ops *ops, void *self)
         return sr1__fail(SR1_E_STATE,
                          "environment '%s' is in use; add tools before it is given away",
                          env->name);
-    SR1__TRY(sr1__tool_env_add(tools, ops, self));
+    SR1__TRY(sr1__tool_env_add(tools, ops, shown, self));
     env->ops.flags = sr1__tool_env_flags(tools);
     return SR1_OK;
 }

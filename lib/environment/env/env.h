@@ -4,6 +4,7 @@
 #define SR1__ENV_ENV_H
 
 #include "base/buf.h"
+#include "base/json.h"
 #include "environment/env/protocol.h"
 
 #include <searchr1/env.h>
@@ -39,6 +40,11 @@ struct sr1__observation {
 /* Zeroed observations are empty. Both leave *o empty and reusable. */
 void sr1__observation_init(struct sr1__observation *o);
 void sr1__observation_free(struct sr1__observation *o);
+
+/* As sr1_env_add_tool. shown: the schema that the prompt has in place of the one that
+ * arguments are checked by, retained; NULL: that one. */
+sr1_status sr1__env_add_tool(sr1_env *env, const sr1_tool_ops *ops, const json_t *shown,
+                             void *self);
 
 /* One more reference, given back by sr1_env_free; from any thread. */
 sr1_env *sr1__env_retain(sr1_env *env);

@@ -105,6 +105,15 @@ const char *sr1__protocol_name(size_t i)
     return i < N_PROTOCOLS ? protocols[i].name : NULL;
 }
 
+const struct sr1__protocol *sr1__protocol_of_levels(void)
+{
+    const struct sr1__protocol *p = protocols;
+
+    while (!p->levels)
+        p++;
+    return p;
+}
+
 const struct sr1__protocol *sr1__protocol_find(const char *name)
 {
     size_t i;

@@ -67,6 +67,8 @@ struct sr1__protocol {
  * ends with .yaml, .yml or .json (protocol_file.h). NULL, with the error set, if there is
  * none. Static. */
 const struct sr1__protocol *sr1__protocol_find(const char *name);
+/* The one whose policy says how much it thinks. */
+const struct sr1__protocol *sr1__protocol_of_levels(void);
 /* Name of row i, NULL past the end. */
 const char *sr1__protocol_name(size_t i);
 

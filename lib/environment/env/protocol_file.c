@@ -284,7 +284,10 @@ static sr1_status read_file(struct sr1__protocol_file **out, const char *path)
     sr1_status st;
 
     if (n_files >= MAX_FILES)
-        return sr1__fail(SR1_E_LIMIT, "protocol %s: more than %d files in one process",
+        return sr1__fail(SR1_E_LIMIT,
+                         "protocol %s: more than %d files, or forms of one that was "
+                         "changed, in one process; begin a new process (restart the "
+                         "notebook's kernel)",
                          path, MAX_FILES);
     SR1__TRY(sr1__context(sr1__file_read(path, MAX_BYTES, &text), "protocol"));
     st = sr1__protocol_file_parse(out, sr1__buf_cstr(&text), text.len, path);

@@ -395,7 +395,7 @@ static sr1_status check_together(const json_t *schema, const char *where, int de
                              "%s: '%.64s' is required but not in properties", where,
                              name);
     }
-    if (low != NULL && high != NULL && json_number_value(low) > json_number_value(high))
+    if (low != NULL && high != NULL && sr1__schema_compare_numbers(low, high) > 0)
         return sr1__fail(SR1_E_INVALID, "%s: minimum is above maximum", where);
     return SR1_OK;
 }

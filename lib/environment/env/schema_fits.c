@@ -109,6 +109,37 @@ static int spend_step(struct fitting *f, const struct path *at)
 
 /* ---- keywords ---- */
 
+/* -1, 0 or 1: integers are exact, though a double has not all of 64 bits. */
+static int compare_with_real(json_int_t i, double d)
+{
+    json_int_t whole;
+
+    if (!(d < 9223372036854775808.0))
+        return -1;
+    if (d < -9223372036854775808.0)
+        return 1;
+    whole = (json_int_t)d;
+    if (i != whole)
+        return i < whole ? -1 : 1;
+    return (d < (double)whole) - (d > (double)whole);
+}
+
+int sr1__schema_compare_numbers(const json_t *a, const json_t *b)
+{
+    double x, y;
+
+    if (json_is_integer(a) && json_is_integer(b))
+        return (json_integer_value(a) > json_integer_value(b)) -
+               (json_integer_value(a) < json_integer_value(b));
+    if (json_is_integer(a))
+        return compare_with_real(json_integer_value(a), json_real_value(b));
+    if (json_is_integer(b))
+        return -compare_with_real(json_integer_value(b), json_real_value(a));
+    x = json_real_value(a);
+    y = json_real_value(b);
+    return (x > y) - (x < y);
+}
+
 static int json_values_equal(const json_t *a, const json_t *b)
 {
     const char *name;
@@ -116,7 +147,7 @@ static int json_values_equal(const json_t *a, const json_t *b)
     size_t i;
 
     if (json_is_number(a) && json_is_number(b))
-        return json_number_value(a) == json_number_value(b);
+        return sr1__schema_compare_numbers(a, b) == 0;
     if (json_is_array(a) && json_is_array(b)) {
         if (json_array_size(a) != json_array_size(b))
             return 0;
@@ -191,11 +222,13 @@ static int fits_enum(struct fitting *f, const struct schema_place *p)
     return list == NULL || reject_for_value(f, p->path, "must be one of", list, "");
 }
 
-/* v is a multiple of m but for rounding: jsonschema's rule. */
-static int is_multiple(double v, double m)
+/* value is a multiple of m > 0 but for the rounding of reals: jsonschema's rule. */
+static int is_multiple(const json_t *value, const json_t *m)
 {
-    double times = v / m;
+    double times = json_number_value(value) / json_number_value(m);
 
+    if (json_is_integer(value) && json_is_integer(m))
+        return json_integer_value(value) % json_integer_value(m) == 0;
     return isfinite(times) && times == floor(times);
 }
 
@@ -207,17 +240,17 @@ static const struct bound {
               {"exclusiveMaximum", "must be below"},
               {"multipleOf", "must be a multiple of"}};
 
-static int is_within_bound(size_t i, double v, double bound)
+static int is_within_bound(size_t i, const json_t *v, const json_t *bound)
 {
     switch (i) {
     case 0:
-        return v >= bound;
+        return sr1__schema_compare_numbers(v, bound) >= 0;
     case 1:
-        return v <= bound;
+        return sr1__schema_compare_numbers(v, bound) <= 0;
     case 2:
-        return v > bound;
+        return sr1__schema_compare_numbers(v, bound) > 0;
     case 3:
-        return v < bound;
+        return sr1__schema_compare_numbers(v, bound) < 0;
     default:
         return is_multiple(v, bound);
     }
@@ -230,8 +263,7 @@ static int fits_bounds(struct fitting *f, const struct schema_place *p)
     for (i = 0; json_is_number(p->value) && i < sizeof bounds / sizeof bounds[0]; i++) {
         const json_t *bound = json_object_get(p->schema, bounds[i].keyword);
 
-        if (bound != NULL &&
-            !is_within_bound(i, json_number_value(p->value), json_number_value(bound)))
+        if (bound != NULL && !is_within_bound(i, p->value, bound))
             return reject_for_value(f, p->path, bounds[i].reason, bound, "");
     }
     return 1;

@@ -25,6 +25,9 @@ const json_t *sr1__schema_resolve(const json_t *root, const char *ref);
 /* Compile a pattern: SR1_E_INVALID says what is wrong with it. Free *out. */
 sr1_status sr1__schema_pattern(pcre2_code **out, const char *pattern, size_t n);
 
+/* -1, 0 or 1 of two numbers, exactly. */
+int sr1__schema_compare_numbers(const json_t *a, const json_t *b);
+
 /* Append a value as JSON, a long one cut. */
 void sr1__schema_append_value(const json_t *v, struct sr1__buf *b);
 /* Values of a list, with commas. */

@@ -169,7 +169,7 @@ sr1_status sr1__tool_env_add_search(struct sr1__tool_env *e, sr1_search *search,
     s->engine = sr1_search_retain(search);
     s->format = format;
     s->top_k = top_k;
-    status = sr1__tool_env_add(e, &ops, s);
+    status = sr1__tool_env_add(e, &ops, NULL, s);
     if (status != SR1_OK)
         destroy_search_tool(s);
     else /* an engine that takes queries apart is better asked so */

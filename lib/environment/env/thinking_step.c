@@ -3,7 +3,7 @@
  *     <level>n</level><think>...</think><action>...</action>
  *
  * Level 1 may leave out the thoughts. A malformed step is read as far as possible, and
- * its mistakes are reported. Source: the third system's document, "Error Handling". */
+ * its mistakes are reported. Source: the specification of RLVCR, "Error Handling". */
 #include "base/struct.h"
 
 #include <searchr1/ext/thinking.h>
@@ -51,7 +51,7 @@ static size_t find_tag_before(const char *text, size_t from, size_t end, const c
 static void parse_thinking_action(const char *text, size_t len, sr1_thinking_step *s,
                                   size_t *end)
 {
-    const struct sr1__protocol *p = sr1__protocol_find("rlvcr");
+    const struct sr1__protocol *p = sr1__protocol_of_levels();
     const char *open = p->tags[SR1__TAG_OPEN(SR1__ROLE_ACTION)];
     struct sr1__text_range content = {0, 0};
     size_t at = find_tag_before(text, 0, len, open);

@@ -30,6 +30,7 @@ struct sr1__tool {
     char *name;
     char *description; /* NULL: none */
     json_t *schema;
+    json_t *shown; /* by descriptions */
     sr1_tool_ops ops;
     void *self;
     sr1__tool_batch_fn *many; /* NULL: one call at a time */
@@ -66,6 +67,7 @@ static void destroy_parts(struct sr1__tool *t)
 {
     sr1__executor_free(t->executor);
     json_decref(t->schema);
+    json_decref(t->shown);
     sr1__free(t->name);
     sr1__free(t->description);
     pthread_mutex_destroy(&t->turn);
@@ -89,7 +91,8 @@ static sr1_status copy_tool_ops(struct sr1__tool *t, const sr1_tool_ops *ops)
                              t->concurrent ? MAX_LOST : 0);
 }
 
-sr1_status sr1__tool_new(struct sr1__tool **out, const sr1_tool_ops *given, void *self)
+sr1_status sr1__tool_new(struct sr1__tool **out, const sr1_tool_ops *given,
+                         const json_t *shown, void *self)
 {
     sr1_tool_ops ops = {0};
     struct sr1__tool *t;
@@ -106,6 +109,7 @@ sr1_status sr1__tool_new(struct sr1__tool **out, const sr1_tool_ops *given, void
         destroy_parts(t);
         return status;
     }
+    t->shown = json_incref(shown ? (json_t *)(uintptr_t)shown : t->schema);
     t->self = self;
     *out = t;
     return SR1_OK;
@@ -136,6 +140,11 @@ const json_t *sr1__tool_schema(const struct sr1__tool *t)
     return t->schema;
 }
 
+const json_t *sr1__tool_shown_schema(const struct sr1__tool *t)
+{
+    return t->shown;
+}
+
 int sr1__tool_waits(const struct sr1__tool *t)
 {
     return t->ops.deadline_s > 0 || (t->ops.flags & SR1_TOOL_WAITS) != 0;
@@ -146,7 +155,7 @@ sr1_status sr1__tool_describe_json(const struct sr1__tool *t, struct sr1__buf *o
     json_t *o =
         json_pack("{s:s, s:{s:s, s:s, s:O}}", "type", "function", "function", "name",
                   t->name, "description", t->description != NULL ? t->description : "",
-                  "parameters", t->schema);
+                  "parameters", t->shown);
     sr1_status status;
 
     SR1__CHECK_ALLOC(o, "description of a tool");
@@ -160,7 +169,7 @@ void sr1__tool_describe(const struct sr1__tool *t, struct sr1__buf *out)
 {
     sr1__buf_fmt(out, "%s%s%s\n", t->name, t->description != NULL ? ": " : "",
                  t->description != NULL ? t->description : "");
-    sr1__schema_describe(t->schema, out);
+    sr1__schema_describe(t->shown, out);
 }
 
 /* ---- the sink ---- */

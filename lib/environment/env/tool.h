@@ -24,8 +24,11 @@ struct sr1__tool_result {
         error; /* of SR1_TOOL_BROKEN; code SR1_OK: the tool said so itself */
 };
 
-/* Checks and copies ops. On failure self is still the caller's. */
-sr1_status sr1__tool_new(struct sr1__tool **out, const sr1_tool_ops *ops, void *self);
+/* Checks and copies ops. shown: what descriptions have in place of the schema that
+ * arguments are checked by, retained; NULL: that one. On failure self is still the
+ * caller's. */
+sr1_status sr1__tool_new(struct sr1__tool **out, const sr1_tool_ops *ops,
+                         const json_t *shown, void *self);
 /* Drops one reference; calls that were given up hold one each. NULL is fine. */
 void sr1__tool_free(struct sr1__tool *t);
 
@@ -34,6 +37,8 @@ void sr1__tool_disown(struct sr1__tool *t);
 
 const char *sr1__tool_name(const struct sr1__tool *t);
 const json_t *sr1__tool_schema(const struct sr1__tool *t);
+/* What descriptions have in its place. */
+const json_t *sr1__tool_shown_schema(const struct sr1__tool *t);
 /* SR1_TOOL_WAITS: by its flag, or because it has a deadline. */
 int sr1__tool_waits(const struct sr1__tool *t);
 /* "name: description" and a line for each argument. */

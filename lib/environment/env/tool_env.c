@@ -257,7 +257,7 @@ static sr1_status answer_call(const struct answer *a, const json_t *call)
     if (t == NULL)
         return reject_tool_name(a, json_string_value(name));
     if (args != NULL && a->env->form->untyped)
-        SR1__TRY(sr1__call_form_type_arguments(args, sr1__tool_schema(t)));
+        SR1__TRY(sr1__call_form_type_arguments(args, sr1__tool_shown_schema(t)));
     if (args != NULL)
         return check_and_call(a, t, args);
     none = json_object();
@@ -393,7 +393,8 @@ static sr1_status add_tool_description(struct sr1__tool_env *e, const struct sr1
     return SR1_OK;
 }
 
-sr1_status sr1__tool_env_add(struct sr1__tool_env *e, const sr1_tool_ops *ops, void *self)
+sr1_status sr1__tool_env_add(struct sr1__tool_env *e, const sr1_tool_ops *ops,
+                             const json_t *shown, void *self)
 {
     struct sr1__tool *t = NULL, **tools;
     sr1_status status;
@@ -405,7 +406,7 @@ sr1_status sr1__tool_env_add(struct sr1__tool_env *e, const sr1_tool_ops *ops, v
     e->tools = tools;
     if (ops != NULL && ops->name != NULL && find_tool(e, ops->name) != NULL)
         return sr1__fail(SR1_E_INVALID, "tool '%.64s' is there already", ops->name);
-    SR1__TRY(sr1__tool_new(&t, ops, self));
+    SR1__TRY(sr1__tool_new(&t, ops, shown, self));
     status = add_tool_description(e, t);
     if (status == SR1_OK)
         e->tools[e->n++] = t;

@@ -2,6 +2,7 @@
 #ifndef SR1__ENV_TOOL_ENV_H
 #define SR1__ENV_TOOL_ENV_H
 
+#include "base/json.h"
 #include "environment/env/document_formats.h"
 
 #include <searchr1/env.h>
@@ -15,9 +16,9 @@ struct sr1__tool_env;
 sr1_status sr1__tool_env_new(struct sr1__tool_env **out,
                              const struct sr1__protocol *protocol, sr1_env_ops *ops);
 
-/* As sr1_env_add_tool. */
+/* As sr1_env_add_tool; shown as for sr1__tool_new. */
 sr1_status sr1__tool_env_add(struct sr1__tool_env *e, const sr1_tool_ops *ops,
-                             void *self);
+                             const json_t *shown, void *self);
 
 /* SR1_ENV_* for the tools it has now. */
 int32_t sr1__tool_env_flags(const struct sr1__tool_env *e);

@@ -8,7 +8,9 @@
 #include "base/struct.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MAX_LINE ((size_t)64 << 20)
@@ -40,6 +42,39 @@ static sr1_status read_options(double *timeout_s, const sr1_external_options *gi
 static int is_python_file(const char *path)
 {
     return sr1__str_ends_with(sr1__str_of(path), ".py");
+}
+
+/* Python would run it, but the system takes it for a program of its own. */
+static int lacks_first_line(const char *path)
+{
+    char begin[2] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, begin, 2) : -1;
+
+    if (fd >= 0)
+        close(fd);
+    return n >= 0 && !(n == 2 && begin[0] == '#' && begin[1] == '!');
+}
+
+/* What cannot be run is told now, not at the first request. */
+static sr1_status check_program(const char *what, const char *path)
+{
+    struct stat info;
+
+    if (access(path, is_python_file(path) ? R_OK : X_OK) != 0) {
+        const char *remedy = errno == EACCES ? " (make it executable: chmod +x)" : "";
+
+        return sr1__context(sr1__fail_errno("run", path), "%s%s", what, remedy);
+    }
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode))
+        return sr1__fail(SR1_E_IO, "%s: cannot run %s: it is no file", what, path);
+    if (is_python_file(path) && access(path, X_OK) == 0 && lacks_first_line(path))
+        return sr1__fail(SR1_E_IO,
+                         "%s: cannot run %s: it is executable, but its first line is not "
+                         "#!/usr/bin/env python3 (without the permission, chmod -x, "
+                         "python3 runs it)",
+                         what, path);
+    return SR1_OK;
 }
 
 /* A name without a folder is a file of this one, not a program of PATH. */
@@ -78,11 +113,7 @@ sr1_status sr1__external_open(struct sr1__external **out, const char *what,
     sr1_status st;
 
     SR1__TRY(read_options(&timeout_s, options));
-    if (access(path, is_python_file(path) ? R_OK : X_OK) != 0) {
-        const char *remedy = errno == EACCES ? " (make it executable: chmod +x)" : "";
-
-        return sr1__context(sr1__fail_errno("run", path), "%s%s", what, remedy);
-    }
+    SR1__TRY(check_program(what, path));
     SR1__CALLOC(x, 1, what);
     x->timeout_s = timeout_s;
     st = open_program(x, what, path);
@@ -115,7 +146,7 @@ static sr1_status take_answers(struct sr1__external *x, const char *method,
 }
 
 sr1_status sr1__external_ask(struct sr1__external *x, const char *method, json_t *params,
-                             size_t n, json_t **out)
+                             size_t n, json_t **out, int64_t *incarnation)
 {
     struct sr1__rpc_reply reply = {0};
     sr1_status st;
@@ -125,19 +156,25 @@ sr1_status sr1__external_ask(struct sr1__external *x, const char *method, json_t
     json_decref(params);
     if (st == SR1_OK)
         st = take_answers(x, method, &reply, n, out);
+    if (st == SR1_OK && incarnation)
+        *incarnation = reply.incarnation;
     sr1__rpc_reply_free(&reply);
     return st;
 }
 
-sr1_status sr1__external_tell(struct sr1__external *x, const char *method, json_t *params)
+sr1_status sr1__external_tell(struct sr1__external *x, const char *method, json_t *params,
+                              int64_t *incarnation)
 {
-    double until = sr1__now() + x->timeout_s;
     sr1_status st;
 
     SR1__CHECK_ALLOC(params, "a message to a program");
-    st = sr1__rpc_start(x->program, until);
-    if (st == SR1_OK)
-        st = sr1__rpc_notify(x->program, method, params, until);
+    st = sr1__rpc_notify(x->program, method, params, sr1__now() + x->timeout_s,
+                         incarnation);
     json_decref(params);
-    return st == SR1_E_NOMEM ? st : SR1_OK;
+    return st;
+}
+
+sr1_status sr1__external_start(struct sr1__external *x, int64_t *incarnation)
+{
+    return sr1__rpc_start(x->program, sr1__now() + x->timeout_s, incarnation);
 }

@@ -18,14 +18,15 @@ sr1_status sr1__external_open(struct sr1__external **out, const char *what,
 void sr1__external_free(struct sr1__external *x);
 
 /* Ask for the answers to n things; takes params (NULL: there was no memory for it). *out
- * is a new reference to an array of n values. Fails as sr1__rpc_call does, with
- * SR1_E_NETWORK for an error of the program's own, and SR1_E_PARSE for an answer of
- * another form. */
+ * is a new reference to an array of n values, *incarnation (may be NULL) which start of
+ * the program gave them. Fails as sr1__rpc_call does, with SR1_E_NETWORK for an error of
+ * the program's own, and SR1_E_PARSE for an answer of another form. */
 sr1_status sr1__external_ask(struct sr1__external *x, const char *method, json_t *params,
-                             size_t n, json_t **out);
-/* Tell it something, without an answer; takes params. Never fails but without memory:
- * what follows will find out. */
-sr1_status sr1__external_tell(struct sr1__external *x, const char *method,
-                              json_t *params);
+                             size_t n, json_t **out, int64_t *incarnation);
+/* Tell it something, without an answer; takes params. As sr1__rpc_notify. */
+sr1_status sr1__external_tell(struct sr1__external *x, const char *method, json_t *params,
+                              int64_t *incarnation);
+/* As sr1__rpc_start. */
+sr1_status sr1__external_start(struct sr1__external *x, int64_t *incarnation);
 
 #endif

@@ -1,25 +1,94 @@
 /* environment/external/external_env.c - a program as environment: it is told of
- * trajectories that begin and finish, and answers the actions between. */
+ * trajectories that begin and finish, and answers the actions between. A program that was
+ * started anew knows of none that began before: their actions are outages. */
 #include "environment/external/external.h"
 
 #include "base/error.h"
+#include "base/mem.h"
 
+#include <pthread.h>
 #include <string.h>
+
+/* An episode, and the start of the program that was told of it; 0: none was. */
+struct begun_episode {
+    int64_t episode, incarnation;
+};
+
+struct env_program {
+    struct sr1__external *program;
+    pthread_mutex_t lock; /* over all below */
+    struct begun_episode *episodes;
+    size_t n, cap;
+};
+
+/* ---- episodes ---- */
+
+/* p->n: it was not begun. With the lock held. */
+static size_t find_episode(const struct env_program *p, int64_t episode)
+{
+    size_t i = 0;
+
+    while (i < p->n && p->episodes[i].episode != episode)
+        i++;
+    return i;
+}
+
+/* With the lock held. */
+static sr1_status keep_episode(struct env_program *p, int64_t episode,
+                               int64_t incarnation)
+{
+    SR1__RESERVE(p->episodes, p->cap, p->n + 1, "episodes of a program");
+    p->episodes[p->n++] = (struct begun_episode){episode, incarnation};
+    return SR1_OK;
+}
+
+/* Returns whether the program was told of it. */
+static int forget_episode(struct env_program *p, int64_t episode)
+{
+    int told = 0;
+    size_t i;
+
+    pthread_mutex_lock(&p->lock);
+    i = find_episode(p, episode);
+    if (i < p->n) {
+        told = p->episodes[i].incarnation != 0;
+        p->episodes[i] = p->episodes[--p->n];
+    }
+    pthread_mutex_unlock(&p->lock);
+    return told;
+}
+
+/* Does this start of the program know what it needs to? */
+static int is_known(struct env_program *p, int64_t episode, int64_t incarnation)
+{
+    size_t i;
+    int known;
+
+    pthread_mutex_lock(&p->lock);
+    i = find_episode(p, episode);
+    known = i == p->n || p->episodes[i].incarnation == incarnation;
+    pthread_mutex_unlock(&p->lock);
+    return known;
+}
+
+/* ---- actions ---- */
 
 static int append_action(json_t *list, const sr1_env_action *a)
 {
-    json_t *o = json_pack("{s:I, s:i, s:s%}", "episode", (json_int_t)a->episode, "turn",
-                          (int)a->turn, "text", a->text, a->len);
+    json_t *o = json_pack("{s:I, s:i, s:o}", "episode", (json_int_t)a->episode, "turn",
+                          (int)a->turn, "text", sr1__json_text(a->text, a->len));
 
     return json_array_append_new(list, o);
 }
 
-static json_t *pack_actions(const sr1_env_action *const *actions, size_t n)
+/* The actions known[i] of actions[n]. */
+static json_t *pack_actions(const sr1_env_action *const *actions, const char *known,
+                            size_t n)
 {
     json_t *list = json_array();
 
     for (size_t i = 0; list && i < n; i++)
-        if (append_action(list, actions[i]) != 0) {
+        if (known[i] && append_action(list, actions[i]) != 0) {
             json_decref(list);
             return NULL;
         }
@@ -84,40 +153,103 @@ static sr1_status take_answer(sr1_env_sink *sink, size_t i, const json_t *answer
     return take_text(sink, i, answer);
 }
 
-static sr1_status act_by_program(void *self, const sr1_env_action *const *actions,
-                                 size_t n, sr1_env_sink *sink)
+/* Answers to those that were asked, in their order; the others are outages. */
+static sr1_status take_answers(const char *known, size_t n, const json_t *answers,
+                               sr1_env_sink *sink)
+{
+    size_t k = 0;
+
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(known[i] ? take_answer(sink, i, json_array_get(answers, k++))
+                          : sr1_env_sink_status(sink, i, SR1_ACTION_ERROR));
+    return SR1_OK;
+}
+
+static sr1_status ask_known(struct env_program *p, const sr1_env_action *const *actions,
+                            const char *known, size_t n, size_t n_known,
+                            int64_t incarnation, sr1_env_sink *sink)
 {
     json_t *answers = NULL;
-    sr1_status st = sr1__external_ask(self, "act", pack_actions(actions, n), n, &answers);
+    int64_t answered = incarnation;
+    sr1_status st = SR1_OK;
 
-    for (size_t i = 0; st == SR1_OK && i < n; i++)
-        st = take_answer(sink, i, json_array_get(answers, i));
+    if (n_known > 0)
+        st = sr1__external_ask(p->program, "act", pack_actions(actions, known, n),
+                               n_known, &answers, &answered);
+    if (st == SR1_OK && answered != incarnation)
+        st = sr1__fail(SR1_E_NETWORK, "the program was started anew meanwhile");
+    if (st == SR1_OK)
+        st = take_answers(known, n, answers, sink);
     json_decref(answers);
     return st;
 }
 
-static sr1_status begin_episode(void *self, const sr1_env_episode *e)
+static sr1_status act_by_program(void *self, const sr1_env_action *const *actions,
+                                 size_t n, sr1_env_sink *sink)
 {
-    json_t *row = NULL, *params;
+    struct env_program *p = self;
+    int64_t incarnation = 0;
+    size_t n_known = 0;
+    char *known;
+    sr1_status st;
+
+    SR1__TRY(sr1__external_start(p->program, &incarnation));
+    SR1__CALLOC(known, n + 1, "actions for a program");
+    for (size_t i = 0; i < n; i++) {
+        known[i] = (char)is_known(p, actions[i]->episode, incarnation);
+        n_known += (size_t)known[i];
+    }
+    st = ask_known(p, actions, known, n, n_known, incarnation, sink);
+    sr1__free(known);
+    return st;
+}
+
+static json_t *pack_episode(const sr1_env_episode *e)
+{
+    json_t *row = NULL;
 
     if (e->row_len > 0)
         (void)sr1__json_parse_loose(&row, e->row, e->row_len, "row");
-    params =
-        json_pack("{s:I, s:s, s:s%, s:i, s:I, s:o?}", "episode", (json_int_t)e->episode,
-                  "query_id", e->query_id, "query", e->query, e->query_len, "sample",
-                  (int)e->sample, "seed", (json_int_t)(e->seed >> 1), "row", row);
-    return sr1__external_tell(self, "begin", params);
+    return json_pack("{s:I, s:o, s:o, s:i, s:I, s:o?}", "episode", (json_int_t)e->episode,
+                     "query_id", sr1__json_text(e->query_id, strlen(e->query_id)),
+                     "query", sr1__json_text(e->query, e->query_len), "sample",
+                     (int)e->sample, "seed", (json_int_t)(e->seed >> 1), "row", row);
+}
+
+/* An outage does not end the rollout: the episode's first action is one, too. */
+static sr1_status begin_episode(void *self, const sr1_env_episode *e)
+{
+    struct env_program *p = self;
+    int64_t incarnation = 0;
+    sr1_status st =
+        sr1__external_tell(p->program, "begin", pack_episode(e), &incarnation);
+
+    if (sr1__is_fatal(st))
+        return st;
+    pthread_mutex_lock(&p->lock);
+    st = keep_episode(p, e->episode, incarnation);
+    pthread_mutex_unlock(&p->lock);
+    return st;
 }
 
 static void finish_episode(void *self, int64_t episode)
 {
-    (void)sr1__external_tell(self, "finish",
-                             json_pack("{s:I}", "episode", (json_int_t)episode));
+    struct env_program *p = self;
+
+    if (forget_episode(p, episode))
+        (void)sr1__external_tell(p->program, "finish",
+                                 json_pack("{s:I}", "episode", (json_int_t)episode),
+                                 NULL);
 }
 
 static void destroy_env_program(void *self)
 {
-    sr1__external_free(self);
+    struct env_program *p = self;
+
+    sr1__external_free(p->program);
+    pthread_mutex_destroy(&p->lock);
+    sr1__free(p->episodes);
+    sr1__free(p);
 }
 
 sr1_status sr1_env_open_external(sr1_env **out, const char *path,
@@ -132,13 +264,16 @@ sr1_status sr1_env_open_external(sr1_env **out, const char *path,
                                              SR1_ENV_BATCHES,
                                     .begin = begin_episode,
                                     .finish = finish_episode};
-    struct sr1__external *x = NULL;
+    struct env_program *p;
     sr1_status st;
 
     SR1__REQUIRE(out && path, "environment program: out and path");
-    SR1__TRY(sr1__external_open(&x, "environment program", path, options));
-    st = sr1_env_new(out, &ops, x, env_options);
+    SR1__CALLOC(p, 1, "environment program");
+    pthread_mutex_init(&p->lock, NULL);
+    st = sr1__external_open(&p->program, "environment program", path, options);
+    if (st == SR1_OK)
+        st = sr1_env_new(out, &ops, p, env_options);
     if (st != SR1_OK)
-        sr1__external_free(x);
+        destroy_env_program(p);
     return st;
 }

@@ -11,7 +11,8 @@ static json_t *pack_queries(const char *const *queries, size_t n, int32_t top_k)
     json_t *list = json_array(), *params;
 
     for (size_t i = 0; list && i < n; i++)
-        if (json_array_append_new(list, json_string(queries[i])) != 0) {
+        if (json_array_append_new(list, sr1__json_text(queries[i], strlen(queries[i]))) !=
+            0) {
             json_decref(list);
             return NULL;
         }
@@ -65,8 +66,8 @@ static sr1_status search_by_program(void *self, const char *const *queries, size
                                     int32_t top_k, sr1_search_sink *sink)
 {
     json_t *answers = NULL;
-    sr1_status st =
-        sr1__external_ask(self, "search", pack_queries(queries, n, top_k), n, &answers);
+    sr1_status st = sr1__external_ask(self, "search", pack_queries(queries, n, top_k), n,
+                                      &answers, NULL);
 
     for (size_t i = 0; st == SR1_OK && i < n; i++)
         st = take_hits(sink, i, json_array_get(answers, i));

@@ -49,8 +49,9 @@ static sr1_status greet_program(void *self, struct sr1__rpc_process *r, double u
     if (st == SR1_OK)
         st = sr1__mcp_check_greeting(c->name, &reply);
     sr1__rpc_reply_free(&reply);
-    return st == SR1_OK ? sr1__rpc_notify(r, "notifications/initialized", NULL, until)
-                        : st;
+    return st == SR1_OK
+               ? sr1__rpc_notify_in_begin(r, "notifications/initialized", NULL, until)
+               : st;
 }
 
 static sr1_status open_transport(struct sr1__mcp_client *c,

@@ -1,7 +1,8 @@
 /* environment/mcp/mcp_file.c - the file mcp.json, as other clients of MCP read it.
  *
- * ${NAME} and ${env:NAME} in commands, arguments, environments, addresses and headers
- * stand for variables of the environment: keys do not belong into files. */
+ * ${NAME}, ${env:NAME} and ${NAME:-DEFAULT} in commands, arguments, environments,
+ * addresses and headers stand for variables of the environment: keys do not belong into
+ * files. */
 #include "environment/mcp/mcp.h"
 
 #include "base/error.h"
@@ -42,25 +43,29 @@ void sr1__mcp_servers_free(struct sr1__mcp_servers *s)
 
 /* ---- texts ---- */
 
-/* Append the variable that ${...} at text names, and go behind it. */
+/* Append the variable that ${...} at text names, or its default, and go behind it. */
 static sr1_status expand_variable(const char **text, struct sr1__buf *out)
 {
-    const char *begin = *text + 2, *end = strchr(begin, '}');
+    const char *begin = *text + 2, *end = strchr(begin, '}'), *other = NULL, *value;
     char name[128];
-    const char *value;
     size_t n;
 
     if (strncmp(begin, "env:", 4) == 0)
         begin += 4;
-    n = end && end > begin ? (size_t)(end - begin) : 0;
+    if (end)
+        other = memmem(begin, (size_t)(end - begin), ":-", 2);
+    n = end ? (size_t)((other ? other : end) - begin) : 0;
     if (n == 0 || n >= sizeof name)
         return sr1__fail(SR1_E_INVALID, "'%.64s' names no variable", *text);
     memcpy(name, begin, n);
     name[n] = '\0';
     value = getenv(name);
-    if (!value)
+    if (!value && !other)
         return sr1__fail(SR1_E_INVALID, "the environment has no variable %s", name);
-    sr1__buf_str(out, value);
+    if (value)
+        sr1__buf_str(out, value);
+    else
+        sr1__buf_add(out, other + 2, (size_t)(end - other) - 2);
     *text = end + 1;
     return SR1_OK;
 }
@@ -145,11 +150,6 @@ static sr1_status read_pairs(const json_t *v, const char *separator, const char 
 
 /* ---- a server ---- */
 
-/* Members that do nothing here. */
-static const char *const ignored[] = {"description", "alwaysAllow", "autoApprove",
-                                      "trust",       "timeout",     "gallery",
-                                      "version"};
-
 static sr1_status read_command(struct sr1__mcp_server *s, const json_t *o)
 {
     char *command = NULL;
@@ -188,27 +188,51 @@ static sr1_status read_filter(const json_t *o, const char *key, char ***list)
     return v ? read_texts(v, NULL, key, list) : SR1_OK;
 }
 
-static void warn_of_unknown(const struct sr1__mcp_server *s, const json_t *o)
+/* Members that do nothing here, and why. */
+static const struct {
+    const char *key, *why;
+} other_members[] = {
+    {"timeout", "the key tools_timeout is the limit of every call"},
+    {"alwaysAllow", "no call is asked about"},
+    {"autoApprove", "no call is asked about"},
+    {"trust", "no call is asked about"},
+    {"description", "it is for readers"},
+    {"gallery", "it is for readers"},
+    {"version", "it is for readers"},
+};
+
+static const char *explain_member(const char *key)
+{
+    for (size_t i = 0; i < sizeof other_members / sizeof other_members[0]; i++)
+        if (strcmp(other_members[i].key, key) == 0)
+            return other_members[i].why;
+    return "it is not known";
+}
+
+static int is_known_member(const char *key)
 {
     static const char *const known[] = {"command",  "args",         "env",         "cwd",
                                         "url",      "httpUrl",      "headers",     "type",
                                         "disabled", "includeTools", "excludeTools"};
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(known[i], key) == 0)
+            return 1;
+    return 0;
+}
+
+/* A limit that its writer counts on is worth a warning, as is a slip of the pen. */
+static void warn_of_other_members(const struct sr1__mcp_server *s, const json_t *o)
+{
     const char *key;
     json_t *v;
 
     json_object_foreach((json_t *)(uintptr_t)o, key, v)
     {
-        int is = 0;
-
-        for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-            is |= strcmp(known[i], key) == 0;
-        for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
-            is |= strcmp(ignored[i], key) == 0;
-        if (!is)
+        if (!is_known_member(key))
             sr1__log(SR1_LOG_WARN,
-                     "MCP server '%s': the key '%.64s' is not known, and "
-                     "does nothing",
-                     s->name, key);
+                     "MCP server '%.64s': the key '%.64s' does nothing here: %s", s->name,
+                     key, explain_member(key));
     }
 }
 
@@ -227,7 +251,7 @@ static sr1_status read_server(struct sr1__mcp_server *s, const char *name,
     SR1__TRY(command ? read_command(s, o) : read_address(s, o));
     SR1__TRY(read_filter(o, "includeTools", &s->include));
     SR1__TRY(read_filter(o, "excludeTools", &s->exclude));
-    warn_of_unknown(s, o);
+    warn_of_other_members(s, o);
     return SR1_OK;
 }
 
@@ -265,12 +289,20 @@ static sr1_status read_servers(struct sr1__mcp_servers *out, const json_t *all)
     SR1__CHECK_ALLOC(out->v, "MCP servers");
     json_object_foreach((json_t *)(uintptr_t)servers, name, o)
     {
-        if (json_is_true(json_object_get(o, "disabled")))
+        const json_t *disabled = json_object_get(o, "disabled");
+
+        if (disabled && !json_is_boolean(disabled))
+            return sr1__fail(SR1_E_INVALID,
+                             "server '%.64s': disabled must be true or false", name);
+        if (json_is_true(disabled))
             continue;
         SR1__TRY(sr1__context(read_server(&out->v[out->n++], name, o), "server '%.64s'",
                               name));
     }
-    return SR1_OK;
+    return out->n > 0 ? SR1_OK
+                      : sr1__fail(SR1_E_INVALID,
+                                  "all its servers are disabled; enable one, or name no "
+                                  "file of tools");
 }
 
 sr1_status sr1__mcp_servers_parse(struct sr1__mcp_servers *out, const char *text,

@@ -16,6 +16,8 @@
 
 #define MAX_HEADERS 64
 #define CONCURRENCY 64
+#define SESSION_MAX 256 /* bytes of its name */
+#define FAREWELL_S 2.0
 
 struct sr1__mcp_http {
     struct sr1__http *http;
@@ -23,9 +25,10 @@ struct sr1__mcp_http {
     char **headers; /* [n_headers] those of the file */
     size_t n_headers;
     double start_s;
-    pthread_mutex_t lock; /* over all below */
+    pthread_mutex_t greeting; /* around making a session */
+    pthread_mutex_t lock;     /* over all below */
     int greeted;
-    char session[256]; /* "": it has none */
+    char session[SESSION_MAX]; /* "": it has none */
     char version[32];
     int64_t next_id;
 };
@@ -124,12 +127,15 @@ struct header_list {
     char session[300], version[64];
 };
 
-static void list_headers(struct sr1__mcp_http *h, struct header_list *l)
+/* sent: the session that is in them, "": none. */
+static void list_headers(struct sr1__mcp_http *h, struct header_list *l,
+                         char sent[SESSION_MAX])
 {
     l->n = 0;
     l->v[l->n++] = "Content-Type: application/json";
     l->v[l->n++] = "Accept: application/json, text/event-stream";
     pthread_mutex_lock(&h->lock);
+    snprintf(sent, SESSION_MAX, "%s", h->session);
     if (h->session[0]) {
         snprintf(l->session, sizeof l->session, "Mcp-Session-Id: %s", h->session);
         l->v[l->n++] = l->session;
@@ -144,7 +150,8 @@ static void list_headers(struct sr1__mcp_http *h, struct header_list *l)
 }
 
 static sr1_status post_message(struct sr1__mcp_http *h, const struct sr1__buf *body,
-                               double until, struct sr1__http_response *r)
+                               double until, struct sr1__http_response *r,
+                               char sent[SESSION_MAX])
 {
     struct header_list l;
     double left = until - sr1__now();
@@ -155,7 +162,7 @@ static sr1_status post_message(struct sr1__mcp_http *h, const struct sr1__buf *b
                                   .timeout_s = left > 0.001 ? left : 0.001,
                                   .want_header = "mcp-session-id"};
 
-    list_headers(h, &l);
+    list_headers(h, &l, sent);
     q.n_headers = l.n;
     return sr1__http_run(h->http, &q, 1, r);
 }
@@ -170,33 +177,52 @@ static int64_t take_request_id(struct sr1__mcp_http *h)
     return id;
 }
 
-/* Send one message; *code is HTTP's, and *session (may be NULL) what the server gave. */
+/* What came of one request. */
+struct http_outcome {
+    int32_t code;            /* HTTP's */
+    int answered;            /* the response has the answer to it */
+    char sent[SESSION_MAX];  /* the session that it was sent in; "": none */
+    char given[SESSION_MAX]; /* what the server gave */
+};
+
+/* A server says in an answer of JSON-RPC what was wrong with a call, also where it has
+ * the code 400. */
+static sr1_status read_response(const struct sr1__mcp_http *h,
+                                const struct sr1__http_response *r, int64_t id,
+                                struct sr1__rpc_reply *reply, struct http_outcome *o)
+{
+    sr1_status st = SR1_OK;
+
+    o->code = r->code;
+    snprintf(o->given, sizeof o->given, "%s", r->header);
+    if (id != 0 && (r->status == SR1_OK || r->code == 400))
+        st = sr1__context(
+            sr1__mcp_http_read(sr1__buf_cstr(&r->body), r->body.len, id, reply), "%s",
+            h->name);
+    o->answered = id != 0 && st == SR1_OK && (r->status == SR1_OK || r->code == 400);
+    if (r->status == SR1_OK || o->answered || st == SR1_E_NOMEM)
+        return st;
+    return sr1__fail(r->status == SR1_E_TIMEOUT ? SR1_E_TIMEOUT : SR1_E_NETWORK, "%s: %s",
+                     h->name, r->message);
+}
+
+/* Send one message. */
 static sr1_status request_by_http(struct sr1__mcp_http *h, int64_t id, const char *method,
                                   json_t *params, double until,
-                                  struct sr1__rpc_reply *reply, int32_t *code,
-                                  char *session)
+                                  struct sr1__rpc_reply *reply, struct http_outcome *o)
 {
     struct sr1__http_response r = {0};
     struct sr1__buf body;
     sr1_status st;
 
-    *code = 0;
+    *o = (struct http_outcome){0};
     sr1__buf_init(&body, 0);
     st = sr1__rpc_write_request(&body, id, method, params);
     if (st == SR1_OK)
-        st = post_message(h, &body, until, &r);
+        st = post_message(h, &body, until, &r, o->sent);
     sr1__buf_free(&body);
     SR1__TRY(st);
-    *code = r.code;
-    if (r.status != SR1_OK)
-        st = sr1__fail(r.status == SR1_E_TIMEOUT ? SR1_E_TIMEOUT : SR1_E_NETWORK,
-                       "%s: %s", h->name, r.message);
-    else if (id != 0)
-        st = sr1__context(
-            sr1__mcp_http_read(sr1__buf_cstr(&r.body), r.body.len, id, reply), "%s",
-            h->name);
-    if (session)
-        snprintf(session, sizeof h->session, "%s", r.header);
+    st = read_response(h, &r, id, reply, o);
     sr1__http_response_free(&r);
     return st;
 }
@@ -219,58 +245,94 @@ static sr1_status initialize_session(struct sr1__mcp_http *h, double until)
 {
     json_t *params = sr1__mcp_greeting();
     struct sr1__rpc_reply reply = {0};
-    char session[sizeof h->session] = "";
-    int32_t code;
+    struct http_outcome o;
     sr1_status st;
 
     SR1__CHECK_ALLOC(params, "a greeting");
-    st = request_by_http(h, take_request_id(h), "initialize", params, until, &reply,
-                         &code, session);
+    st = request_by_http(h, take_request_id(h), "initialize", params, until, &reply, &o);
     json_decref(params);
     if (st == SR1_OK)
         st = sr1__mcp_check_greeting(h->name, &reply);
     if (st == SR1_OK)
-        keep_session(h, session, reply.result);
+        keep_session(h, o.given, reply.result);
     sr1__rpc_reply_free(&reply);
-    return st == SR1_OK ? request_by_http(h, 0, "notifications/initialized", NULL, until,
-                                          NULL, &code, NULL)
-                        : st;
+    return st == SR1_OK
+               ? request_by_http(h, 0, "notifications/initialized", NULL, until, NULL, &o)
+               : st;
 }
 
-static void forget_session(struct sr1__mcp_http *h)
+/* Unless another caller has made a new one since. */
+static void forget_session(struct sr1__mcp_http *h, const char *session)
 {
     pthread_mutex_lock(&h->lock);
-    h->greeted = 0;
-    h->session[0] = h->version[0] = '\0';
+    if (strcmp(h->session, session) == 0) {
+        h->greeted = 0;
+        h->session[0] = h->version[0] = '\0';
+    }
     pthread_mutex_unlock(&h->lock);
 }
 
-static sr1_status need_session(struct sr1__mcp_http *h, double until)
+static int is_greeted(struct sr1__mcp_http *h)
 {
-    double start = sr1__now() + h->start_s;
     int greeted;
 
     pthread_mutex_lock(&h->lock);
     greeted = h->greeted;
     pthread_mutex_unlock(&h->lock);
-    return greeted ? SR1_OK : initialize_session(h, until < start ? until : start);
+    return greeted;
+}
+
+/* One caller makes it; others wait. */
+static sr1_status need_session(struct sr1__mcp_http *h, double until)
+{
+    double start = sr1__now() + h->start_s;
+    sr1_status st = SR1_OK;
+
+    if (is_greeted(h))
+        return SR1_OK;
+    pthread_mutex_lock(&h->greeting);
+    if (!is_greeted(h))
+        st = initialize_session(h, until < start ? until : start);
+    pthread_mutex_unlock(&h->greeting);
+    return st;
+}
+
+/* The server may have forgotten the session that the request was sent in: 404, by some
+ * 400. Without one there is nothing to make anew, and what was answered was done. */
+static int has_lost_session(const struct http_outcome *o)
+{
+    return o->sent[0] && !o->answered && (o->code == 404 || o->code == 400);
 }
 
 sr1_status sr1__mcp_http_call(struct sr1__mcp_http *h, const char *method, json_t *params,
                               double until, struct sr1__rpc_reply *reply)
 {
-    int32_t code = 0;
+    struct http_outcome o;
     sr1_status st = SR1_OK;
 
     for (int attempt = 0; attempt < 2; attempt++) {
         SR1__TRY(need_session(h, until));
-        st = request_by_http(h, take_request_id(h), method, params, until, reply, &code,
-                             NULL);
-        if (code != 404 && code != 400)
+        st = request_by_http(h, take_request_id(h), method, params, until, reply, &o);
+        if (!has_lost_session(&o))
             return st;
-        forget_session(h); /* the server has, too */
+        forget_session(h, o.sent);
     }
     return st;
+}
+
+/* A server keeps what belongs to a session until it is told. */
+static void end_session(struct sr1__mcp_http *h)
+{
+    struct sr1__http_response r = {0};
+    char sent[SESSION_MAX];
+    struct header_list l;
+    struct sr1__http_request q = {
+        .url = h->url, .headers = l.v, .method = "DELETE", .timeout_s = FAREWELL_S};
+
+    list_headers(h, &l, sent);
+    q.n_headers = l.n;
+    if (sent[0] && sr1__http_run(h->http, &q, 1, &r) == SR1_OK)
+        sr1__http_response_free(&r);
 }
 
 /* ---- making one ---- */
@@ -313,6 +375,7 @@ sr1_status sr1__mcp_http_new(struct sr1__mcp_http **out,
     SR1__TRY(sr1__context(sr1__url_origin(server->url, "url", origin),
                           "MCP server '%.64s'", server->name));
     SR1__CALLOC(h, 1, "MCP server");
+    pthread_mutex_init(&h->greeting, NULL);
     pthread_mutex_init(&h->lock, NULL);
     h->start_s = start_s;
     st = copy_server(h, server);
@@ -325,7 +388,10 @@ void sr1__mcp_http_free(struct sr1__mcp_http *h)
 {
     if (!h)
         return;
+    if (h->http)
+        end_session(h);
     sr1__http_free(h->http);
+    pthread_mutex_destroy(&h->greeting);
     pthread_mutex_destroy(&h->lock);
     for (size_t i = 0; h->headers && i < h->n_headers; i++)
         sr1__free(h->headers[i]);

@@ -7,13 +7,16 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/struct.h"
+#include "environment/env/env.h"
 #include "environment/env/schema.h"
 #include "environment/mcp/mcp.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #define MAX_FILE ((size_t)1 << 20)
+#define MAX_SCHEMA (1 << 18) /* bytes; a prompt has less room */
 #define DEFAULT_TIMEOUT_S 60.0
 #define MARGIN_S 5.0 /* by which a call is given up after its own limit */
 #define INVALID_PARAMS (-32602)
@@ -99,24 +102,33 @@ static void destroy_mcp_tool(void *self)
 
 /* ---- adding ---- */
 
-/* The tool's schema as text: one that is not known here is shown, and left to the server
- * to check. */
-static sr1_status write_schema(const char *name, const json_t *given,
-                               struct sr1__buf *out)
+/* What a tool without a schema has, added to the schema that it has. */
+static json_t *complete_schema(const json_t *given)
 {
     json_t *schema = json_is_object(given) ? json_deep_copy(given) : json_object();
-    json_t *parsed = NULL;
-    sr1_status st;
 
-    SR1__CHECK_ALLOC(schema, "schema");
-    if (!json_object_get(schema, "type"))
+    if (schema && !json_object_get(schema, "type"))
         (void)json_object_set_new(schema, "type", json_string("object"));
-    if (!json_object_get(schema, "properties") &&
+    if (schema && !json_object_get(schema, "properties") &&
         !json_object_get(schema, "additionalProperties"))
         (void)json_object_set_new(schema, "properties", json_object());
-    st = sr1__json_dump(schema, 0, out);
-    json_decref(schema);
-    if (st == SR1_OK && sr1__schema_parse(&parsed, sr1__buf_cstr(out)) != SR1_OK) {
+    return schema;
+}
+
+/* The text of the schema that arguments are checked by: one that is not known here is
+ * shown to the policy as it is, and left to the server to check. */
+static sr1_status write_schema(const char *name, const json_t *shown,
+                               struct sr1__buf *out)
+{
+    json_t *parsed = NULL;
+
+    SR1__TRY(sr1__json_dump(shown, 0, out));
+    if (out->len > MAX_SCHEMA)
+        return sr1__fail(SR1_E_LIMIT,
+                         "tool '%.64s': its schema has more than %d bytes; leave it out "
+                         "(excludeTools)",
+                         name, MAX_SCHEMA);
+    if (sr1__schema_parse(&parsed, sr1__buf_cstr(out)) != SR1_OK) {
         sr1__log(
             SR1_LOG_WARN,
             "MCP tool '%.64s': its arguments are left to the server to check: %.300s",
@@ -125,7 +137,7 @@ static sr1_status write_schema(const char *name, const json_t *given,
         sr1__buf_str(out, "{\"type\":\"object\",\"additionalProperties\":true}");
     }
     json_decref(parsed);
-    return st == SR1_OK ? sr1__buf_status(out, "schema") : st;
+    return sr1__buf_status(out, "schema");
 }
 
 static sr1_status new_mcp_tool(struct mcp_tool **out, struct shared_server *server,
@@ -160,40 +172,80 @@ static sr1_status add_mcp_tool(sr1_env *env, struct shared_server *server,
                         .deadline_s = timeout_s + MARGIN_S};
     struct mcp_tool *t = NULL;
     struct sr1__buf schema;
+    json_t *shown;
     sr1_status st;
 
     if (!name)
         return sr1__fail(SR1_E_PARSE, "a tool without a name");
+    shown = complete_schema(json_object_get(tool, "inputSchema"));
+    SR1__CHECK_ALLOC(shown, "schema");
     sr1__buf_init(&schema, 0);
-    st = write_schema(name, json_object_get(tool, "inputSchema"), &schema);
+    st = write_schema(name, shown, &schema);
     ops.schema = sr1__buf_cstr(&schema);
     if (st == SR1_OK)
         st = new_mcp_tool(&t, server, name, timeout_s);
-    if (st == SR1_OK && (st = sr1_env_add_tool(env, &ops, t)) != SR1_OK)
+    if (st == SR1_OK && (st = sr1__env_add_tool(env, &ops, shown, t)) != SR1_OK)
         destroy_mcp_tool(t);
     sr1__buf_free(&schema);
+    json_decref(shown);
     return st;
+}
+
+/* The name of tool i, or NULL. */
+static const char *name_listed_tool(const json_t *tools, size_t i)
+{
+    return json_string_value(json_object_get(json_array_get(tools, i), "name"));
+}
+
+/* A name that chooses nothing is a slip of the pen. */
+static sr1_status check_filter(char *const *names, const char *key, const json_t *tools)
+{
+    char there[512] = "";
+
+    for (size_t k = 0; names && names[k]; k++) {
+        size_t i = 0, n = json_array_size(tools);
+
+        while (i < n && (!name_listed_tool(tools, i) ||
+                         strcmp(name_listed_tool(tools, i), names[k]) != 0))
+            i++;
+        if (i < n)
+            continue;
+        for (size_t at = 0, j = 0; j < n && at < sizeof there; j++)
+            at += (size_t)snprintf(
+                there + at, sizeof there - at, "%s%.64s", j > 0 ? ", " : "",
+                name_listed_tool(tools, j) ? name_listed_tool(tools, j) : "?");
+        return sr1__fail(SR1_E_INVALID, "%s: it has no tool '%.64s'; it has %s", key,
+                         names[k], n > 0 ? there : "none");
+    }
+    return SR1_OK;
+}
+
+static sr1_status add_chosen_tools(sr1_env *env, struct shared_server *shared,
+                                   const struct sr1__mcp_server *server,
+                                   const json_t *tools, double timeout_s)
+{
+    SR1__TRY(check_filter(server->include, "includeTools", tools));
+    SR1__TRY(check_filter(server->exclude, "excludeTools", tools));
+    for (size_t i = 0; i < json_array_size(tools); i++) {
+        const char *name = name_listed_tool(tools, i);
+
+        if (!name || sr1__mcp_server_takes(server, name))
+            SR1__TRY(add_mcp_tool(env, shared, json_array_get(tools, i), timeout_s));
+    }
+    return SR1_OK;
 }
 
 static sr1_status add_listed_tools(sr1_env *env, struct shared_server *shared,
                                    const struct sr1__mcp_server *server,
                                    const sr1_mcp_options *o)
 {
-    json_t *tools = NULL, *tool;
-    size_t i;
+    json_t *tools = NULL;
     sr1_status st;
 
     SR1__TRY(
         sr1__mcp_client_list(shared->client, sr1__now() + o->start_timeout_s, &tools));
-    st = SR1_OK;
-    json_array_foreach(tools, i, tool)
-    {
-        const char *name = json_string_value(json_object_get(tool, "name"));
-
-        if (st == SR1_OK && (!name || sr1__mcp_server_takes(server, name)))
-            st = sr1__context(add_mcp_tool(env, shared, tool, o->timeout_s),
-                              "MCP server '%.64s'", server->name);
-    }
+    st = sr1__context(add_chosen_tools(env, shared, server, tools, o->timeout_s),
+                      "MCP server '%.64s'", server->name);
     json_decref(tools);
     return st;
 }

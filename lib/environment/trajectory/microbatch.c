@@ -297,6 +297,48 @@ sr1_status sr1__batch_plan_store_part(struct sr1__batch_plan *out,
     return make_batch_plan(out, s, part, &store_ops, token_budget);
 }
 
+/* ---- as many for each worker ---- */
+
+/* The smallest budget, in sixteenths above an equal share, that gets by with the number
+ * wanted. */
+static sr1_status make_even_plan(struct sr1__batch_plan *p, const void *all,
+                                 struct sr1__batch_part part,
+                                 const struct source_ops *ops, size_t workers,
+                                 int64_t most)
+{
+    size_t wanted = (p->n_batches + workers - 1) / workers * workers;
+    int64_t share;
+
+    if (workers < 2 || wanted == 0 || p->n_sequences < wanted)
+        return SR1_OK;
+    share = (p->n_packed_tokens + (int64_t)wanted - 1) / (int64_t)wanted;
+    for (int64_t k = 0; k <= 16; k++) {
+        int64_t budget = share + share * k / 16;
+
+        sr1__batch_plan_free(p);
+        SR1__TRY(make_batch_plan(p, all, part, ops, budget < most ? budget : most));
+        if (p->n_batches <= wanted || budget >= most)
+            break;
+    }
+    return SR1_OK;
+}
+
+sr1_status sr1__batch_plan_even_array(struct sr1__batch_plan *p,
+                                      const sr1_trajectory *const *t,
+                                      struct sr1__batch_part part, size_t workers,
+                                      int64_t token_budget)
+{
+    return make_even_plan(p, t, part, &array_ops, workers, token_budget);
+}
+
+sr1_status sr1__batch_plan_even_store(struct sr1__batch_plan *p,
+                                      const struct sr1__trajectory_store *s,
+                                      struct sr1__batch_part part, size_t workers,
+                                      int64_t token_budget)
+{
+    return make_even_plan(p, s, part, &store_ops, workers, token_budget);
+}
+
 /* ---- balance ---- */
 
 static int lowest_piece_first(const void *a, const void *b)

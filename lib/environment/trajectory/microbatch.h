@@ -47,13 +47,23 @@ struct sr1__batch_part {
 sr1_status sr1__batch_plan_array(struct sr1__batch_plan *out,
                                  const sr1_trajectory *const *t,
                                  struct sr1__batch_part part, int64_t token_budget);
-/* The same with the tokens of trajectories that are left out of training. */
+/* The same with the tokens of trajectories that are dropped. */
 sr1_status sr1__batch_plan_sampled(struct sr1__batch_plan *out,
                                    const sr1_trajectory *const *t,
                                    struct sr1__batch_part part, int64_t token_budget);
 sr1_status sr1__batch_plan_store_part(struct sr1__batch_plan *out,
                                       const struct sr1__trajectory_store *s,
                                       struct sr1__batch_part part, int64_t token_budget);
+/* A plan just made from the same, anew with micro-batches of about equal size, the same
+ * number for every worker. It stays as it was where there are too few sequences. */
+sr1_status sr1__batch_plan_even_array(struct sr1__batch_plan *p,
+                                      const sr1_trajectory *const *t,
+                                      struct sr1__batch_part part, size_t workers,
+                                      int64_t token_budget);
+sr1_status sr1__batch_plan_even_store(struct sr1__batch_plan *p,
+                                      const struct sr1__trajectory_store *s,
+                                      struct sr1__batch_part part, size_t workers,
+                                      int64_t token_budget);
 /* The plan anew with micro-batches of nearly equal length (sr1_balance), their number a
  * multiple of `multiple` where there are enough sequences. It stays as it was where that
  * would go beyond the budget. report (may be NULL): lengths of the micro-batches, cut in

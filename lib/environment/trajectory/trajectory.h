@@ -45,7 +45,7 @@ size_t sr1__trajectory_shared_memory(const sr1_trajectory *t,
  * generation server failed, or its reward could not be computed: such a failure says
  * nothing about the policy. */
 int32_t sr1__trajectory_excluded(const sr1_trajectory *t);
-/* Policy tokens that can be trained on: none of one that is left out. */
+/* Policy tokens that can be trained on: none of one that is dropped. */
 size_t sr1__trajectory_trainable(const sr1_trajectory *t);
 /* Are all its advantages 0? Then the policy's loss alone has no gradient on it. */
 int32_t sr1__trajectory_has_zero_advantage(const sr1_trajectory *t);

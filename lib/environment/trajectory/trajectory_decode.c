@@ -7,10 +7,10 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/messages.h"
 #include "base/rng.h"
 #include "environment/trajectory/builder.h"
 #include "environment/trajectory/trajectory_layout.h"
-#include "text/data/messages.h"
 
 #include <string.h>
 
@@ -289,16 +289,20 @@ static sr1_status decode_credit(struct sr1__reader *r, sr1_trajectory *t)
 
 static sr1_status decode_history(struct sr1__reader *r, sr1_trajectory *t)
 {
-    struct sr1__messages m;
-    sr1_status status;
+    struct sr1__messages m = {0};
+    sr1_status status = SR1_OK;
+    size_t n = decode_count(r, 9), size;
 
-    SR1__TRY(sr1__messages_new(&m, decode_count(r, 9)));
-    for (size_t i = 0; i < m.n; i++) {
-        m.roles[i] = decode_name(r);
-        m.texts[i] = decode_bytes(r, &m.sizes[i]);
+    while (!r->failed && status == SR1_OK && n-- > 0) {
+        const char *role = decode_name(r), *text = decode_bytes(r, &size);
+
+        if (!r->failed)
+            status = sr1__messages_add(&m, role, text, size);
     }
-    status = r->failed ? fail_corrupt_record("history")
-                       : sr1__trajectory_set_history(t, m.roles, m.texts, m.sizes, m.n);
+    if (status == SR1_OK)
+        status = r->failed
+                     ? fail_corrupt_record("history")
+                     : sr1__trajectory_set_history(t, m.roles, m.texts, m.sizes, m.n);
     sr1__messages_free(&m);
     return status;
 }

@@ -5,9 +5,9 @@
 #include "environment/trajectory/json_form.h"
 
 #include "base/mem.h"
+#include "base/messages.h"
 #include "environment/trajectory/builder.h"
 #include "environment/trajectory/trajectory_layout.h"
-#include "text/data/messages.h"
 
 #include <float.h>
 #include <math.h>
@@ -274,30 +274,29 @@ static sr1_status read_json_list(struct json_reader *r, const char *key, item_fn
 static sr1_status collect_history(struct json_reader *r, const json_t *a,
                                   struct sr1__messages *m)
 {
-    for (size_t i = 0; i < m->n; i++) {
+    for (size_t i = 0; i < json_array_size(a); i++) {
         const json_t *message = json_array_get(a, i);
+        const char *role;
         struct sr1__str text;
 
-        SR1__TRY(sr1__context(sr1__form_get_name(message, "role", &m->roles[i]),
-                              "history %zu", i));
+        SR1__TRY(
+            sr1__context(sr1__form_get_name(message, "role", &role), "history %zu", i));
         SR1__TRY(sr1__context(sr1__form_get_text(message, "content", &text),
                               "history %zu", i));
-        m->texts[i] = text.s;
-        m->sizes[i] = text.n;
+        SR1__TRY(sr1__messages_add(m, role, text.s, text.n));
     }
     return sr1__trajectory_builder_history(r->b, m->roles, m->texts, m->sizes, m->n);
 }
 
 static sr1_status read_history(struct json_reader *r)
 {
-    struct sr1__messages m;
+    struct sr1__messages m = {0};
     const json_t *a;
     sr1_status status;
 
     if (!json_object_get(r->o, "history"))
         return SR1_OK;
     SR1__TRY(sr1__form_get_array(r->o, "history", &a));
-    SR1__TRY(sr1__messages_new(&m, json_array_size(a)));
     status = collect_history(r, a, &m);
     sr1__messages_free(&m);
     return status;

@@ -37,7 +37,7 @@ struct sr1__rollout_given {
 struct sr1__env_parts {
     sr1_env *env;
     sr1_env *no_search_env;       /* for the no_search ablation */
-    const sr1_generator *reviser; /* borrowed: failed revisions exclude trajectories */
+    const sr1_generator *reviser; /* borrowed: failed revisions drop trajectories */
     /* what to say of them, "" nothing: */
     char no_engine[512]; /* nobody named the engine that env searches */
     char odd_pair[512];  /* the protocol is that of another environment */

@@ -3,6 +3,7 @@
 #include "policy/assemble/assemble.h"
 
 #include "environment/critique/problems_from_config.h"
+#include "config/choices.h"
 #include "policy/local_generator.h"
 
 #include <searchr1/ext/engines.h>
@@ -11,21 +12,13 @@
 #include <searchr1/ext/world.h>
 
 #include <stdio.h>
-#include <string.h>
 
 /* What an opener works with. */
 struct env_request {
-    const char *name;
+    const struct sr1__environment_choice *choice;
     sr1_rollout *rollout;
     const sr1_config *config;
     const sr1_env_options *options;
-};
-
-/* An environment by the value of the key `environment`. */
-struct env_kind {
-    const char *name;
-    int32_t searches; /* an engine answers its actions */
-    sr1_status (*open)(struct sr1__env_parts *parts, const struct env_request *q);
 };
 
 static int has_no_engine(const struct env_request *q)
@@ -48,12 +41,12 @@ static sr1_status add_configured_tools(sr1_env *env, const struct env_request *q
 
     if (!*path)
         return SR1_OK;
-    if (strcmp(q->name, "tools") != 0)
+    if (!q->choice->takes_tools)
         return sr1__fail(
             SR1_E_CONFIG,
             "tools is set, but the environment is %s; set environment: tools "
             "and a protocol of tool calls, such as hermes",
-            q->name);
+            q->choice->name);
     return sr1__context(sr1_env_add_mcp(env, path, &o), "tools");
 }
 
@@ -70,10 +63,10 @@ static sr1_status open_over_engine(struct sr1__env_parts *parts,
             sr1__engine_warning(q->config, parts->no_engine, sizeof(parts->no_engine));
         SR1__TRY(sr1_search_open(&r->search, q->config));
     }
-    SR1__TRY(sr1_env_open(&parts->env, q->name, r->search, q->options));
+    SR1__TRY(sr1_env_open(&parts->env, q->choice->name, r->search, q->options));
     SR1__TRY(add_configured_tools(parts->env, q));
     SR1__TRY(sr1_search_open_mock(&nothing, NULL, NULL, 0));
-    st = sr1_env_open(&parts->no_search_env, q->name, nothing, q->options);
+    st = sr1_env_open(&parts->no_search_env, q->choice->name, nothing, q->options);
     sr1_search_free(nothing);
     return st;
 }
@@ -138,39 +131,44 @@ static sr1_status open_critique(struct sr1__env_parts *parts, const struct env_r
     return sr1_env_open(&parts->no_search_env, "none", NULL, q->options);
 }
 
-static const struct env_kind kinds[] = {
-    {"search", 1, open_search_env}, {"tools", 1, open_over_engine},
-    {"rooms", 0, open_rooms},       {"critique", 0, open_critique},
-    {"none", 0, open_silence},      {"program", 0, open_env_program},
-};
+typedef sr1_status (*open_env)(struct sr1__env_parts *parts, const struct env_request *q);
 
 /* NULL for a name that no row has. */
-static const struct env_kind *find_env_kind(const sr1_config *c)
+static open_env find_opener(const sr1_config *c)
 {
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-        if (sr1__config_is(c, "environment", kinds[i].name))
-            return &kinds[i];
+    static const struct {
+        const char *name;
+        open_env open;
+    } rows[] = {
+        {"search", open_search_env}, {"tools", open_over_engine},
+        {"rooms", open_rooms},       {"critique", open_critique},
+        {"none", open_silence},      {"program", open_env_program},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (sr1__config_is(c, "environment", rows[i].name))
+            return rows[i].open;
     return NULL;
 }
 
 sr1_status sr1__env_parts_open(struct sr1__env_parts *parts, sr1_rollout *r,
                                const sr1_config *c)
 {
-    const struct env_kind *kind = find_env_kind(c);
+    open_env open = find_opener(c);
     sr1_env_options o = {.struct_size = sizeof(o),
                          .protocol = sr1__config_protocol(c),
                          .document_format = sr1__config_str(c, "document_format"),
                          .top_k = (int32_t)sr1__config_int(c, "search_top_k"),
                          .max_parallel_calls =
                              (int32_t)sr1__config_int(c, "max_parallel_calls")};
-    struct env_request q = {.rollout = r, .config = c, .options = &o};
+    struct env_request q = {
+        .choice = sr1__environment_choice(c), .rollout = r, .config = c, .options = &o};
 
-    if (!kind)
+    if (!open || !q.choice)
         return sr1__fail(SR1_E_CONFIG, "environment '%.64s' cannot be opened",
                          sr1__config_str(c, "environment"));
-    q.name = kind->name;
     (void)sr1__env_pair_warning(c, parts->odd_pair, sizeof(parts->odd_pair));
-    return kind->open(parts, &q);
+    return open(parts, &q);
 }
 
 void sr1__env_parts_free(struct sr1__env_parts *parts)
@@ -184,9 +182,9 @@ void sr1__env_parts_free(struct sr1__env_parts *parts)
 
 int sr1__engine_is_unnamed(const sr1_config *c)
 {
-    const struct env_kind *kind = find_env_kind(c);
+    const struct sr1__environment_choice *e = sr1__environment_choice(c);
 
-    return kind && kind->searches && !sr1__config_is_set(c, "search_engine") &&
+    return e && e->has_engine && !sr1__config_is_set(c, "search_engine") &&
            !*sr1__config_str(c, "mock_knowledge") && !*sr1__config_str(c, "tools");
 }
 
@@ -220,38 +218,20 @@ sr1_status sr1__engine_check(const sr1_config *c)
 
 /* ---- a protocol of another environment ---- */
 
-/* What a protocol's own prompt tells the policy to do, and where that is answered. */
-static const struct {
-    const char *protocol, *tells, *environment;
-} spoken[] = {
-    {"search-r1", "to search by a query between <search> and </search>", "search"},
-    {"search-r1-compat", "to search by a query between <search> and </search>", "search"},
-    {"mt-grpo", "to call tools by JSON between <tool> and </tool>", "tools"},
-    {"hermes", "to call functions by JSON between <tool_call> and </tool_call>", "tools"},
-    {"qwen3-coder", "to call functions by tags between <tool_call> and </tool_call>",
-     "tools"},
-    {"llama3", "to call functions by a JSON object", "tools"},
-    {"rlvcr", "to act in a world between <action> and </action>", "rooms"},
-};
-
 int sr1__env_pair_warning(const sr1_config *c, char *text, size_t size)
 {
-    const char *environment = sr1__config_str(c, "environment");
+    const struct sr1__environment_choice *e = sr1__environment_choice(c);
+    const struct sr1__protocol_choice *p = sr1__protocol_choice(c);
 
-    if (strcmp(environment, "program") == 0 || *sr1__config_str(c, "prompt_template") ||
-        *sr1__config_str(c, "protocol_file") || strcmp(environment, "none") == 0)
+    if (!e || !e->acts || e->of_user || *sr1__config_str(c, "prompt_template") ||
+        *sr1__config_str(c, "protocol_file"))
         return 0;
-    for (size_t i = 0; i < sizeof(spoken) / sizeof(spoken[0]); i++) {
-        if (!sr1__config_is(c, "protocol", spoken[i].protocol) ||
-            strcmp(environment, spoken[i].environment) == 0)
-            continue;
-        snprintf(
-            text, size,
-            "the prompt of protocol %s tells the policy %s, which environment %s "
-            "does not answer; it goes with environment %s, or with a prompt_template "
-            "of your own",
-            spoken[i].protocol, spoken[i].tells, environment, spoken[i].environment);
-        return 1;
-    }
-    return 0;
+    if (!p || !p->tells || sr1__config_is(c, "environment", p->environment))
+        return 0;
+    snprintf(text, size,
+             "the prompt of protocol %s tells the policy %s, which environment %s "
+             "does not answer; it goes with environment %s, or with a prompt_template "
+             "of your own",
+             p->name, p->tells, e->name, p->environment);
+    return 1;
 }

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/rng.h"
+#include "config/choices.h"
 #include "config/model_folder.h"
 #include "policy/local_engine.h"
 #include "policy/server_engine.h"
@@ -24,7 +25,7 @@
 
 static sr1_status open_server(sr1_rollout *r, const sr1_config *c)
 {
-    int imitates = r->trained && sr1__config_is(c, "stage", "sft");
+    int imitates = r->trained && sr1__config_imitates(c);
 
     if (!sr1__config_bool(c, "use_openai") || imitates)
         return SR1_OK;
@@ -106,7 +107,7 @@ static sr1_status open_rollout_tokenizer(sr1_rollout *r, const sr1_config *c)
             sr1__tokenizer_open_on(&r->tokenizer, path,
                                    sr1__config_str(c, "base_model_name_or_path")),
             "tokenizer"));
-    SR1__TRY(sr1__needs_byte_level(r->tokenizer, "tokenizer"));
+    SR1__TRY(sr1__needs_bpe(r->tokenizer, "tokenizer"));
     SR1__TRY(choose_template(r, c));
     if (r->model && sr1_tokenizer_vocab_size(r->tokenizer) > r->model->config.vocab_size)
         return sr1__fail(SR1_E_INVALID,
@@ -161,7 +162,7 @@ static int64_t max_context(const sr1_rollout *r, const sr1_config *c)
     int64_t said = r->server.ops ? r->server_context : 0;
 
     if (r->model)
-        most = sr1__min_i64(most, sr1__hf_config_context(&r->model->config));
+        most = sr1__min_i64(most, r->model->config.max_positions);
     if (r->server.ops && key > 0)
         return sr1__min_i64(most, key);
     return said > 0 ? sr1__min_i64(most, said) : most;

@@ -8,6 +8,7 @@
 #include "base/num.h"
 #include "base/utf8.h"
 #include "environment/critique/problems_from_config.h"
+#include "signal/reward/reward_set.h"
 
 #include <searchr1/ext/code.h>
 #include <searchr1/ext/embed.h>
@@ -114,7 +115,8 @@ static sr1_status open_reward_judge(sr1_judge **out, const sr1_config *c)
 
 /* ---- programs of the user's ---- */
 
-/* "FILE:NAME", or FILE, whose name is that of the file without its ending. */
+/* "FILE:NAME", or FILE, whose name is that of the file without its ending. A built-in
+ * reward's name would have two meanings in rewards. */
 struct reward_program_name {
     char path[1024];
     char name[201];
@@ -125,7 +127,8 @@ static sr1_status read_program_name(const char *item, struct reward_program_name
     const char *slash = strrchr(item, '/'), *colon = strrchr(slash ? slash : item, ':');
     const char *file = slash ? slash + 1 : item;
     size_t path = colon ? (size_t)(colon - item) : strlen(item);
-    size_t name = colon ? strlen(colon + 1) : strcspn(file, ".");
+    const char *dot = strrchr(file, '.');
+    size_t name = colon ? strlen(colon + 1) : dot ? (size_t)(dot - file) : strlen(file);
 
     if (path == 0 || path >= sizeof(out->path) || name == 0 || name >= sizeof(out->name))
         return sr1__fail(SR1_E_CONFIG,
@@ -134,6 +137,11 @@ static sr1_status read_program_name(const char *item, struct reward_program_name
     out->path[path] = '\0';
     memcpy(out->name, colon ? colon + 1 : file, name);
     out->name[name] = '\0';
+    if (sr1__reward_is_builtin(out->name))
+        return sr1__fail(SR1_E_CONFIG,
+                         "reward_programs: '%s' is a built-in reward; name the program "
+                         "otherwise (%.128s:NAME)",
+                         out->name, out->path);
     return SR1_OK;
 }
 
@@ -155,6 +163,7 @@ struct reward_split {
     char **programs; /* [n_programs] */
     size_t n_programs;
     double *program_weights; /* [n_programs] */
+    char *named;             /* [n_programs] rewards has it */
     struct sr1__buf names, weights;
 };
 
@@ -162,6 +171,7 @@ static void free_split(struct reward_split *s)
 {
     sr1__free(s->programs);
     sr1__free(s->program_weights);
+    sr1__free(s->named);
     sr1__buf_free(&s->names);
     sr1__buf_free(&s->weights);
 }
@@ -183,6 +193,8 @@ static sr1_status split_name(struct reward_split *s, const char *name, const cha
     size_t i = find_program(s, name);
 
     if (i < s->n_programs) {
+        if (s->named[i]++)
+            return sr1__fail(SR1_E_CONFIG, "rewards: '%.128s' is there twice", name);
         if (weight && !sr1__parse_real(weight, strlen(weight), &s->program_weights[i]))
             return sr1__fail(SR1_E_CONFIG, "reward_weights: '%.32s' is no number",
                              weight);
@@ -199,7 +211,8 @@ static sr1_status split_names(struct reward_split *s, char *const *names, size_t
 {
     if (n_weights > n)
         return sr1__fail(SR1_E_CONFIG,
-                         "reward_weights: more numbers than names in rewards");
+                         "reward_weights: more numbers than names in rewards; a "
+                         "program is weighed where rewards names it");
     for (size_t i = 0; i < n; i++)
         SR1__TRY(split_name(s, names[i], i < n_weights ? weights[i] : NULL));
     SR1__TRY(sr1__buf_status(&s->names, "rewards"));
@@ -217,7 +230,8 @@ static sr1_status split_rewards(struct reward_split *s, const sr1_config *c)
     sr1__buf_init(&s->weights, 0);
     SR1__TRY(sr1__config_list(c, "reward_programs", &s->programs, &s->n_programs));
     s->program_weights = sr1__calloc(s->n_programs + 1, sizeof(double));
-    SR1__CHECK_ALLOC(s->program_weights, "rewards");
+    s->named = sr1__calloc(s->n_programs + 1, 1);
+    SR1__CHECK_ALLOC(s->program_weights && s->named, "rewards");
     for (size_t i = 0; i < s->n_programs; i++)
         s->program_weights[i] = 1;
     st = sr1__config_list(c, "rewards", &names, &n);

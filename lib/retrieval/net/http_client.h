@@ -42,6 +42,7 @@ struct sr1__http_request {
     double timeout_s; /* of one attempt, in place of the client's; 0: the client's */
     double wait_s;    /* before the first attempt */
     const char *want_header; /* whose value the response is to have; NULL: none */
+    const char *method;      /* NULL: as body says */
 };
 
 struct sr1__http_response {

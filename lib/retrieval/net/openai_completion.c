@@ -18,6 +18,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
 
 #include <math.h>
 #include <string.h>
@@ -85,9 +86,7 @@ static sr1_status read_plain_text(struct sr1__openai_completion *a, const json_t
 
 static int ends_with_stop(const struct sr1__openai_completion *a, const char *end)
 {
-    size_t n = strlen(end);
-
-    return n > 0 && n <= a->text_len && memcmp(a->text + a->text_len - n, end, n) == 0;
+    return *end && sr1__str_ends_with((struct sr1__str){a->text, a->text_len}, end);
 }
 
 /* The stop text that ended the answer: the one the server names, else the one that the

@@ -126,10 +126,10 @@ static long to_milliseconds(double s)
 
 static int set_method(CURL *e, const struct sr1__http_request *request)
 {
-    int bad = 0;
+    int bad = curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, request->method) != CURLE_OK;
 
     if (!request->body)
-        return curl_easy_setopt(e, CURLOPT_HTTPGET, 1L) != CURLE_OK;
+        return bad | (curl_easy_setopt(e, CURLOPT_HTTPGET, 1L) != CURLE_OK);
     bad |= curl_easy_setopt(e, CURLOPT_POST, 1L) != CURLE_OK;
     bad |= curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE,
                             (curl_off_t)request->body_len) != CURLE_OK;

@@ -13,10 +13,10 @@
  * threads. */
 #include <searchr1/ext/bm25.h>
 
+#include "base/executor.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/struct.h"
-#include "base/thread.h"
 #include "retrieval/search/build_item.h"
 #include "retrieval/search/corpus_reader.h"
 #include "retrieval/search/id_check.h"
@@ -24,6 +24,7 @@
 #include "retrieval/search/segment.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #define MEMORY_DEFAULT ((uint64_t)512 << 20)
@@ -33,37 +34,12 @@
 #define THREADS_MOST 1024
 #define PROGRESS_EVERY ((uint64_t)1 << 20) /* bytes of corpus */
 
-enum item_state {
-    ITEM_FREE,
-    ITEM_FILLED,
-    ITEM_WORKING,
-    ITEM_DONE,
-};
-
+/* An item under way: a task of the executor. */
 struct build_slot {
-    enum item_state state;
-    struct sr1__build_item item;
-    struct sr1__error error;
-};
-
-/* The items under way, a ring: filled and taken in order by the caller's thread. */
-struct build_ring {
-    pthread_mutex_t lock; /* guards states, next_work and quit */
-    pthread_cond_t filled;
-    pthread_cond_t done;
-    struct build_slot *slots;
-    size_t n_slots;
-    uint64_t next_fill;
-    uint64_t next_work;
-    uint64_t next_take;
-    int quit;
-};
-
-struct build_thread {
     struct bm25_build *build;
-    struct sr1__build_worker *tools;
-    pthread_t thread;
-    int started;
+    struct sr1__build_item item;
+    struct sr1__task task;
+    struct sr1__error error;
 };
 
 struct bm25_build {
@@ -72,9 +48,16 @@ struct bm25_build {
     uint64_t memory;
     struct sr1__corpus_reader *reader;
     struct sr1__id_check ids;
-    struct build_ring line;
-    struct build_thread *workers; /* the first is the caller's thread */
+    struct sr1__executor *executor; /* of all threads but the caller's, which joins in */
+    struct build_slot *slots;       /* a ring, filled and taken in order by the caller */
+    size_t n_slots;
+    uint64_t next_fill;
+    uint64_t next_take;
+    atomic_int stopped; /* what is queued need not run */
     size_t n_workers;
+    pthread_mutex_t lock;            /* over both that follow */
+    struct sr1__build_worker **idle; /* [n_workers] memory of threads, not in use */
+    size_t n_idle;
 
     struct sr1__index_writer *writer;
     struct sr1__segment *segment;
@@ -89,49 +72,37 @@ struct bm25_build {
 
 /* ---- work ---- */
 
-/* The next filled item, or NULL. Called with the lock held. */
-static struct build_slot *claim_slot(struct build_ring *l)
+/* At most n_workers threads work at once. */
+static struct sr1__build_worker *take_worker(struct bm25_build *b)
 {
-    struct build_slot *s = &l->slots[l->next_work % l->n_slots];
+    struct sr1__build_worker *w;
 
-    if (l->next_work == l->next_fill || s->state != ITEM_FILLED)
-        return NULL;
-    l->next_work++;
-    s->state = ITEM_WORKING;
-    return s;
+    pthread_mutex_lock(&b->lock);
+    w = b->idle[--b->n_idle];
+    pthread_mutex_unlock(&b->lock);
+    return w;
 }
 
-/* Called and left with the lock held. */
-static void work_on_slot(struct build_ring *l, struct build_slot *s,
-                         struct sr1__build_worker *tools)
+static void return_worker(struct bm25_build *b, struct sr1__build_worker *w)
 {
+    pthread_mutex_lock(&b->lock);
+    b->idle[b->n_idle++] = w;
+    pthread_mutex_unlock(&b->lock);
+}
+
+static void work_on_slot(void *arg)
+{
+    struct build_slot *s = arg;
+    struct sr1__build_worker *w;
     sr1_status status;
 
-    pthread_mutex_unlock(&l->lock);
-    status = sr1__build_item_work(&s->item, tools);
+    if (atomic_load(&s->build->stopped))
+        return;
+    w = take_worker(s->build);
+    status = sr1__build_item_work(&s->item, w);
+    return_worker(s->build, w);
     if (status != SR1_OK)
         sr1__error_save(&s->error, status);
-    pthread_mutex_lock(&l->lock);
-    s->state = ITEM_DONE;
-    pthread_cond_signal(&l->done);
-}
-
-static void *run_build_worker(void *arg)
-{
-    struct build_thread *w = arg;
-    struct build_ring *l = &w->build->line;
-
-    pthread_mutex_lock(&l->lock);
-    while (!l->quit) {
-        struct build_slot *s = claim_slot(l);
-
-        if (s != NULL)
-            work_on_slot(l, s, w->tools);
-        else
-            pthread_cond_wait(&l->filled, &l->lock);
-    }
-    pthread_mutex_unlock(&l->lock);
-    return NULL;
 }
 
 /* ---- runs ---- */
@@ -212,44 +183,27 @@ static sr1_status take_build_item(struct bm25_build *b,
     return SR1_OK;
 }
 
-/* Fill free slots, as far as the corpus goes. Called without the lock. */
+/* Fill free slots, as far as the corpus goes. */
 static sr1_status fill_slots(struct bm25_build *b, int *ended)
 {
-    struct build_ring *l = &b->line;
-
-    while (!*ended && l->next_fill - l->next_take < l->n_slots) {
-        struct build_slot *s = &l->slots[l->next_fill % l->n_slots];
+    while (!*ended && b->next_fill - b->next_take < b->n_slots) {
+        struct build_slot *s = &b->slots[b->next_fill % b->n_slots];
 
         SR1__TRY(sr1__corpus_reader_next(b->reader, &s->item, ended));
         if (s->item.n_rows == 0)
             continue;
-        pthread_mutex_lock(&l->lock);
-        s->state = ITEM_FILLED;
-        l->next_fill++;
-        pthread_cond_signal(&l->filled);
-        pthread_mutex_unlock(&l->lock);
+        SR1__TRY(sr1__executor_submit(b->executor, &s->task));
+        b->next_fill++;
     }
     return SR1_OK;
 }
 
-/* Wait for the next item in order, working meanwhile. */
+/* The next item in order, done; this thread works until it is. */
 static struct build_slot *next_done(struct bm25_build *b)
 {
-    struct build_ring *l = &b->line;
-    struct build_slot *s = &l->slots[l->next_take % l->n_slots];
+    struct build_slot *s = &b->slots[b->next_take++ % b->n_slots];
 
-    pthread_mutex_lock(&l->lock);
-    while (s->state != ITEM_DONE) {
-        struct build_slot *other = claim_slot(l);
-
-        if (other != NULL)
-            work_on_slot(l, other, b->workers[0].tools);
-        else
-            pthread_cond_wait(&l->done, &l->lock);
-    }
-    s->state = ITEM_FREE;
-    pthread_mutex_unlock(&l->lock);
-    l->next_take++;
+    sr1__executor_join(b->executor, &s->task);
     return s;
 }
 
@@ -258,7 +212,6 @@ static struct build_slot *next_done(struct bm25_build *b)
 static sr1_status take_all(struct bm25_build *b)
 {
     struct sr1__error reading = {.code = SR1_OK};
-    struct build_ring *l = &b->line;
     int ended = 0;
 
     for (;;) {
@@ -272,7 +225,7 @@ static sr1_status take_all(struct bm25_build *b)
                 ended = 1;
             }
         }
-        if (l->next_take == l->next_fill)
+        if (b->next_take == b->next_fill)
             break;
         s = next_done(b);
         SR1__TRY(sr1__error_raise(&s->error));
@@ -289,73 +242,45 @@ static sr1_status take_all(struct bm25_build *b)
 
 /* ---- threads ---- */
 
-static void line_init(struct build_ring *l)
-{
-    pthread_mutex_init(&l->lock, NULL);
-    pthread_cond_init(&l->filled, NULL);
-    pthread_cond_init(&l->done, NULL);
-}
-
 static void stop_workers(struct bm25_build *b)
 {
-    struct build_ring *l = &b->line;
-
-    pthread_mutex_lock(&l->lock);
-    l->quit = 1;
-    pthread_cond_broadcast(&l->filled);
-    pthread_mutex_unlock(&l->lock);
-    for (size_t i = 0; b->workers != NULL && i < b->n_workers; i++) {
-        if (b->workers[i].started)
-            pthread_join(b->workers[i].thread, NULL);
-        b->workers[i].started = 0;
-    }
+    atomic_store(&b->stopped, 1);
+    sr1__executor_free(b->executor);
+    b->executor = NULL;
 }
 
 static sr1_status start_workers(struct bm25_build *b)
 {
-    struct build_ring *l = &b->line;
+    b->n_slots = b->n_workers == 1 ? 1 : 2 * b->n_workers;
+    SR1__CALLOC(b->slots, b->n_slots, "index build");
+    SR1__CALLOC(b->idle, b->n_workers, "index build");
+    for (size_t i = 0; i < b->n_slots; i++) {
+        struct build_slot *s = &b->slots[i];
 
-    l->n_slots = b->n_workers == 1 ? 1 : 2 * b->n_workers;
-    l->slots = sr1__calloc(l->n_slots, sizeof(*l->slots));
-    b->workers = sr1__calloc(b->n_workers, sizeof(*b->workers));
-    if (l->slots == NULL || b->workers == NULL)
-        return sr1__fail_nomem("index build");
-    for (size_t i = 0; i < l->n_slots; i++)
-        sr1__build_item_init(&l->slots[i].item);
-    for (size_t i = 0; i < b->n_workers; i++) {
-        struct build_thread *w = &b->workers[i];
-
-        w->build = b;
-        SR1__TRY(sr1__build_worker_new(&w->tools, &b->plan));
-        if (i == 0)
-            continue;
-        if (sr1__thread_start(&w->thread, run_build_worker, w) != 0)
-            return sr1__fail(SR1_E_LIMIT,
-                             "index build: the system refused thread %zu of %zu; set "
-                             "fewer threads",
-                             i + 1, b->n_workers);
-        w->started = 1;
+        sr1__build_item_init(&s->item);
+        s->build = b;
+        s->task = (struct sr1__task){.run = work_on_slot, .arg = s};
     }
-    return SR1_OK;
+    for (; b->n_idle < b->n_workers; b->n_idle++)
+        SR1__TRY(sr1__build_worker_new(&b->idle[b->n_idle], &b->plan));
+    return sr1__executor_new(&b->executor, "index build", b->n_workers - 1, 0);
 }
 
 static void build_free(struct bm25_build *b)
 {
     stop_workers(b);
-    for (size_t i = 0; b->workers != NULL && i < b->n_workers; i++)
-        sr1__build_worker_free(b->workers[i].tools);
-    for (size_t i = 0; b->line.slots != NULL && i < b->line.n_slots; i++)
-        sr1__build_item_free(&b->line.slots[i].item);
-    sr1__free(b->workers);
-    sr1__free(b->line.slots);
+    while (b->n_idle > 0)
+        sr1__build_worker_free(b->idle[--b->n_idle]);
+    for (size_t i = 0; b->slots != NULL && i < b->n_slots; i++)
+        sr1__build_item_free(&b->slots[i].item);
+    sr1__free(b->idle);
+    sr1__free(b->slots);
     while (b->n_runs > 0)
         sr1__spool_close(b->runs[--b->n_runs]);
     sr1__segment_free(b->segment);
     sr1__index_writer_abort(b->writer);
     sr1__corpus_reader_free(b->reader);
-    pthread_cond_destroy(&b->line.done);
-    pthread_cond_destroy(&b->line.filled);
-    pthread_mutex_destroy(&b->line.lock);
+    pthread_mutex_destroy(&b->lock);
 }
 
 /* ---- the whole ---- */
@@ -441,7 +366,7 @@ sr1_status sr1_bm25_build(const char *corpus_path, const char *index_path,
     SR1__TRY(sr1__path_distinct(corpus_path, index_path));
     b.plan.corpus_path = corpus_path;
     SR1__TRY(read_bm25_build_options(&b, options));
-    line_init(&b.line);
+    pthread_mutex_init(&b.lock, NULL);
     status = build_bm25_index(&b);
     if (status == SR1_OK)
         (void)sr1__id_check_end(&b.ids, corpus_path);

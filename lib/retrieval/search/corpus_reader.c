@@ -1,11 +1,13 @@
 /* retrieval/search/corpus_reader.c - see corpus_reader.h. Rows are copied once, from the
- * file's buffer to the item. */
+ * file's buffer to the item; those of a TSV file become JSON there. */
 #include "retrieval/search/corpus_reader.h"
 
 #include "base/magic.h"
 #include "base/mem.h"
 #include "base/source.h"
+#include "base/text.h"
 #include "retrieval/search/stored_rows.h"
+#include "retrieval/search/tsv_row.h"
 
 #include <string.h>
 
@@ -15,35 +17,39 @@
 struct sr1__corpus_reader {
     struct sr1__source *source;
     char *path;
+    int is_tsv;            /* rows are lines of DPR's passages */
+    struct sr1__buf cells; /* of such a line, */
+    struct sr1__buf row;   /* which is this row */
     size_t line;
     size_t at; /* chunk[at..n) is not read yet */
     size_t n;
     char chunk[CHUNK];
 };
 
-static int is_line_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
 /* Refuse a file of another kind, with an error that says which. */
-static sr1_status check_corpus_kind(const struct sr1__corpus_reader *r)
+static sr1_status check_corpus_kind(struct sr1__corpus_reader *r)
 {
     size_t at = r->n >= 3 && memcmp(r->chunk, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
 
     SR1__TRY(sr1__magic_check(r->path, r->chunk, r->n, "a corpus of JSON rows"));
-    while (at < r->n && is_line_blank(r->chunk[at]))
+    r->is_tsv = sr1__tsv_is_header(r->chunk + at, r->n - at);
+    if (r->is_tsv)
+        return SR1_OK;
+    while (at < r->n && sr1__is_json_space(r->chunk[at]))
         at++;
     if (at == r->n || r->chunk[at] == '{')
         return SR1_OK;
     return sr1__fail(SR1_E_PARSE,
                      "%s is no corpus: a corpus has one JSON object a line, as in "
-                     "{\"id\": \"7\", \"contents\": \"Title\\nText\"}",
+                     "{\"id\": \"7\", \"contents\": \"Title\\nText\"}, or is a TSV "
+                     "file whose first line is id, text, title",
                      r->path);
 }
 
 static sr1_status open_corpus_file(struct sr1__corpus_reader *r, const char *path)
 {
+    sr1__buf_init(&r->cells, 0);
+    sr1__buf_init(&r->row, 0);
     r->path = sr1__strdup(path);
     if (r->path == NULL)
         return sr1__fail_nomem("corpus reader");
@@ -73,6 +79,8 @@ void sr1__corpus_reader_free(struct sr1__corpus_reader *r)
     if (r == NULL)
         return;
     sr1__source_close(r->source);
+    sr1__buf_free(&r->cells);
+    sr1__buf_free(&r->row);
     sr1__free(r->path);
     sr1__free(r);
 }
@@ -123,13 +131,32 @@ static size_t trim_row(const struct sr1__corpus_reader *r, const char *text, siz
         *at += 3;
         n -= 3;
     }
-    while (n > 0 && is_line_blank(text[*at + n - 1]))
+    while (n > 0 && sr1__is_json_space(text[*at + n - 1]))
         n--;
-    while (n > 0 && is_line_blank(text[*at])) {
+    while (n > 0 && sr1__is_json_space(text[*at])) {
         ++*at;
         n--;
     }
     return n;
+}
+
+/* A line of n bytes at the end of text becomes a row of *n at *at; 0: it holds none. */
+static sr1_status make_row(struct sr1__corpus_reader *r, struct sr1__buf *text,
+                           size_t *at, size_t *n)
+{
+    size_t begin = *at;
+
+    if (!r->is_tsv || r->line == 1) {
+        *n = r->is_tsv ? 0 : trim_row(r, text->data, at, *n);
+        return SR1_OK;
+    }
+    sr1__buf_clear(&r->row);
+    SR1__TRY(sr1__context(sr1__tsv_row_json(text->data + begin, *n, &r->cells, &r->row),
+                          "%s:%zu", r->path, r->line));
+    text->len = begin;
+    sr1__buf_add(text, r->row.data, r->row.len);
+    *n = text->len - begin;
+    return sr1__buf_status(text, "a row");
 }
 
 sr1_status sr1__corpus_reader_next(struct sr1__corpus_reader *r,
@@ -149,7 +176,7 @@ sr1_status sr1__corpus_reader_next(struct sr1__corpus_reader *r,
             *ended = 1;
             break;
         }
-        n = trim_row(r, item->text.data, &at, n);
+        SR1__TRY(make_row(r, &item->text, &at, &n));
         if (n == 0) {
             item->text.len = before; /* nothing is kept of a blank line */
             continue;

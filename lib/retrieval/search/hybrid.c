@@ -10,20 +10,20 @@
 #include <searchr1/search.h>
 #include <searchr1/ext/engines.h>
 
+#include "base/executor.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/struct.h"
-#include "base/thread.h"
 #include "retrieval/search/query_result.h"
 #include "retrieval/search/search_engine.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MOST_ENGINES 16
+#define MOST_THREADS 1024 /* of engines that wait, in all searches at once */
 
 struct hybrid {
     sr1_search *engines[MOST_ENGINES];
@@ -31,6 +31,7 @@ struct hybrid {
     size_t n;
     double rrf_k;
     int32_t depth;
+    struct sr1__executor *executor; /* of engines that wait */
     atomic_llong fallbacks;
     atomic_int out[MOST_ENGINES]; /* its latest batch had failures: said once */
 };
@@ -43,8 +44,8 @@ struct engine_query {
     int32_t top_k;
     sr1_search_results *found;
     struct sr1__error error;
-    pthread_t thread;
-    int started;
+    struct sr1__task task;
+    int submitted;
 };
 
 /* A document that some engine found. */
@@ -81,38 +82,44 @@ static void hybrid_destroy(void *self)
 
     for (size_t i = 0; i < h->n; i++)
         sr1_search_free(h->engines[i]);
+    sr1__executor_free(h->executor);
     sr1__free(h);
 }
 
 /* ---- asking ---- */
 
-static void *query_engine_thread(void *arg)
+static void query_engine(void *arg)
 {
     struct engine_query *a = arg;
     sr1_status status =
         sr1__search_run_each(a->engine, a->queries, a->n, a->top_k, &a->found);
 
     sr1__error_save(&a->error, status);
-    return NULL;
+}
+
+/* 0: it is asked by the calling thread. */
+static int submit_query(struct hybrid *h, struct engine_query *a)
+{
+    a->task = (struct sr1__task){.run = query_engine, .arg = a};
+    return (sr1__search_flags(a->engine) & SR1_SEARCH_WAITS) &&
+           sr1__executor_submit(h->executor, &a->task) == SR1_OK;
 }
 
 /* Engines that wait do so side by side; those that work are asked here meanwhile, one
  * after another, for they would share the same processors. */
-static sr1_status query_all_engines(struct engine_query *asks, size_t n)
+static sr1_status query_all_engines(struct hybrid *h, struct engine_query *asks)
 {
     sr1_status status = SR1_OK;
 
-    for (size_t i = 0; i < n; i++)
-        asks[i].started =
-            (sr1__search_flags(asks[i].engine) & SR1_SEARCH_WAITS) &&
-            sr1__thread_start(&asks[i].thread, query_engine_thread, &asks[i]) == 0;
-    for (size_t i = 0; i < n; i++)
-        if (!asks[i].started)
-            query_engine_thread(&asks[i]);
-    for (size_t i = 0; i < n; i++)
-        if (asks[i].started)
-            pthread_join(asks[i].thread, NULL);
-    for (size_t i = 0; i < n && status == SR1_OK; i++)
+    for (size_t i = 0; i < h->n; i++)
+        asks[i].submitted = submit_query(h, &asks[i]);
+    for (size_t i = 0; i < h->n; i++)
+        if (!asks[i].submitted)
+            query_engine(&asks[i]);
+    for (size_t i = 0; i < h->n; i++)
+        if (asks[i].submitted)
+            (void)sr1__executor_wait(h->executor, &asks[i].task, INFINITY);
+    for (size_t i = 0; i < h->n && status == SR1_OK; i++)
         status = sr1__error_raise(&asks[i].error);
     return status;
 }
@@ -347,7 +354,7 @@ static sr1_status hybrid_search(void *self, const char *const *queries, size_t n
         asks[e].n = n;
         asks[e].top_k = top_k > h->depth ? top_k : h->depth;
     }
-    status = query_all_engines(asks, h->n);
+    status = query_all_engines(h, asks);
     for (size_t e = 0; status == SR1_OK && n > 0 && e < h->n; e++)
         sr1__search_tell_outage(&h->out[e], asks[e].engine, asks[e].found,
                                 "what the others find stands without it");
@@ -448,6 +455,8 @@ sr1_status sr1_search_open_hybrid(sr1_search **out, sr1_search *const *engines,
     status = read_hybrid_options(options, h);
     if (status == SR1_OK)
         status = set_up_hybrid(h, engines, weights, n);
+    if (status == SR1_OK)
+        status = sr1__executor_new(&h->executor, "hybrid search", MOST_THREADS, 0);
     if (status == SR1_OK)
         status = new_hybrid_engine(out, h);
     if (status != SR1_OK)

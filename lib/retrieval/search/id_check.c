@@ -25,18 +25,6 @@ static void thin_out(struct sr1__id_check *c)
     c->n = kept;
 }
 
-static sr1_status reserve_seen(struct sr1__id_check *c)
-{
-    size_t capacity = c->capacity > 0 ? 2 * c->capacity : 4096;
-    struct sr1__id_seen *seen = sr1__realloc(c->seen, capacity, sizeof(*seen));
-
-    if (seen == NULL)
-        return sr1__fail_nomem("ids of a corpus");
-    c->seen = seen;
-    c->capacity = capacity;
-    return SR1_OK;
-}
-
 sr1_status sr1__id_check_add(struct sr1__id_check *c, uint64_t hash)
 {
     uint64_t row = c->rows++;
@@ -45,8 +33,7 @@ sr1_status sr1__id_check_add(struct sr1__id_check *c, uint64_t hash)
         thin_out(c);
     if (!is_watched(c, hash))
         return SR1_OK;
-    if (c->n == c->capacity)
-        SR1__TRY(reserve_seen(c));
+    SR1__RESERVE(c->seen, c->capacity, c->n + 1, "ids of a corpus");
     c->seen[c->n++] = (struct sr1__id_seen){hash, row};
     return SR1_OK;
 }

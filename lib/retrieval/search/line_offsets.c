@@ -11,6 +11,7 @@
 
 #include "base/map_watch.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "retrieval/search/sections.h"
 
 #include <errno.h>
@@ -29,11 +30,6 @@ struct sr1__line_offsets {
 
 /* ---- lines ---- */
 
-static int is_blank_byte(unsigned char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
 /* The row that begins at `at`, without blanks around it; *end: after its line. */
 static size_t take_line(const struct sr1__map *m, size_t *at, size_t *end)
 {
@@ -43,9 +39,9 @@ static size_t take_line(const struct sr1__map *m, size_t *at, size_t *end)
     *end = newline != NULL ? last + 1 : last;
     if (*at == 0 && m->size >= 3 && memcmp(m->data, "\xEF\xBB\xBF", 3) == 0)
         *at = 3;
-    while (*at < last && is_blank_byte(m->data[*at]))
+    while (*at < last && sr1__is_json_space((char)m->data[*at]))
         ++*at;
-    while (last > *at && is_blank_byte(m->data[last - 1]))
+    while (last > *at && sr1__is_json_space((char)m->data[last - 1]))
         last--;
     return last - *at;
 }

@@ -384,6 +384,24 @@ static sr1_status settle_search_batch(struct search_batch *b)
     return SR1_OK;
 }
 
+static _Thread_local struct sr1__search_tally *thread_tally;
+
+struct sr1__search_tally *sr1__search_count_into(struct sr1__search_tally *tally)
+{
+    struct sr1__search_tally *before = thread_tally;
+
+    thread_tally = tally;
+    return before;
+}
+
+static void count_batch(const struct search_batch *b)
+{
+    if (!thread_tally || thread_tally->engine != b->engine)
+        return;
+    thread_tally->queries += (int64_t)b->n;
+    thread_tally->calls += b->n_ask > 0;
+}
+
 sr1_status sr1_search_run(sr1_search *engine, const char *const *queries, size_t n,
                           int32_t top_k, sr1_search_results **out)
 {
@@ -401,8 +419,10 @@ sr1_status sr1_search_run(sr1_search *engine, const char *const *queries, size_t
     status = search_batch_init(&b);
     if (status == SR1_OK)
         status = plan_search_batch(&b);
-    if (status == SR1_OK)
+    if (status == SR1_OK) {
+        count_batch(&b);
         status = run_engine_calls(&b);
+    }
     if (status == SR1_OK)
         status = settle_search_batch(&b);
     if (status == SR1_OK) {

@@ -14,6 +14,15 @@
 sr1_status sr1__search_new_builtin(sr1_search **out, const sr1_search_ops *ops,
                                    void *self);
 
+/* What threads ask of one engine. */
+struct sr1__search_tally {
+    const sr1_search *engine;
+    int64_t queries, calls;
+};
+/* Count into *tally what this thread asks of its engine, until another is set; NULL:
+ * none. Returns the one before. */
+struct sr1__search_tally *sr1__search_count_into(struct sr1__search_tally *tally);
+
 /* What its ops say: SR1_SEARCH_CONCURRENT, ... */
 int32_t sr1__search_flags(const sr1_search *engine);
 /* SR1_SEARCH_WAITS and _THREADS if it has them: what an engine over this one has to say

@@ -141,7 +141,8 @@ static sr1_status check_reward_components(const sr1_advantage_batch *b)
         return sr1__fail(SR1_E_INVALID, "advantage batch: n_components is too large");
     for (i = 0; i < b->n; i++)
         for (c = 0; c < b->n_components; c++)
-            if (!isfinite(b->components[i * b->n_components + c]))
+            if (!isfinite(b->components[i * b->n_components + c]) &&
+                !sr1__component_absent(b, i, c))
                 return sr1__fail(
                     SR1_E_NUMERIC,
                     "component %zu (%.64s) of trajectory %zu is not finite", c,

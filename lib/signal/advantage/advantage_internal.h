@@ -66,6 +66,12 @@ const char *sr1__advantage_missing(const sr1_advantage_batch *b, int32_t needs);
 /* Turn of policy token t within its trajectory. */
 size_t sr1__turn_of(const sr1_advantage_batch *b, size_t t);
 
+/* Does component c not apply to trajectory i? */
+static inline int sr1__component_absent(const sr1_advantage_batch *b, size_t i, size_t c)
+{
+    return b->component_absent != NULL && b->component_absent[i * b->n_components + c];
+}
+
 /* Is it one of the tokens that have what belongs to their turn (step_tokens)? */
 int sr1__has_turn_advantage(const sr1_advantage_batch *b, size_t t);
 

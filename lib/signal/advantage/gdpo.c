@@ -8,6 +8,8 @@
 
 #include "base/mem.h"
 
+#include <math.h>
+
 /* Component c of every trajectory, normalised, added to each[] with its weight. */
 static sr1_status add_reward_component(struct sr1__advantage_call *a, size_t c, double *v)
 {
@@ -19,7 +21,8 @@ static sr1_status add_reward_component(struct sr1__advantage_call *a, size_t c, 
     if (w == 0.0) /* measured only; it may be unknown */
         return SR1_OK;
     for (i = 0; i < a->n; i++)
-        v[i] = b->components[i * b->n_components + c];
+        v[i] =
+            sr1__component_absent(b, i, c) ? NAN : b->components[i * b->n_components + c];
     SR1__TRY(sr1__normalise_groups(a, v, &how, v));
     for (i = 0; i < a->n; i++)
         a->each[i] += w * v[i];

@@ -177,18 +177,21 @@ struct sr1__norm sr1__norm_of(const sr1_advantage_options *o, int32_t divide)
                               .single_raw = o->single_raw};
 }
 
-/* The values of m[at..end) normalised from v into out, which are indexed as m says. */
+/* The values of m[at..end) normalised from v into out, which are indexed as m says. NaN
+ * is no value, and gives 0. */
 static sr1_status normalise_members(const struct sr1__member *m, size_t at, size_t end,
                                     const double *v, const struct sr1__norm *how,
                                     double *room, double *out)
 {
-    size_t i;
+    size_t i, n = 0;
 
     for (i = at; i < end; i++)
-        room[i] = v[m[i].index];
-    SR1__TRY(sr1__normalise(room + at, end - at, how, room + at));
-    for (i = at; i < end; i++)
-        out[m[i].index] = room[i];
+        if (!isnan(v[m[i].index]))
+            room[at + n++] = v[m[i].index];
+    if (n > 0)
+        SR1__TRY(sr1__normalise(room + at, n, how, room + at));
+    for (i = at, n = 0; i < end; i++)
+        out[m[i].index] = isnan(v[m[i].index]) ? 0.0 : room[at + n++];
     return SR1_OK;
 }
 

@@ -19,7 +19,8 @@ typedef struct sr1__kl_term (*sr1__kl_fn)(double d);
 /* A row of the table and the '+' behind its name. */
 struct sr1__kl {
     sr1__kl_fn estimate;
-    int straight; /* the gradient of k2 */
+    int straight;    /* the gradient of k2 */
+    int slopes_at_0; /* it has a slope where both policies are one */
 };
 
 /* Name i of the table, NULL past the last. Static. */

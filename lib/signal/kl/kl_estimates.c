@@ -58,14 +58,15 @@ static struct sr1__kl_term estimate_low_var_kl(double d)
 static const struct {
     const char *name;
     sr1__kl_fn estimate;
+    int slopes_at_0; /* on either side of 0, however near */
 } kinds[] = {
-    {"k1", estimate_k1},
-    {"kl", estimate_k1},
-    {"abs", estimate_absolute},
-    {"k2", estimate_k2},
-    {"mse", estimate_k2},
-    {"k3", sr1__kl_k3},
-    {"low_var_kl", estimate_low_var_kl},
+    {"k1", estimate_k1, 1},
+    {"kl", estimate_k1, 1},
+    {"abs", estimate_absolute, 1},
+    {"k2", estimate_k2, 0},
+    {"mse", estimate_k2, 0},
+    {"k3", sr1__kl_k3, 0},
+    {"low_var_kl", estimate_low_var_kl, 0},
 };
 
 #define N_KINDS (sizeof kinds / sizeof kinds[0])
@@ -91,6 +92,7 @@ sr1_status sr1__kl_find(const char *name, struct sr1__kl *out)
     for (size_t i = 0; name && i < N_KINDS; i++) {
         if (strlen(kinds[i].name) == n && memcmp(kinds[i].name, name, n) == 0) {
             out->estimate = kinds[i].estimate;
+            out->slopes_at_0 = kinds[i].slopes_at_0 && !out->straight;
             return SR1_OK;
         }
     }

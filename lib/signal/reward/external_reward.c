@@ -1,11 +1,10 @@
 /* signal/reward/external_reward.c - a program as reward: trajectories -> numbers. */
 #include "environment/external/external.h"
+#include "signal/reward/reward_set.h"
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/text.h"
-#include "base/utf8.h"
 
 #include <searchr1/trajectory.h>
 
@@ -13,33 +12,13 @@
 #include <stdatomic.h>
 
 struct reward_program {
+    const sr1_reward_set *set; /* whose it is */
     struct sr1__external *program;
     char *name;
     atomic_ullong last_failure; /* that was logged */
 };
 
 /* ---- what the program is told ---- */
-
-/* Bytes that are not UTF-8 cannot be in JSON. */
-static json_t *pack_text(const char *text, size_t n)
-{
-    json_t *v = json_stringn(text, n);
-    struct sr1__buf b;
-
-    if (v)
-        return v;
-    sr1__buf_init(&b, 0);
-    for (size_t at = 0; at < n;) {
-        uint32_t cp;
-        char utf8[4];
-
-        at += sr1__char_next(text + at, n - at, &cp);
-        sr1__buf_add(&b, utf8, (size_t)sr1__utf8_put(cp, utf8));
-    }
-    v = b.status == SR1_OK ? json_stringn(sr1__buf_cstr(&b), b.len) : NULL;
-    sr1__buf_free(&b);
-    return v;
-}
 
 static json_t *pack_truths(const sr1_trajectory *t)
 {
@@ -49,7 +28,7 @@ static json_t *pack_truths(const sr1_trajectory *t)
         size_t n = 0;
         const char *text = sr1_trajectory_ground_truth(t, i, &n);
 
-        if (json_array_append_new(list, pack_text(text, n)) != 0) {
+        if (json_array_append_new(list, sr1__json_text(text, n)) != 0) {
             json_decref(list);
             return NULL;
         }
@@ -76,11 +55,11 @@ static json_t *pack_trajectory(const sr1_trajectory *t)
     const char *answer = sr1_trajectory_final_answer(t, &answer_len);
 
     return json_pack("{s:o, s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:s, s:o?}", "query",
-                     pack_text(query, query_len), "query_id", sr1_trajectory_query_id(t),
-                     "text", pack_text(text, text_len), "answer",
-                     pack_text(answer, answer_len), "ground_truths", pack_truths(t),
-                     "turns", (json_int_t)sr1_trajectory_turn_count(t), "actions",
-                     (json_int_t)sr1_trajectory_search_count(t), "tokens",
+                     sr1__json_text(query, query_len), "query_id",
+                     sr1_trajectory_query_id(t), "text", sr1__json_text(text, text_len),
+                     "answer", sr1__json_text(answer, answer_len), "ground_truths",
+                     pack_truths(t), "turns", (json_int_t)sr1_trajectory_turn_count(t),
+                     "actions", (json_int_t)sr1_trajectory_search_count(t), "tokens",
                      (json_int_t)sr1_trajectory_policy_count(t), "stop",
                      sr1_stop_reason_name(sr1_trajectory_stop_reason(t)), "row",
                      pack_row(t));
@@ -119,14 +98,17 @@ static sr1_status take_scores(const struct reward_program *p, const json_t *scor
     return SR1_OK;
 }
 
-/* An outage is no score: these trajectories are left out. */
+/* An outage is no score: these trajectories are dropped. */
 static sr1_status score_by_program(void *self, const sr1_trajectory *const *trajectories,
                                    size_t n, double *out)
 {
     struct reward_program *p = self;
     json_t *scores = NULL;
-    sr1_status st = sr1__external_ask(
-        p->program, "score", pack_trajectories(p->name, trajectories, n), n, &scores);
+    sr1_status st;
+
+    sr1__rpc_watch(p->program->program, p->set->context.stop);
+    st = sr1__external_ask(p->program, "score",
+                           pack_trajectories(p->name, trajectories, n), n, &scores, NULL);
 
     if (st == SR1_OK)
         st = take_scores(p, scores, n, out);
@@ -164,6 +146,7 @@ sr1_status sr1_reward_set_add_external(sr1_reward_set *set, const char *path,
 
     SR1__REQUIRE(set && path && name, "reward program: set, path and name");
     SR1__CALLOC(p, 1, "reward program");
+    p->set = set;
     p->name = sr1__strdup(name);
     st = p->name ? sr1__external_open(&p->program, "reward program", path, options)
                  : sr1__fail_nomem("reward program");

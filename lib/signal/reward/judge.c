@@ -27,7 +27,7 @@ struct sr1_judge {
     char *prompt;
     struct sr1__disk_store *cache; /* NULL: none */
     sr1_judge_options o;           /* its texts are not used once it is open */
-    atomic_llong items, requests, cached, unreadable, failed, unknown, tokens;
+    atomic_llong items, requests, cached, unreadable, cut, failed, unknown, tokens;
 };
 
 /* ---- one call ---- */
@@ -106,11 +106,12 @@ static sr1_status read_items(struct judge_call *c, const sr1_judge_item *items, 
 
 /* ---- the cache ---- */
 
-/* All that a reply depends on. */
+/* All that a reply depends on. The number in it is kept, whatever max_score makes of
+ * it. */
 static void write_cache_key(struct sr1__buf *b, const sr1_judge *j,
                             const struct judged_prompt *p, size_t sample)
 {
-    sr1__buf_fmt(b, "judge 1\n%s\n%zu %.17g %lld %llu\n", sr1_openai_model(j->client),
+    sr1__buf_fmt(b, "judge 2\n%s\n%zu %.17g %lld %llu\n", sr1_openai_model(j->client),
                  sample, j->o.temperature, (long long)j->o.max_tokens,
                  (unsigned long long)j->o.seed);
     sr1__buf_add(b, p->text.data, p->text.len);
@@ -132,7 +133,8 @@ static int read_cached(const sr1_judge *j, const struct judged_prompt *p, size_t
         sr1__disk_store_get(j->cache, key.data, key.len, &value, &time) &&
         value.len == sizeof(*score)) {
         memcpy(score, value.data, sizeof(*score));
-        found = isfinite(*score);
+        *score /= j->o.max_score;
+        found = *score >= 0 && *score <= 1;
     }
     sr1__buf_free(&key);
     sr1__buf_free(&value);
@@ -140,7 +142,7 @@ static int read_cached(const sr1_judge *j, const struct judged_prompt *p, size_t
 }
 
 static void keep_score(const sr1_judge *j, const struct judged_prompt *p, size_t sample,
-                       double score)
+                       double number)
 {
     struct sr1__buf key;
 
@@ -149,7 +151,7 @@ static void keep_score(const sr1_judge *j, const struct judged_prompt *p, size_t
     sr1__buf_init(&key, 0);
     write_cache_key(&key, j, p, sample);
     if (key.status == SR1_OK)
-        sr1__disk_store_put(j->cache, key.data, key.len, &score, sizeof(score),
+        sr1__disk_store_put(j->cache, key.data, key.len, &number, sizeof(number),
                             (int64_t)time(NULL));
     sr1__buf_free(&key);
 }
@@ -218,11 +220,22 @@ static sr1_status check_budget(struct judge_call *c)
         asked - n, tokens, n, key);
 }
 
+/* What it says before its end may be the rubric's words, not its score. */
+static void refuse_cut_reply(sr1_judge *j)
+{
+    atomic_fetch_add(&j->unreadable, 1);
+    if (atomic_fetch_add(&j->cut, 1) == 0)
+        sr1__log(SR1_LOG_WARN,
+                 "judge: a reply was cut off after %lld tokens, before its score; raise "
+                 "judge_max_tokens",
+                 (long long)j->o.max_tokens);
+}
+
 static sr1_status take_reply(struct judge_call *c, size_t i, const sr1_openai_result *r)
 {
     sr1_judge *j = c->judge;
     struct judged_prompt *p = &c->prompts[c->asked[i] / SAMPLES_MAX];
-    double score;
+    double number;
 
     if (r->status == SR1_E_NOMEM || r->status == SR1_E_CANCELLED)
         return sr1__fail(r->status, "judge: %s", r->message);
@@ -240,16 +253,20 @@ static sr1_status take_reply(struct judge_call *c, size_t i, const sr1_openai_re
     atomic_fetch_add(&j->tokens,
                      (r->prompt_tokens > 0 ? r->prompt_tokens : 0) +
                          (r->completion_tokens > 0 ? r->completion_tokens : 0));
-    score = sr1__judge_reply_score(r->text, r->text_len) / j->o.max_score;
-    if (!(score >= 0 && score <= 1)) {
+    if (r->finish == SR1_OPENAI_FINISH_LENGTH) {
+        refuse_cut_reply(j);
+        return SR1_OK;
+    }
+    number = sr1__judge_reply_score(r->text, r->text_len);
+    if (!(number / j->o.max_score >= 0 && number / j->o.max_score <= 1)) {
         if (atomic_fetch_add(&j->unreadable, 1) == 0)
             sr1__log(SR1_LOG_WARN,
                      "judge: a reply has no line \"Score: N\" from 0 to %g: %.200s",
                      j->o.max_score, r->text);
         return SR1_OK;
     }
-    p->scores[p->n++] = score;
-    keep_score(j, p, c->asked[i] % SAMPLES_MAX, score);
+    p->scores[p->n++] = number / j->o.max_score;
+    keep_score(j, p, c->asked[i] % SAMPLES_MAX, number);
     return SR1_OK;
 }
 

@@ -206,30 +206,42 @@ static sr1_status score_judge(void *self, const sr1_trajectory *const *t, size_t
     return st;
 }
 
-static const sr1_reward_ops builtins[] = {
-    {sizeof(sr1_reward_ops), "format", .score = score_format},
-    {sizeof(sr1_reward_ops), "answer", .score = score_answer},
-    {sizeof(sr1_reward_ops), "exact_match", .score = score_exact},
-    {sizeof(sr1_reward_ops), "sub_match", .score = score_sub},
-    {sizeof(sr1_reward_ops), "f1", .score = score_f1},
-    {sizeof(sr1_reward_ops), "environment", .score = score_environment},
-    {sizeof(sr1_reward_ops), "embedding", .score = score_embedding},
-    {sizeof(sr1_reward_ops), "judge", .score = score_judge, .may_be_unknown = 1},
-    {sizeof(sr1_reward_ops), "execution", .score = sr1__score_execution,
-     .begin = sr1__execution_begin, .forget = sr1__execution_forget, .may_be_unknown = 1},
-    {sizeof(sr1_reward_ops), "judgement", .score = sr1__score_judgement,
-     .begin = sr1__judgement_begin, .forget = sr1__judgement_forget, .may_be_unknown = 1},
-    {sizeof(sr1_reward_ops), "tool_execution", .score = sr1__score_tool_execution,
-     .level = SR1_REWARD_TURN, .score_turns = sr1__turns_tool_execution},
-    {sizeof(sr1_reward_ops), "answer_in_results", .score = sr1__score_answer_in_results,
-     .level = SR1_REWARD_TURN, .score_turns = sr1__turns_answer_in_results},
-    {sizeof(sr1_reward_ops), "answer_present", .score = sr1__score_answer_present},
-    {sizeof(sr1_reward_ops), "mt_exact_match", .score = sr1__score_mt_exact_match},
-    {sizeof(sr1_reward_ops), "mt_format", .score = sr1__score_mt_format},
-    {sizeof(sr1_reward_ops), "xml", .score = sr1__score_xml},
-    {sizeof(sr1_reward_ops), "search_r1_em", .score = sr1__score_search_r1_em},
-    {sizeof(sr1_reward_ops), "search_r1_sub_em", .score = sr1__score_search_r1_sub_em},
-    {sizeof(sr1_reward_ops), "search_r1_format", .score = sr1__score_search_r1_format},
+/* compares: with the gold answers of the question, of which there must be one. */
+static const struct builtin_reward {
+    int32_t compares;
+    sr1_reward_ops ops;
+} builtins[] = {
+    {0, {sizeof(sr1_reward_ops), "format", .score = score_format}},
+    {1, {sizeof(sr1_reward_ops), "answer", .score = score_answer}},
+    {1, {sizeof(sr1_reward_ops), "exact_match", .score = score_exact}},
+    {1, {sizeof(sr1_reward_ops), "sub_match", .score = score_sub}},
+    {1, {sizeof(sr1_reward_ops), "f1", .score = score_f1}},
+    {0, {sizeof(sr1_reward_ops), "environment", .score = score_environment}},
+    {1, {sizeof(sr1_reward_ops), "embedding", .score = score_embedding}},
+    {0, {sizeof(sr1_reward_ops), "judge", .score = score_judge, .may_be_unknown = 1}},
+    {0,
+     {sizeof(sr1_reward_ops), "execution", .score = sr1__score_execution,
+      .begin = sr1__execution_begin, .forget = sr1__execution_forget,
+      .may_be_unknown = 1}},
+    {0,
+     {sizeof(sr1_reward_ops), "judgement", .score = sr1__score_judgement,
+      .begin = sr1__judgement_begin, .forget = sr1__judgement_forget,
+      .may_be_unknown = 1}},
+    {0,
+     {sizeof(sr1_reward_ops), "tool_execution", .score = sr1__score_tool_execution,
+      .level = SR1_REWARD_TURN, .score_turns = sr1__turns_tool_execution}},
+    {1,
+     {sizeof(sr1_reward_ops), "answer_in_results", .score = sr1__score_answer_in_results,
+      .level = SR1_REWARD_TURN, .score_turns = sr1__turns_answer_in_results}},
+    {1, {sizeof(sr1_reward_ops), "answer_present", .score = sr1__score_answer_present}},
+    {1, {sizeof(sr1_reward_ops), "mt_exact_match", .score = sr1__score_mt_exact_match}},
+    {0, {sizeof(sr1_reward_ops), "mt_format", .score = sr1__score_mt_format}},
+    {0, {sizeof(sr1_reward_ops), "xml", .score = sr1__score_xml}},
+    {1, {sizeof(sr1_reward_ops), "search_r1_em", .score = sr1__score_search_r1_em}},
+    {1,
+     {sizeof(sr1_reward_ops), "search_r1_sub_em", .score = sr1__score_search_r1_sub_em}},
+    {1,
+     {sizeof(sr1_reward_ops), "search_r1_format", .score = sr1__score_search_r1_format}},
 };
 
 #define N_BUILTINS (sizeof builtins / sizeof builtins[0])
@@ -238,7 +250,17 @@ static const sr1_reward_ops builtins[] = {
 
 static const char *builtin_reward_name(size_t i)
 {
-    return i < N_BUILTINS ? builtins[i].name : NULL;
+    return i < N_BUILTINS ? builtins[i].ops.name : NULL;
+}
+
+const char *sr1__reward_set_comparing(const sr1_reward_set *set)
+{
+    for (size_t i = 0; i < set->n; i++)
+        for (size_t k = 0; k < N_BUILTINS; k++)
+            if (builtins[k].compares &&
+                builtins[k].ops.score == set->entries[i].ops.score)
+                return set->entries[i].name;
+    return NULL;
 }
 
 static sr1_status fail_unknown_reward(struct sr1__str name)
@@ -249,14 +271,21 @@ static sr1_status fail_unknown_reward(struct sr1__str name)
     return sr1__fail_unknown("reward", text, builtin_reward_name);
 }
 
+int sr1__reward_is_builtin(const char *name)
+{
+    for (size_t i = 0; i < N_BUILTINS; i++)
+        if (strcmp(builtins[i].ops.name, name) == 0)
+            return 1;
+    return 0;
+}
+
 static sr1_status find_builtin_reward(struct sr1__str name, const sr1_reward_ops **out)
 {
     size_t i;
 
     for (i = 0; i < N_BUILTINS; i++) {
-        if (strlen(builtins[i].name) == name.n &&
-            memcmp(builtins[i].name, name.s, name.n) == 0) {
-            *out = &builtins[i];
+        if (sr1__str_is(name, builtins[i].ops.name)) {
+            *out = &builtins[i].ops;
             return SR1_OK;
         }
     }
@@ -404,7 +433,8 @@ static sr1_status check_new(const sr1_reward_set *set, const sr1_reward_ops *ops
 {
     size_t i;
 
-    if (set == NULL || ops->name == NULL || ops->score == NULL)
+    if (set == NULL || ops->name == NULL ||
+        (ops->score == NULL && ops->score_states == NULL))
         return sr1__fail(SR1_E_INVALID,
                          "reward: set, ops with name and score are needed");
     if (*ops->name == '\0' || strlen(ops->name) > SR1__REWARD_NAME_MAX ||

@@ -10,6 +10,8 @@
 #include <searchr1/ext/seed_rewards.h>
 #include <searchr1/reward.h>
 
+#include <stdatomic.h>
+
 struct sr1__reward_context {
     const struct sr1__protocol *protocol;
     sr1_reward_scales scales;
@@ -17,6 +19,8 @@ struct sr1__reward_context {
     sr1_embedder *embedder; /* NULL: none */
     sr1_judge *judge;       /* NULL: none */
     struct sr1__execution execution;
+    const atomic_int
+        *stop; /* once it is not 0, programs are not waited for; NULL: none */
 };
 
 #endif

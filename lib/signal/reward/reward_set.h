@@ -15,11 +15,17 @@ struct sr1__reward_entry {
     void *self;
 };
 
+/* Is there a built-in reward of that name? */
+int sr1__reward_is_builtin(const char *name);
+
 struct sr1_reward_set {
     struct sr1__reward_context context;
     struct sr1__reward_entry *entries;
     size_t n;
     struct sr1__life life;
 };
+
+/* The name of a reward of the set that compares with gold answers; NULL: none does. */
+const char *sr1__reward_set_comparing(const sr1_reward_set *set);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "signal/reward/turn_rewards.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "environment/env/callback.h"
 #include "environment/trajectory/trajectory.h"
@@ -15,77 +16,137 @@
 #include <math.h>
 #include <string.h>
 
-/* One reward over all trajectories; scores[n]. */
-static sr1_status score_by_reward(const struct sr1__reward_entry *e,
-                                  const sr1_trajectory *const *t, size_t n,
-                                  double *scores)
+static sr1_status call_reward(const struct sr1__reward_entry *e,
+                              const sr1_trajectory *const *t, size_t n, double *scores,
+                              int32_t *states)
 {
     struct sr1__error before;
-    size_t i;
+    sr1_status status;
 
-    memset(scores, 0, n * sizeof *scores);
     sr1__callback_begin(&before);
-    SR1__TRY(sr1__callback_end(&before, e->ops.score(e->self, t, n, scores), "reward",
-                               e->name));
-    for (i = 0; i < n; i++)
-        if (!isfinite(scores[i]) && !(isnan(scores[i]) && e->ops.may_be_unknown))
-            return sr1__fail(SR1_E_NUMERIC,
-                             "reward '%s' of trajectory %zu is not finite (%g)", e->name,
-                             i, scores[i]);
+    status = e->ops.score_states != NULL
+                 ? e->ops.score_states(e->self, t, n, scores, states)
+                 : e->ops.score(e->self, t, n, scores);
+    return sr1__callback_end(&before, status, "reward", e->name);
+}
+
+/* The state of a score, which is NaN from here on where it is none. */
+static sr1_status check_score(const struct sr1__reward_entry *e, size_t i, double *score,
+                              int32_t *state)
+{
+    if (e->ops.score_states == NULL && isnan(*score) && e->ops.may_be_unknown)
+        *state = SR1_REWARD_UNKNOWN;
+    if (*state < SR1_REWARD_SCORED || *state > SR1_REWARD_NOT_APPLICABLE)
+        return sr1__fail(SR1_E_CALLBACK,
+                         "reward '%s' of trajectory %zu: state %d is no SR1_REWARD_*",
+                         e->name, i, (int)*state);
+    if (*state == SR1_REWARD_SCORED && !isfinite(*score))
+        return sr1__fail(
+            SR1_E_NUMERIC,
+            "reward '%s' of trajectory %zu is not finite (%g); where it does "
+            "not apply, or could not be had, its state says so (in Python: "
+            "None, an exception object)",
+            e->name, i, *score);
+    if (*state != SR1_REWARD_SCORED)
+        *score = NAN;
+    return SR1_OK;
+}
+
+/* One reward over all trajectories; scores[n], states[n]. */
+static sr1_status score_by_reward(const struct sr1__reward_entry *e,
+                                  const sr1_trajectory *const *t, size_t n,
+                                  double *scores, int32_t *states)
+{
+    memset(scores, 0, n * sizeof *scores);
+    memset(states, 0, n * sizeof *states);
+    SR1__TRY(call_reward(e, t, n, scores, states));
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(check_score(e, i, &scores[i], &states[i]));
     return SR1_OK;
 }
 
 /* Every reward and the total of every trajectory, in memory of its own. */
 struct scores {
-    double *parts;  /* [n * count], row by row */
-    double *totals; /* [n] */
-    double *column; /* [n] */
+    double *parts;   /* [n * count], row by row; NaN where there is no score */
+    int32_t *states; /* [n * count], SR1_REWARD_SCORED, ... */
+    double *totals;  /* [n]; NaN where it is not known */
+    double *column;  /* [n], room for one reward */
+    int32_t *marks;  /* [n], likewise */
 };
 
 static void scores_free(struct scores *s)
 {
     sr1__free(s->parts);
+    sr1__free(s->states);
     sr1__free(s->totals);
     sr1__free(s->column);
+    sr1__free(s->marks);
 }
 
-/* Could one that counts not be had? */
-static int has_unknown_score(const sr1_reward_set *set, const double *parts)
+/* The weighted sum over the rewards that apply; NaN where one of them is not known, or
+ * none applies. A reward of weight 0 is measured only: that it could not be had costs
+ * nothing. */
+static double weigh_scores(const sr1_reward_set *set, const double *parts,
+                           const int32_t *states)
+{
+    double total = 0.0;
+    size_t counted = 0, absent = 0;
+
+    for (size_t k = 0; k < set->n; k++) {
+        if (set->entries[k].weight == 0.0)
+            continue;
+        if (states[k] == SR1_REWARD_NOT_APPLICABLE) {
+            absent++;
+            continue;
+        }
+        total += set->entries[k].weight * parts[k]; /* NaN, unknown, stays NaN */
+        counted++;
+    }
+    return counted == 0 && absent > 0 ? NAN : total;
+}
+
+static int has_unknown_total(const sr1_reward_set *set, const int32_t *states)
 {
     for (size_t k = 0; k < set->n; k++)
-        if (set->entries[k].weight != 0.0 && isnan(parts[k]))
+        if (set->entries[k].weight != 0.0 && states[k] != SR1_REWARD_SCORED)
             return 1;
     return 0;
 }
 
-/* A reward of weight 0 is measured only: that it could not be had costs nothing. */
-static double weigh_score(const struct sr1__reward_entry *e, double score)
+static sr1_status weigh_all_scores(const sr1_reward_set *set, size_t n, struct scores *s)
 {
-    return e->weight == 0.0 ? 0.0 : e->weight * score;
+    for (size_t i = 0; i < n; i++) {
+        const double *parts = s->parts + i * set->n;
+        const int32_t *states = s->states + i * set->n;
+
+        s->totals[i] = weigh_scores(set, parts, states);
+        if (isinf(s->totals[i]) ||
+            (isnan(s->totals[i]) && !has_unknown_total(set, states)))
+            return sr1__fail(SR1_E_NUMERIC,
+                             "total reward of trajectory %zu is not finite", i);
+    }
+    return SR1_OK;
 }
 
 static sr1_status score_by_all_rewards(const sr1_reward_set *set,
                                        const sr1_trajectory *const *t, size_t n,
                                        struct scores *s)
 {
-    size_t i, k;
-
     s->parts = sr1__calloc(n, (set->n + 1) * sizeof *s->parts);
+    s->states = sr1__calloc(n, (set->n + 1) * sizeof *s->states);
     s->totals = sr1__calloc(n, sizeof *s->totals);
     s->column = sr1__calloc(n, sizeof *s->column);
-    SR1__CHECK_ALLOC(s->parts && s->totals && s->column, "scores of trajectories");
-    for (k = 0; k < set->n; k++) {
-        SR1__TRY(score_by_reward(&set->entries[k], t, n, s->column));
-        for (i = 0; i < n; i++) {
+    s->marks = sr1__calloc(n, sizeof *s->marks);
+    SR1__CHECK_ALLOC(s->parts && s->states && s->totals && s->column && s->marks,
+                     "scores of trajectories");
+    for (size_t k = 0; k < set->n; k++) {
+        SR1__TRY(score_by_reward(&set->entries[k], t, n, s->column, s->marks));
+        for (size_t i = 0; i < n; i++) {
             s->parts[i * set->n + k] = s->column[i];
-            s->totals[i] += weigh_score(&set->entries[k], s->column[i]);
+            s->states[i * set->n + k] = s->marks[i];
         }
     }
-    for (i = 0; i < n; i++)
-        if (!isfinite(s->totals[i]) && !has_unknown_score(set, &s->parts[i * set->n]))
-            return sr1__fail(SR1_E_NUMERIC,
-                             "total reward of trajectory %zu is not finite", i);
-    return SR1_OK;
+    return weigh_all_scores(set, n, s);
 }
 
 static sr1_status check_trajectories(const sr1_reward_set *set,
@@ -105,7 +166,7 @@ sr1_status sr1_reward_set_score(sr1_reward_set *set,
                                 const sr1_trajectory *const *trajectories, size_t n,
                                 double *parts, double *totals)
 {
-    struct scores s = {NULL, NULL, NULL};
+    struct scores s = {0};
     sr1_status status;
 
     SR1__TRY(check_trajectories(set, trajectories, n));
@@ -122,27 +183,45 @@ sr1_status sr1_reward_set_score(sr1_reward_set *set,
     return status;
 }
 
+/* Does none of those that count apply? */
+static int has_no_reward(const sr1_reward_set *set, const int32_t *states)
+{
+    for (size_t k = 0; k < set->n; k++)
+        if (set->entries[k].weight != 0.0 && states[k] != SR1_REWARD_NOT_APPLICABLE)
+            return 0;
+    return 1;
+}
+
 static sr1_status set_rewards(const sr1_reward_set *set, sr1_trajectory *const *t,
                               size_t n, const struct scores *s)
 {
     struct sr1__reward_value *values = sr1__calloc(set->n + 1, sizeof *values);
     sr1_status status = SR1_OK;
-    size_t i, k;
+    size_t i, k, unscored = 0;
 
     SR1__CHECK_ALLOC(values, "rewards of a trajectory");
     for (i = 0; status == SR1_OK && i < n; i++) {
         if (isnan(s->totals[i])) {
+            unscored += has_no_reward(set, s->states + i * set->n);
             sr1__trajectory_mark_unscored(t[i]);
             continue;
         }
         for (k = 0; k < set->n; k++) {
             values[k].name = set->entries[k].name;
             values[k].value = s->parts[i * set->n + k];
-            values[k].weight = set->entries[k].weight;
+            /* what does not apply is no part of this total */
+            values[k].weight = s->states[i * set->n + k] == SR1_REWARD_NOT_APPLICABLE
+                                   ? 0.0
+                                   : set->entries[k].weight;
         }
         status = sr1__trajectory_set_reward(t[i], values, set->n, s->totals[i]);
     }
     sr1__free(values);
+    if (unscored > 0)
+        sr1__log(SR1_LOG_WARN,
+                 "no reward applies to %zu of %zu trajectories, which are left out of "
+                 "training; let at least one reward score every row",
+                 unscored, n);
     return status;
 }
 
@@ -150,7 +229,7 @@ sr1_status sr1_reward_set_apply(sr1_reward_set *set, sr1_trajectory *const *traj
                                 size_t n)
 {
     const sr1_trajectory *const *t = (const sr1_trajectory *const *)trajectories;
-    struct scores s = {NULL, NULL, NULL};
+    struct scores s = {0};
     sr1_status status;
 
     SR1__TRY(check_trajectories(set, t, n));
@@ -259,6 +338,7 @@ struct turn_scores {
     double *totals; /* [turns] */
     double *column; /* [turns], room for one trajectory's */
     double *wholes; /* [n] one reward of each trajectory */
+    int32_t *marks; /* [n] and its states */
 };
 
 static void turn_scores_free(struct turn_scores *s)
@@ -267,6 +347,7 @@ static void turn_scores_free(struct turn_scores *s)
     sr1__free(s->totals);
     sr1__free(s->column);
     sr1__free(s->wholes);
+    sr1__free(s->marks);
 }
 
 static sr1_status score_entry_turns(const sr1_reward_set *set, size_t k,
@@ -276,10 +357,12 @@ static sr1_status score_entry_turns(const sr1_reward_set *set, size_t k,
     const struct sr1__reward_entry *e = &set->entries[k];
     size_t i, j;
 
-    SR1__TRY(score_by_reward(e, t, n, s->wholes));
+    SR1__TRY(score_by_reward(e, t, n, s->wholes, s->marks));
     for (i = 0; i < n; i++) {
         size_t turns = (size_t)(begin[i + 1] - begin[i]), at = (size_t)begin[i];
 
+        if (s->marks[i] == SR1_REWARD_NOT_APPLICABLE)
+            continue;
         SR1__TRY(score_turns_by_reward(e, t[i], i, turns, s->column));
         split_by_turns(e->weight * s->wholes[i], s->column, turns, s->totals + at);
         for (j = 0; j < turns; j++)
@@ -298,7 +381,9 @@ static sr1_status score_all_turns(const sr1_reward_set *set,
     s->totals = sr1__calloc(turns + 1, sizeof *s->totals);
     s->column = sr1__calloc(turns + 1, sizeof *s->column);
     s->wholes = sr1__calloc(n + 1, sizeof *s->wholes);
-    SR1__CHECK_ALLOC(s->parts && s->totals && s->column && s->wholes, "scores of turns");
+    s->marks = sr1__calloc(n + 1, sizeof *s->marks);
+    SR1__CHECK_ALLOC(s->parts && s->totals && s->column && s->wholes && s->marks,
+                     "scores of turns");
     for (k = 0; k < set->n; k++)
         if (set->entries[k].ops.level == SR1_REWARD_TURN)
             SR1__TRY(score_entry_turns(set, k, t, n, begin, s));
@@ -326,7 +411,7 @@ sr1_status sr1_reward_set_score_turns(sr1_reward_set *set,
                                       const int64_t *turn_begin, double *parts,
                                       double *totals)
 {
-    struct turn_scores s = {NULL, NULL, NULL, NULL};
+    struct turn_scores s = {0};
     sr1_status status;
     size_t turns;
 
@@ -358,6 +443,8 @@ static sr1_status split_scored(const sr1_reward_set *set, const sr1_trajectory *
         if (e->ops.level != SR1_REWARD_TURN || e->weight == 0.0)
             continue;
         SR1__TRY(sr1_trajectory_reward_component(t, k, NULL, &whole, NULL));
+        if (isnan(whole)) /* it does not apply */
+            continue;
         SR1__TRY(score_turns_by_reward(e, t, i, turns, values));
         split_by_turns(e->weight * whole, values, turns, totals);
     }

@@ -66,6 +66,7 @@ static void build_lora(sr1_scope *s, struct sr1__adapter *a, sr1_model *m, int32
     l->a = of ? t_detach(s, of->a)
               : t_empty(s, SR1__F32, T_SHAPE(rank, t_size(m->views[view].tensor, 1)));
     l->b = of ? t_detach(s, of->b) : t_empty(s, SR1__F32, T_SHAPE(l->n_out, rank));
+    a->found |= 1u << module;
     add_adapter_param(s, a, layer, sr1__lora_module(module), ".lora_A.weight", l->a);
     add_adapter_param(s, a, layer, sr1__lora_module(module), ".lora_B.weight", l->b);
     a->by_view[view] = l;
@@ -93,6 +94,18 @@ static sr1_status build_adapter(struct sr1__adapter *a, sr1_model *m,
     return sr1__scope_close(s);
 }
 
+/* Experts have no adapters, so that a model may lack what is named: peft would take the
+ * names of what it does have. */
+static sr1_status keep_found_targets(struct sr1__adapter *a)
+{
+    a->config.targets &= a->found;
+    if (a->config.targets == 0)
+        return sr1__fail(SR1_E_CONFIG, "an adapter on no layer: the MLPs of this model "
+                                       "are experts, which can have none; name "
+                                       "projections of attention in lora_targets");
+    return SR1_OK;
+}
+
 sr1_status sr1__adapter_attach(sr1_model *m, const struct sr1__lora_config *config,
                                const sr1_model *shares)
 {
@@ -106,6 +119,8 @@ sr1_status sr1__adapter_attach(sr1_model *m, const struct sr1__lora_config *conf
     a->config.value_head = m->value_head != NULL;
     if (st == SR1_OK)
         st = build_adapter(a, m, shares);
+    if (st == SR1_OK)
+        st = keep_found_targets(a);
     if (st != SR1_OK) {
         sr1__adapter_free(a);
         return st;

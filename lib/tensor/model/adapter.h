@@ -2,7 +2,7 @@
  *
  *     y = x W^T + s (x A^T) B^T      A [rank, in], B [out, rank], fp32
  *
- * All passes (training, prefill, decode) compute it by sr1__lora_add. */
+ * Passes of tensors compute it by sr1__lora_add, the C pass of a CPU by host_pass.c. */
 #ifndef SR1__MODEL_ADAPTER_H
 #define SR1__MODEL_ADAPTER_H
 
@@ -13,7 +13,8 @@ struct sr1__adapter {
     struct sr1__named *params; /* peft's names: A, B of each layer in turn, then a
                                   critic's value head; owns both */
     size_t n_params;
-    size_t n_lora; /* without the head */
+    size_t n_lora;  /* without the head */
+    uint32_t found; /* targets that some layer has */
     const struct sr1__lora *
         *by_view; /* [n_views] of the model; NULL: that view has none */
 };

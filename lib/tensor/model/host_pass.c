@@ -5,10 +5,11 @@
  *               a = attention(q);             x += Wo a
  *               h = norm(x);  f = silu(Wgate h) * (Wup h);  x += Wdown f
  *
- * A product's task is a group of outputs for some rows; what follows the product (bias,
- * gate, sum) is done to its tile while that is in a cache. x, q and sums are fp32 in any
- * model. In a bf16 model the inputs of products, keys and values are rounded to bf16. A
- * long pass is cut into pieces: a token needs nothing but the cache of those before. */
+ * A product's task is a group of outputs for some rows; what follows the product (an
+ * adapter's, bias, gate, sum) is done to its tile while that is in a cache. x, q and sums
+ * are fp32 in any model. In a bf16 model the inputs of products, keys and values are
+ * rounded to bf16. A long pass is cut into pieces: a token needs nothing but the cache of
+ * those before. */
 #include "tensor/model/host_pass.h"
 
 #include "base/mem.h"
@@ -23,17 +24,19 @@
 #define ROWS 128    /* of a product's tile */
 #define NORM_ROWS 8 /* of a task */
 #define ROPE_ROWS 4
+#define LORA_ROWS 16
 #define ATTEND_TOKENS 16 /* of a span, of a task */
 #define QUERIES 64       /* that a task hands to the kernel at once */
 #define WIDTH_AT 32      /* elements that rows are rounded up to, as products want */
 
 /* A thread's own. */
 struct host_scratch {
-    float *tile;   /* [ROWS, SR1__GROUP_OUT] */
-    float *gated;  /* [ROWS, SR1__HOST_GATES] */
-    float *row;    /* [widest] */
-    float *heads;  /* [QUERIES, D] */
-    float *angles; /* [2, D] */
+    float *tile;    /* [ROWS, SR1__GROUP_OUT] */
+    float *gated;   /* [ROWS, SR1__HOST_GATES] */
+    float *row;     /* [widest] */
+    float *heads;   /* [QUERIES, D] */
+    float *angles;  /* [2, D] */
+    float *widened; /* [LORA_ROWS, widest] */
 };
 
 /* Tokens of one span in a piece, at most ATTEND_TOKENS. */
@@ -59,6 +62,8 @@ struct sr1__host_pass {
     unsigned char *h;             /* [tokens, depth(e)] of the weights' type */
     unsigned char *attended;      /* [tokens, depth(q)] */
     unsigned char *gated;         /* [tokens, depth(f)] */
+    size_t ranks;                 /* of the adapters of a matrix, at most */
+    float *lora;                  /* [tokens, depth(ranks)]: x A^T */
     struct host_scratch *scratch; /* [threads] */
     float *scratch_memory;
     unsigned char *hidden; /* [wanted, depth(e)] of the weights' type */
@@ -84,8 +89,9 @@ static size_t piece_floats(const struct sr1__host_pass *p, size_t tokens)
 {
     size_t typed = round_width(p->e) + round_width(p->q) + round_width(p->f);
 
-    return tokens * (round_width(p->e) + round_width(p->q + 2 * p->kv_width) +
-                     round_width(p->q) + typed * p->size / sizeof(float));
+    return tokens *
+           (round_width(p->e) + round_width(p->q + 2 * p->kv_width) + round_width(p->q) +
+            round_width(p->ranks) + typed * p->size / sizeof(float));
 }
 
 /* The rows of products' inputs end in zeros that nothing overwrites. */
@@ -103,7 +109,8 @@ static sr1_status reserve_piece(struct sr1__host_pass *p, size_t tokens)
     p->x = p->memory;
     p->qkv = p->x + tokens * round_width(p->e);
     p->queries = p->qkv + tokens * round_width(p->q + 2 * p->kv_width);
-    at = (unsigned char *)(p->queries + tokens * round_width(p->q));
+    p->lora = p->queries + tokens * round_width(p->q);
+    at = (unsigned char *)(p->lora + tokens * round_width(p->ranks));
     p->h = at;
     p->attended = p->h + tokens * round_width(p->e) * p->size;
     p->gated = p->attended + tokens * round_width(p->q) * p->size;
@@ -126,13 +133,22 @@ static sr1_status reserve_hidden(struct sr1__host_pass *p, size_t n)
     return SR1_OK;
 }
 
+/* Of the inputs of matrices. */
+static size_t find_widest(const struct sr1__host_pass *p)
+{
+    size_t widest = p->e > p->q ? p->e : p->q;
+
+    return widest > p->f ? widest : p->f;
+}
+
 static sr1_status make_scratch(struct sr1__host_pass *p)
 {
     size_t n = (size_t)sr1__team_threads(p->team);
     size_t d = round_width((size_t)p->m->config.head_dim);
     size_t widest = round_width(p->e > p->kv_width ? p->e : p->kv_width);
-    size_t each =
-        ROWS * (SR1__GROUP_OUT + SR1__HOST_GATES) + widest + QUERIES * d + 2 * d;
+    size_t wide = !p->ranks || p->size == sizeof(float) ? 0 : round_width(find_widest(p));
+    size_t each = ROWS * (SR1__GROUP_OUT + SR1__HOST_GATES) + widest + QUERIES * d +
+                  2 * d + LORA_ROWS * wide;
     float *at;
 
     SR1__CALLOC(p->scratch, n, "decode pass");
@@ -147,6 +163,7 @@ static sr1_status make_scratch(struct sr1__host_pass *p)
         s->row = s->gated + (size_t)ROWS * SR1__HOST_GATES;
         s->heads = s->row + widest;
         s->angles = s->heads + QUERIES * d;
+        s->widened = s->angles + 2 * d;
         at += each;
     }
     return SR1_OK;
@@ -174,6 +191,7 @@ sr1_status sr1__host_pass_new(struct sr1__host_pass **out, sr1_model *m,
     p->q = (size_t)(c->n_heads * c->head_dim);
     p->kv_width = (size_t)(c->n_kv_heads * c->head_dim);
     p->f = (size_t)c->intermediate_size;
+    p->ranks = sr1__host_ranks(m);
     SR1__RETURN_NEW(out, p, fill_host_pass(p), sr1__host_pass_free);
 }
 
@@ -214,6 +232,8 @@ sr1_status sr1__host_pass_reserve(struct sr1__host_pass *p,
     size_t total = count_input_tokens(in);
     size_t blocks = total < PIECE ? total : PIECE;
 
+    if (sr1__host_ranks(p->m) != p->ranks)
+        return sr1__fail(SR1_E_STATE, "decode pass: the model's adapter is another one");
     SR1__TRY(reserve_piece(p, blocks));
     SR1__TRY(reserve_hidden(p, in->n_wanted));
     SR1__RESERVE(p->blocks, p->blocks_cap, blocks, "decode pass");
@@ -300,7 +320,8 @@ typedef void (*finish_fn)(const struct product_task *t, size_t group, size_t fir
 struct product_task {
     struct sr1__host_pass *p;
     const struct sr1__panels *w;
-    const unsigned char *in; /* [n, width] of the weights' type */
+    const struct sr1__host_lora *lora; /* NULL: the matrix cannot have any */
+    const unsigned char *in;           /* [n, width] of the weights' type */
     size_t width;
     size_t n;
     const float *bias;
@@ -309,6 +330,11 @@ struct product_task {
     size_t out_width;
     float *const *out_rows; /* or by these */
 };
+
+static int has_lora(const struct product_task *t)
+{
+    return t->lora && t->lora->a.n_out > 0;
+}
 
 static void run_product(void *arg, size_t i, int32_t thread)
 {
@@ -320,13 +346,56 @@ static void run_product(void *arg, size_t i, int32_t thread)
 
     sr1__product(t->w, i / cuts, t->in + first * t->width * t->p->size, t->width, n,
                  s->tile);
+    if (has_lora(t))
+        sr1__product_add(&t->lora->b, i / cuts,
+                         t->p->lora + first * round_width(t->p->ranks),
+                         round_width(t->p->ranks), n, s->tile);
     t->finish(t, i / cuts, first, n, s);
+}
+
+/* Of a bf16 model x is widened, as what an adapter adds is fp32. */
+static void widen_rows(const struct product_task *t, size_t first, size_t n, float *to)
+{
+    for (size_t r = 0; r < n; r++)
+        sr1__bf16_to_f32((const uint16_t *)(const void *)t->in + (first + r) * t->width,
+                         to + r * t->width, t->width);
+}
+
+/* x A^T of rows [i, i + 1) * LORA_ROWS. */
+static void run_lora(void *arg, size_t i, int32_t thread)
+{
+    const struct product_task *t = arg;
+    const struct sr1__panels *a = &t->lora->a;
+    struct host_scratch *s = &t->p->scratch[thread];
+    size_t first = i * LORA_ROWS;
+    size_t n = t->n - first < LORA_ROWS ? t->n - first : LORA_ROWS;
+    const void *x = t->in + first * t->width * t->p->size;
+
+    if (t->p->weights->bf16) {
+        widen_rows(t, first, n, s->widened);
+        x = s->widened;
+    }
+    for (size_t g = 0; g < sr1__panels_groups(a->n_out); g++) {
+        size_t at = g * SR1__GROUP_OUT;
+        size_t width = a->n_out - at < SR1__GROUP_OUT ? a->n_out - at : SR1__GROUP_OUT;
+
+        sr1__product(a, g, x, t->width, n, s->tile);
+        for (size_t r = 0; r < n; r++)
+            memcpy(t->p->lora + (first + r) * round_width(t->p->ranks) + at,
+                   s->tile + r * SR1__GROUP_OUT, width * sizeof(float));
+    }
+    for (size_t r = first; r < first + n; r++) /* another matrix may have more ranks */
+        memset(t->p->lora + r * round_width(t->p->ranks) + a->n_out, 0,
+               (round_width(t->p->ranks) - a->n_out) * sizeof(float));
 }
 
 static void multiply_rows(const struct product_task *t)
 {
     size_t cuts = (t->n + ROWS - 1) / ROWS;
 
+    if (has_lora(t))
+        sr1__team_run(t->p->team, (t->n + LORA_ROWS - 1) / LORA_ROWS, run_lora,
+                      (void *)(uintptr_t)t);
     sr1__team_run(t->p->team, sr1__panels_groups(t->w->n_out) * cuts, run_product,
                   (void *)(uintptr_t)t);
 }
@@ -394,6 +463,11 @@ static void fill_angles(const struct sr1__host_pass *p, int64_t position, float 
     const float *cos = sr1__shim_data(p->m->rope.cos);
     const float *sin = sr1__shim_data(p->m->rope.sin);
 
+    if (sr1__hf_config_turn(&p->m->config, p->layer_index) == SR1__TURN_NONE) {
+        for (size_t i = 0; i < 2 * d; i++)
+            angles[i] = i < d;
+        return;
+    }
     memcpy(angles, cos + (size_t)position * d, d * sizeof *angles);
     memcpy(angles + d, sin + (size_t)position * d, d * sizeof *angles);
     if (p->weights->bf16) { /* as in training, where they are of the model's type */
@@ -481,16 +555,19 @@ static void attend_block(const struct sr1__host_pass *p, const struct host_block
     struct sr1__page_head h =
         sr1__kv_paged_head(p->kv, p->layer_index, b->row, head, b->past + b->n);
     struct query_list l = {.n = 0};
+    int64_t window = sr1__hf_config_window(c, p->layer_index);
 
     for (int64_t t = 0; t < b->n; t++) {
+        int64_t end = b->past + t + 1;
+
         for (size_t g = 0; g < group; g++) {
             size_t at = ((size_t)head * group + g) * d;
             size_t token = (size_t)(b->first + t);
 
             l.to[l.n] = p->attended + (token * round_width(p->q) + at) * p->size;
-            l.list[l.n] =
-                (struct sr1__page_query){p->queries + token * round_width(p->q) + at,
-                                         s->heads + l.n * d, b->past + t + 1};
+            l.list[l.n] = (struct sr1__page_query){
+                p->queries + token * round_width(p->q) + at, s->heads + l.n * d, end,
+                sr1__window_start(end, window)};
             if (++l.n == QUERIES)
                 attend_queries(p, &h, &l);
         }
@@ -517,6 +594,7 @@ static void attend_layer(struct sr1__host_pass *p)
     multiply_rows(
         &(struct product_task){.p = p,
                                .w = &l->qkv,
+                               .lora = &l->qkv_lora,
                                .in = p->h,
                                .width = round_width(p->e),
                                .n = p->n,
@@ -528,6 +606,7 @@ static void attend_layer(struct sr1__host_pass *p)
     sr1__team_run(p->team, p->n_blocks * (size_t)p->m->config.n_kv_heads, attend_head, p);
     multiply_rows(&(struct product_task){.p = p,
                                          .w = &l->o,
+                                         .lora = &l->o_lora,
                                          .in = p->attended,
                                          .width = round_width(p->q),
                                          .n = p->n,
@@ -544,12 +623,14 @@ static void feed_forward_layer(struct sr1__host_pass *p)
     norm_piece(p, l->post_norm);
     multiply_rows(&(struct product_task){.p = p,
                                          .w = &l->gate_up,
+                                         .lora = &l->gate_up_lora,
                                          .in = p->h,
                                          .width = round_width(p->e),
                                          .n = p->n,
                                          .finish = finish_gate});
     multiply_rows(&(struct product_task){.p = p,
                                          .w = &l->down,
+                                         .lora = &l->down_lora,
                                          .in = p->gated,
                                          .width = round_width(p->f),
                                          .n = p->n,
@@ -626,15 +707,17 @@ sr1_status sr1__host_pass_run(struct sr1__host_pass *p, const struct sr1__host_i
     return SR1_OK;
 }
 
-void sr1__host_pass_logits(struct sr1__host_pass *p, size_t n, float *const *logits)
+void sr1__host_pass_logits(struct sr1__host_pass *p, size_t first, size_t n,
+                           float *const *logits)
 {
-    multiply_rows(&(struct product_task){.p = p,
-                                         .w = &p->weights->head,
-                                         .in = p->hidden,
-                                         .width = round_width(p->e),
-                                         .n = n,
-                                         .finish = finish_store,
-                                         .out_rows = logits});
+    multiply_rows(
+        &(struct product_task){.p = p,
+                               .w = &p->weights->head,
+                               .in = p->hidden + first * round_width(p->e) * p->size,
+                               .width = round_width(p->e),
+                               .n = n,
+                               .finish = finish_store,
+                               .out_rows = logits});
 }
 
 void sr1__host_pass_hidden(const struct sr1__host_pass *p, size_t i, float *out)

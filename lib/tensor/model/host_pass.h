@@ -34,8 +34,9 @@ sr1_status sr1__host_pass_reserve(struct sr1__host_pass *p,
                                   const struct sr1__host_input *in);
 /* Append the tokens to their rows' cache and keep the wanted hidden states. */
 sr1_status sr1__host_pass_run(struct sr1__host_pass *p, const struct sr1__host_input *in);
-/* The logits [V] of the n hidden states kept last. */
-void sr1__host_pass_logits(struct sr1__host_pass *p, size_t n, float *const *logits);
+/* The logits [V] of n of the hidden states kept last, from `first` on. */
+void sr1__host_pass_logits(struct sr1__host_pass *p, size_t first, size_t n,
+                           float *const *logits);
 /* The i-th of them [E]. */
 void sr1__host_pass_hidden(const struct sr1__host_pass *p, size_t i, float *out);
 

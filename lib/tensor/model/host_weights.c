@@ -7,6 +7,7 @@
 #include "tensor/model/model.h"
 
 #include <pthread.h>
+#include <stddef.h>
 #include <string.h>
 
 #define MATRICES 4    /* of a layer */
@@ -65,7 +66,7 @@ void sr1__host_share_touch(struct sr1__host_share *s)
 int sr1__host_supports(const sr1_model *m)
 {
     return m->device == SR1__CPU && (m->dtype == SR1__F32 || m->dtype == SR1__BF16) &&
-           m->head && !m->quantized && !m->adapter &&
+           m->head && !m->quantized && !m->arch->experts && !m->arch->norm_plus_one &&
            m->config.head_dim <= SR1__HEAD_DIM_MAX;
 }
 
@@ -164,9 +165,9 @@ static void pack_group(void *arg, size_t group, int32_t thread)
     }
 }
 
-static sr1_status pack_matrices(struct sr1__host_weights *w,
-                                const struct matrix_packing *list, size_t n,
-                                struct sr1__team *team)
+/* All of them into one block of memory, which the caller frees. */
+static sr1_status pack_matrices(void **memory, const struct matrix_packing *list,
+                                size_t n, struct sr1__team *team)
 {
     size_t bytes = 0;
 
@@ -177,18 +178,172 @@ static sr1_status pack_matrices(struct sr1__host_weights *w,
             return sr1__fail(SR1_E_STATE, "decode weights: a matrix is not contiguous");
         bytes += sr1__panels_bytes(p->n_out, p->k, p->bf16);
     }
-    w->panels = sr1__malloc_aligned(bytes);
-    SR1__CHECK_ALLOC(w->panels, "decode weights");
+    *memory = sr1__malloc_aligned(bytes);
+    SR1__CHECK_ALLOC(*memory, "decode weights");
     bytes = 0;
     for (size_t i = 0; i < n; i++) {
         struct sr1__panels *p = list[i].panels;
         struct matrix_packing one = list[i];
 
-        p->data = (unsigned char *)w->panels + bytes;
+        p->data = (unsigned char *)*memory + bytes;
         bytes += sr1__panels_bytes(p->n_out, p->k, p->bf16);
         sr1__team_run(team, sr1__panels_groups(p->n_out), pack_group, &one);
     }
     return SR1_OK;
+}
+
+/* ---- the adapter ---- */
+
+/* The matrices of a layer that may have adapters: their modules, and where a and b are.
+ */
+static const struct adapted_matrix {
+    int32_t module, n;
+    size_t at; /* of its struct sr1__host_lora */
+    int gates; /* its rows are gate and up */
+} adapted[MATRICES] = {
+    {SR1__LORA_Q, 3, offsetof(struct sr1__host_layer, qkv_lora), 0},
+    {SR1__LORA_O, 1, offsetof(struct sr1__host_layer, o_lora), 0},
+    {SR1__LORA_GATE, 2, offsetof(struct sr1__host_layer, gate_up_lora), 1},
+    {SR1__LORA_DOWN, 1, offsetof(struct sr1__host_layer, down_lora), 0},
+};
+
+static struct sr1__host_lora *get_host_lora(const struct sr1__host_weights *w, int64_t i,
+                                            size_t matrix)
+{
+    return (struct sr1__host_lora *)(void *)((char *)&w->layers[i] + adapted[matrix].at);
+}
+
+/* Inputs, outputs and ranks of the adapters of a matrix. */
+struct lora_shape {
+    size_t n_in, n_out, rank;
+};
+
+static struct lora_shape measure_lora(const struct sr1__lora *lora, int32_t n)
+{
+    struct lora_shape shape = {0, 0, 0};
+
+    for (int32_t k = 0; k < n; k++) {
+        shape.n_out += (size_t)lora[k].n_out;
+        shape.rank += lora[k].a ? (size_t)t_size(lora[k].a, 0) : 0;
+        shape.n_in = lora[k].a ? (size_t)t_size(lora[k].a, 1) : shape.n_in;
+    }
+    return shape;
+}
+
+size_t sr1__host_ranks(const sr1_model *m)
+{
+    size_t most = 0;
+
+    for (int64_t i = 0; i < m->config.n_layers * MATRICES; i++) {
+        const struct adapted_matrix *x = &adapted[i % MATRICES];
+        size_t rank = measure_lora(&m->layers[i / MATRICES].lora[x->module], x->n).rank;
+
+        most = rank > most ? rank : most;
+    }
+    return most;
+}
+
+/* A [rank, in] and s B [out, rank] of some modules of a matrix, at `to`. */
+static sr1_status copy_lora(const struct sr1__lora *lora, int32_t n, float *to)
+{
+    struct lora_shape shape = measure_lora(lora, n);
+    float *b = to + shape.rank * shape.n_in;
+    size_t out = 0, rank = 0;
+
+    for (int32_t k = 0; k < n; out += (size_t)lora[k++].n_out) {
+        size_t own = lora[k].a ? (size_t)t_size(lora[k].a, 0) : 0;
+        const float *from_a = own ? sr1__shim_data(lora[k].a) : NULL;
+        const float *from_b = own ? sr1__shim_data(lora[k].b) : NULL;
+
+        if (own && (!from_a || !from_b))
+            return sr1__fail(SR1_E_STATE, "decode weights: an adapter is not contiguous");
+        if (own)
+            memcpy(to + rank * shape.n_in, from_a, own * shape.n_in * sizeof *to);
+        for (size_t o = 0; own && o < (size_t)lora[k].n_out; o++)
+            for (size_t r = 0; r < own; r++)
+                b[(out + o) * shape.rank + rank + r] =
+                    (float)lora[k].scale * from_b[o * own + r];
+        rank += own;
+    }
+    return SR1_OK;
+}
+
+/* Packings of all adapters, their numbers copied to `to`; with `to` NULL only the room
+ * for the numbers is counted. */
+static sr1_status list_adapters(const sr1_model *m, const struct sr1__host_weights *w,
+                                float *to, struct matrix_packing *list, size_t *n,
+                                size_t *floats)
+{
+    *n = *floats = 0;
+    for (int64_t i = 0; i < m->config.n_layers * MATRICES; i++) {
+        const struct adapted_matrix *x = &adapted[i % MATRICES];
+        const struct sr1__lora *lora = &m->layers[i / MATRICES].lora[x->module];
+        struct lora_shape s = measure_lora(lora, x->n);
+        struct sr1__host_lora *h = get_host_lora(w, i / MATRICES, (size_t)(i % MATRICES));
+        size_t f = (size_t)m->config.intermediate_size;
+
+        if (s.rank == 0)
+            continue;
+        if (to) {
+            h->a = (struct sr1__panels){NULL, s.rank, s.n_in, 0};
+            h->b = (struct sr1__panels){NULL, x->gates ? gate_up_rows(f) : s.n_out,
+                                        s.rank, 0};
+            list[(*n)++] = (struct matrix_packing){&h->a, to + *floats, 0};
+            list[(*n)++] = (struct matrix_packing){&h->b, to + *floats + s.rank * s.n_in,
+                                                   x->gates ? f : 0};
+            SR1__TRY(copy_lora(lora, x->n, to + *floats));
+        }
+        *floats += s.rank * (s.n_in + s.n_out);
+    }
+    return SR1_OK;
+}
+
+static sr1_status pack_adapter(struct sr1__host_weights *w, const sr1_model *m,
+                               struct sr1__team *team)
+{
+    size_t n, floats, most = (size_t)m->config.n_layers * MATRICES * 2;
+    struct matrix_packing *list;
+    float *numbers = NULL;
+    sr1_status st;
+
+    SR1__TRY(list_adapters(m, w, NULL, NULL, &n, &floats));
+    if (floats == 0)
+        return SR1_OK;
+    SR1__CALLOC(list, most, "decode weights");
+    numbers = sr1__calloc(floats, sizeof *numbers);
+    st = numbers ? list_adapters(m, w, numbers, list, &n, &floats)
+                 : sr1__fail_nomem("decode weights");
+    if (st == SR1_OK)
+        st = pack_matrices(&w->adapter, list, n, team);
+    sr1__free(numbers);
+    sr1__free(list);
+    return st;
+}
+
+double sr1__host_adapter_bytes(int64_t hidden, int64_t q, int64_t kv, int64_t ffn,
+                               int64_t n_layers, int64_t rank, uint32_t targets)
+{
+    const int64_t outs[SR1__LORA_MODULES] = {
+        [SR1__LORA_Q] = q,        [SR1__LORA_K] = kv,     [SR1__LORA_V] = kv,
+        [SR1__LORA_O] = hidden,   [SR1__LORA_GATE] = ffn, [SR1__LORA_UP] = ffn,
+        [SR1__LORA_DOWN] = hidden};
+    const int64_t ins[MATRICES] = {hidden, q, hidden, ffn};
+    double sum = 0;
+
+    for (size_t i = 0; i < MATRICES; i++) {
+        size_t n_out = 0, ranks = 0;
+
+        for (int32_t k = adapted[i].module; k < adapted[i].module + adapted[i].n; k++) {
+            n_out += (size_t)outs[k];
+            ranks += targets & 1u << k ? (size_t)rank : 0;
+        }
+        if (ranks > 0)
+            sum += (double)(sr1__panels_bytes(ranks, (size_t)ins[i], 0) +
+                            sr1__panels_bytes(adapted[i].gates ? gate_up_rows((size_t)ffn)
+                                                               : n_out,
+                                              ranks, 0));
+    }
+    return (double)n_layers * sum;
 }
 
 /* ---- vectors ---- */
@@ -251,6 +406,7 @@ static void free_host_weights(struct sr1__host_weights *w)
     sr1__free(w->layers);
     sr1__free(w->vectors);
     sr1__free(w->panels);
+    sr1__free(w->adapter);
     sr1__free(w);
 }
 
@@ -264,9 +420,9 @@ static sr1_status fill_host_weights(struct sr1__host_weights *w, const sr1_model
     SR1__CALLOC(w->layers, (size_t)m->config.n_layers, "decode weights");
     SR1__TRY(make_vectors(m, w));
     SR1__CALLOC(list, n, "decode weights");
-    st = pack_matrices(w, list, list_packings(m, w, list), team);
+    st = pack_matrices(&w->panels, list, list_packings(m, w, list), team);
     sr1__free(list);
-    return st;
+    return st == SR1_OK && m->adapter ? pack_adapter(w, m, team) : st;
 }
 
 static sr1_status make_host_weights(struct sr1__host_weights **out, const sr1_model *m,

@@ -11,11 +11,24 @@
 
 #include <searchr1/model.h>
 
+/* What adapters add to the outputs of a matrix: u = x A^T, then u B^T. A has the rows of
+ * all that it has below one another; B, with their scales in it, has a row for each
+ * output of the matrix, zero where u is another's. Always fp32; without any, a has no
+ * outputs. */
+struct sr1__host_lora {
+    struct sr1__panels a;
+    struct sr1__panels b;
+};
+
 struct sr1__host_layer {
     struct sr1__panels qkv;
     struct sr1__panels o;
     struct sr1__panels gate_up; /* groups of SR1__HOST_GATES rows of gate and of up */
     struct sr1__panels down;
+    struct sr1__host_lora qkv_lora;
+    struct sr1__host_lora o_lora;
+    struct sr1__host_lora gate_up_lora;
+    struct sr1__host_lora down_lora;
     float *input_norm; /* NULL where the architecture has none, as all vectors */
     float *post_norm;
     float *q_norm;
@@ -34,7 +47,8 @@ struct sr1__host_weights {
     uint64_t version;  /* of the leaves */
     int32_t refs;
     float *vectors; /* their memory */
-    void *panels;   /* and that of the matrices */
+    void *panels;   /* and that of the matrices, */
+    void *adapter;  /* and of the adapter's; NULL: there is none */
 };
 
 /* What the replicas of a model share. */
@@ -46,11 +60,16 @@ void sr1__host_share_free(struct sr1__host_share *s); /* NULL is fine */
 void sr1__host_share_touch(struct sr1__host_share *s);
 
 /* Does the decode path of host_pass.h run this model? One on the CPU, in fp32 or bf16,
- * that has a head, and neither int8 matrices nor an adapter. */
+ * that has a head, and neither int8 matrices, experts nor Gemma's norms. */
 int sr1__host_supports(const sr1_model *m);
 /* Bytes of the panels of a model of this shape. */
 double sr1__host_panels_bytes(int64_t hidden, int64_t q, int64_t kv, int64_t ffn,
                               int64_t n_layers, int64_t vocab, int bf16);
+/* The ranks of the adapters of a matrix, added up, where they are most; 0: none. */
+size_t sr1__host_ranks(const sr1_model *m);
+/* And of an adapter of this rank on these modules (bits 1 << SR1__LORA_*). */
+double sr1__host_adapter_bytes(int64_t hidden, int64_t q, int64_t kv, int64_t ffn,
+                               int64_t n_layers, int64_t rank, uint32_t targets);
 
 /* Replace *w, which may be NULL, by the weights of now; team makes them where they are
  * missing. On failure *w is NULL. */

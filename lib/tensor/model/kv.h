@@ -67,8 +67,9 @@ sr1_status sr1__kv_paged_new(struct sr1__kv **out, const sr1_model *m, int32_t m
 sr1_status sr1__kv_slots_new(struct sr1__kv **out, const sr1_model *m, int32_t max_rows,
                              int64_t max_tokens);
 
-/* Causal attention of n new tokens q [n,H,D] over k, v [1,Hkv,past+n,D] -> [n,H*D]. */
+/* Causal attention of n new tokens q [n,H,D] over k, v [1,Hkv,past+n,D] -> [n,H*D], to
+ * the last `window` tokens; 0: to all. */
 sr1_tensor *sr1__kv_attend_span(sr1_scope *s, sr1_tensor *q, sr1_tensor *k, sr1_tensor *v,
-                                int64_t past);
+                                int64_t past, int64_t window);
 
 #endif

@@ -30,7 +30,8 @@ struct page_table {
 
 struct paged {
     struct sr1__kv base;
-    struct sr1__pool *pool; /* borrowed */
+    struct sr1__pool *pool;              /* borrowed */
+    const struct sr1__hf_config *config; /* borrowed */
     struct page_table *rows;
     int32_t n_rows;
     int64_t heads; /* of queries */
@@ -194,6 +195,7 @@ static sr1_status store_and_attend_head(void *arg, size_t i)
     size_t group = (size_t)(c->heads / c->kv_heads);
     size_t d = (size_t)c->dim;
     size_t at = ((size_t)sp->first * (size_t)c->heads + (size_t)head * group) * size;
+    int64_t window = sr1__hf_config_window(c->config, w->layer);
     float scale = 1.0F / sqrtf((float)c->dim);
 
     for (int64_t t = 0; t < sp->n; t++) {
@@ -215,7 +217,9 @@ static sr1_status store_and_attend_head(void *arg, size_t i)
             memcpy(q, w->q + at + g * size, size);
         for (size_t j = 0; j < d; j++)
             q[j] *= scale;
-        sr1__page_attend(&h, &(struct sr1__page_query){q, out, h.n}, 1);
+        sr1__page_attend(
+            &h, &(struct sr1__page_query){q, out, h.n, sr1__window_start(h.n, window)},
+            1);
         if (c->bf16)
             sr1__f32_to_bf16(out, (uint16_t *)(void *)(w->out + at + g * size), d);
         else
@@ -245,7 +249,8 @@ static sr1_tensor *attend_gathered(sr1_scope *s, const struct paged_layer *w,
         sr1__page_get(&h, keys + (size_t)head * head_bytes,
                       values + (size_t)head * head_bytes);
     }
-    return sr1__kv_attend_span(s, q, k, v, sp->past);
+    return sr1__kv_attend_span(s, q, k, v, sp->past,
+                               sr1__hf_config_window(c->config, w->layer));
 }
 
 /* Attention of spans with several tokens. Adjacent spans that start a row (past 0), from
@@ -256,11 +261,13 @@ static size_t attend_spans(sr1_scope *outer, const struct paged_layer *w, size_t
 {
     const struct sr1__kv_span *sp = &w->spans[i];
     sr1_scope *s = sr1__scope_nest(outer, "row %d", (int)sp->row);
+    int64_t window = sr1__hf_config_window(w->c->config, w->layer);
     int64_t cu[65] = {0};
     size_t m = 0;
     sr1_tensor *y;
 
-    while (sp->past == 0 && m < 64 && i + m < n && sp[m].past == 0 && sp[m].n > 1) {
+    while (m < 64 && i + m < n && sp[m].past == 0 && sp[m].n > 1 &&
+           (window == 0 || sp[m].n <= window)) {
         cu[m + 1] = cu[m] + sp[m].n;
         m++;
     }
@@ -362,6 +369,7 @@ sr1_status sr1__kv_paged_new(struct sr1__kv **out, const sr1_model *m, int32_t m
     SR1__CHECK_ALLOC(c, "key-value cache");
     c->base.ops = &paged_ops;
     c->pool = pool;
+    c->config = config;
     c->heads = config->n_heads;
     c->kv_heads = config->n_kv_heads;
     c->layers = config->n_layers;

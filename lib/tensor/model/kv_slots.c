@@ -40,8 +40,9 @@ struct slots {
     int64_t *length;  /* [max_rows] by slot: tokens that may have been written */
     int32_t max_rows;
     /* of one pass, borrowed */
-    sr1_tensor *places; /* [N] */
-    sr1_tensor *mask;   /* [n_lanes,1,1,longest], 0 or -inf; NULL: no lanes */
+    sr1_tensor *places;      /* [N] */
+    sr1_tensor *mask;        /* [n_lanes,1,1,longest], 0 or -inf; NULL: no lanes */
+    sr1_tensor *window_mask; /* of layers with a window; NULL: as mask */
 };
 
 static struct slots *get_slots(struct sr1__kv *kv)
@@ -338,14 +339,19 @@ static void slots_list_places(const struct sr1__kv *kv, const struct sr1__kv_spa
                 c->slot_of[spans[i].row] * c->size.cap + spans[i].past + t;
 }
 
-/* Token of lane i, at position p, sees positions 0..p of its slot. */
+/* Token of lane i, at position p, sees positions 0..p of its slot, of these the last
+ * `window`; 0: all. */
 static sr1_tensor *make_lane_mask(sr1_scope *s, const struct slots *c,
-                                  sr1_tensor *positions)
+                                  sr1_tensor *positions, int64_t window)
 {
     int64_t n = c->base.n_lanes;
     sr1_tensor *p = t_reshape(s, t_narrow(s, positions, 0, 0, n), T_SHAPE(n, 1, 1, 1));
-    sr1_tensor *seen = t_le(s, t_narrow(s, c->steps, 0, 0, c->base.longest), p);
+    sr1_tensor *steps = t_narrow(s, c->steps, 0, 0, c->base.longest);
+    sr1_tensor *seen = t_le(s, steps, p);
 
+    if (window)
+        seen =
+            t_logical_and(s, seen, t_gt(s, steps, t_add_scalar(s, p, (double)-window)));
     return t_log(s, t_to(s, seen, c->model->dtype));
 }
 
@@ -353,9 +359,13 @@ static void slots_begin(sr1_scope *s, struct sr1__kv *kv, sr1_tensor *places,
                         sr1_tensor *positions)
 {
     struct slots *c = get_slots(kv);
+    int64_t window = c->model->config.sliding_window;
+    int windowed = window > 0 && kv->longest > window;
 
     c->places = places;
-    c->mask = kv->n_lanes ? make_lane_mask(s, c, positions) : NULL;
+    c->mask = kv->n_lanes ? make_lane_mask(s, c, positions, 0) : NULL;
+    c->window_mask =
+        kv->n_lanes && windowed ? make_lane_mask(s, c, positions, window) : NULL;
 }
 
 /* ---- attention ---- */
@@ -376,13 +386,15 @@ static sr1_tensor *attend_lanes(sr1_scope *s, const struct slots *c, int32_t lay
     const struct sr1__hf_config *config = &c->model->config;
     int64_t n = c->base.n_lanes;
     sr1_tensor *slots = view_slots(s, c->layers[layer], c->size);
+    int windowed = c->window_mask && sr1__hf_config_window(config, layer);
     sr1_tensor *y;
 
     slots = t_narrow(s, t_narrow(s, slots, 0, 0, n), 1, 0, c->base.longest);
     q = t_reshape(s, t_narrow(s, q, 0, 0, n),
                   T_SHAPE(n, config->n_kv_heads, config->n_heads / config->n_kv_heads,
                           config->head_dim));
-    y = t_sdpa(s, q, view_heads(s, c, slots, 0), view_heads(s, c, slots, 1), c->mask, 0);
+    y = t_sdpa(s, q, view_heads(s, c, slots, 0), view_heads(s, c, slots, 1),
+               windowed ? c->window_mask : c->mask, 0);
     return t_reshape(s, y, T_SHAPE(n, config->n_heads * config->head_dim));
 }
 
@@ -394,7 +406,7 @@ static sr1_tensor *attend_slot(sr1_scope *s, const struct slots *c, int32_t laye
     row = t_unsqueeze(s, row, 0);
     return sr1__kv_attend_span(s, t_narrow(s, q, 0, sp->first, sp->n),
                                view_heads(s, c, row, 0), view_heads(s, c, row, 1),
-                               sp->past);
+                               sp->past, sr1__hf_config_window(&c->model->config, layer));
 }
 
 static void store_slot_tokens(sr1_scope *s, const struct slots *c, int32_t layer,
@@ -432,21 +444,23 @@ static sr1_tensor *slots_attend(sr1_scope *s, struct sr1__kv *kv, int32_t layer,
     return out;
 }
 
-/* Token i of the span sees tokens 0..past+i. */
+/* Token i of the span sees tokens 0..past+i, or the last of them. */
 sr1_tensor *sr1__kv_attend_span(sr1_scope *s, sr1_tensor *q, sr1_tensor *k, sr1_tensor *v,
-                                int64_t past)
+                                int64_t past, int64_t window)
 {
     int64_t n = t_size(q, 0);
     int64_t width = t_size(q, 1) * t_size(q, 2);
+    int windowed = window > 0 && past + n > window;
     sr1_tensor *mask = NULL;
     sr1_tensor *y;
 
-    if (past > 0)
+    if (past > 0 && !windowed)
         mask = t_le(
             s, t_reshape(s, t_arange(s, past + n), T_SHAPE(1, past + n)),
             t_reshape(s, t_add_scalar(s, t_arange(s, n), (double)past), T_SHAPE(n, 1)));
     q = t_unsqueeze(s, t_transpose(s, q, 0, 1), 0);
-    y = t_sdpa(s, q, k, v, mask, past == 0);
+    y = windowed ? sr1__nn_attend_window(s, (sr1_tensor *[]){q, k, v}, past, window)
+                 : t_sdpa(s, q, k, v, mask, past == 0);
     return t_reshape(s, t_transpose(s, t_squeeze(s, y, 0), 0, 1), T_SHAPE(n, width));
 }
 

@@ -12,10 +12,12 @@
 #include "tensor/ops/int8_linear.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#define LEAVES_PER_LAYER 14
-#define VIEWS_PER_LAYER 16
+#define LEAVES_PER_LAYER 18
+#define VIEWS_PER_LAYER 20
+#define VIEWS_PER_EXPERT 3
 #define BLOCK 65536 /* random numbers of one stream */
 
 /* ---- building ---- */
@@ -129,16 +131,38 @@ static void build_attention(sr1_scope *s, sr1_model *m, int64_t i, struct sr1__l
         w->o_bias = make_plain_leaf(s, m, i, "self_attn.o_proj.bias", c->hidden_size, 0);
 }
 
-static void build_layer(sr1_scope *s, sr1_model *m, int64_t i)
+/* "mlp.experts.EXPERT.NAME" */
+static void add_expert_view(sr1_scope *s, sr1_model *m, int64_t layer, int64_t expert,
+                            const char *name, sr1_tensor *t, int64_t from, int64_t n)
+{
+    char whole[64];
+
+    snprintf(whole, sizeof whole, "mlp.experts.%lld.%s", (long long)expert, name);
+    add_weight_view(s, m, layer, whole, t, from, n);
+}
+
+static void build_experts(sr1_scope *s, sr1_model *m, int64_t i, struct sr1__layer *w)
+{
+    const struct sr1__hf_config *c = &m->config;
+    int64_t e = c->hidden_size, f = c->expert_size, n = c->n_experts;
+
+    w->router = make_plain_leaf(s, m, i, "mlp.gate.weight", n, e);
+    w->gate_up = make_matrix_leaf(s, m, i, "mlp.experts.gate_up_proj.weight", n * 2 * f,
+                                  e, &w->gate_up_scale);
+    w->down = make_matrix_leaf(s, m, i, "mlp.experts.down_proj.weight", n * e, f,
+                               &w->down_scale);
+    for (int64_t k = 0; k < n; k++) {
+        add_expert_view(s, m, i, k, "gate_proj.weight", w->gate_up, 2 * k * f, f);
+        add_expert_view(s, m, i, k, "up_proj.weight", w->gate_up, (2 * k + 1) * f, f);
+        add_expert_view(s, m, i, k, "down_proj.weight", w->down, k * e, e);
+    }
+}
+
+static void build_mlp(sr1_scope *s, sr1_model *m, int64_t i, struct sr1__layer *w)
 {
     const struct sr1__hf_config *c = &m->config;
     int64_t f = c->intermediate_size;
-    struct sr1__layer *w = &m->layers[i];
 
-    w->input_norm = make_plain_leaf(s, m, i, "input_layernorm.weight", c->hidden_size, 0);
-    build_attention(s, m, i, w);
-    w->post_norm =
-        make_plain_leaf(s, m, i, "post_attention_layernorm.weight", c->hidden_size, 0);
     w->gate_up = make_matrix_leaf(s, m, i, "mlp.gate_up_proj.weight", 2 * f,
                                   c->hidden_size, &w->gate_up_scale);
     add_weight_view(s, m, i, "mlp.gate_proj.weight", w->gate_up, 0, f);
@@ -146,6 +170,30 @@ static void build_layer(sr1_scope *s, sr1_model *m, int64_t i)
     w->down = make_matrix_leaf(s, m, i, "mlp.down_proj.weight", c->hidden_size, f,
                                &w->down_scale);
     add_weight_view(s, m, i, "mlp.down_proj.weight", w->down, 0, c->hidden_size);
+}
+
+static void build_layer(sr1_scope *s, sr1_model *m, int64_t i)
+{
+    const struct sr1__hf_config *c = &m->config;
+    struct sr1__layer *w = &m->layers[i];
+
+    w->input_norm = make_plain_leaf(s, m, i, "input_layernorm.weight", c->hidden_size, 0);
+    build_attention(s, m, i, w);
+    if (m->arch->post_norms)
+        w->attention_norm = make_plain_leaf(s, m, i, "post_attention_layernorm.weight",
+                                            c->hidden_size, 0);
+    w->post_norm =
+        make_plain_leaf(s, m, i,
+                        m->arch->post_norms ? "pre_feedforward_layernorm.weight"
+                                            : "post_attention_layernorm.weight",
+                        c->hidden_size, 0);
+    if (c->layers[i] & SR1__LAYER_EXPERTS)
+        build_experts(s, m, i, w);
+    else
+        build_mlp(s, m, i, w);
+    if (m->arch->post_norms)
+        w->mlp_norm = make_plain_leaf(s, m, i, "post_feedforward_layernorm.weight",
+                                      c->hidden_size, 0);
 }
 
 size_t sr1__model_units(const sr1_model *m, size_t *ends)
@@ -211,6 +259,7 @@ static sr1_status create_model(sr1_model **out, const struct sr1__hf_config *con
 
     SR1__CHECK_ALLOC(m, "model");
     m->config = *config;
+    m->arch = &sr1__archs[config->arch];
     m->dtype = dtype;
     m->quantized = quantized;
     m->device = device;
@@ -218,9 +267,13 @@ static sr1_status create_model(sr1_model **out, const struct sr1__hf_config *con
     m->shares = shares;
     m->n_shared = shares ? count_shared(shares, config) : 0;
     sr1__rope_init(&m->rope, &config->rope, (int32_t)config->head_dim, device);
+    sr1__rope_init(&m->local_rope, &config->local_rope, (int32_t)config->head_dim,
+                   device);
     m->layers = sr1__calloc(n, sizeof *m->layers);
     m->leaves = sr1__calloc(n * LEAVES_PER_LAYER + 4, sizeof *m->leaves);
-    m->views = sr1__calloc(n * VIEWS_PER_LAYER + 4, sizeof *m->views);
+    m->views = sr1__calloc(
+        n * (VIEWS_PER_LAYER + VIEWS_PER_EXPERT * (size_t)config->n_experts) + 4,
+        sizeof *m->views);
     if (m->layers && m->leaves && m->views)
         status = sr1__host_share_new(&m->host);
     else
@@ -270,6 +323,14 @@ sr1_status sr1__model_replica(sr1_model **out, const sr1_model *of)
     SR1__RETURN_NEW(out, m, share_adapter(m, of), sr1_model_free);
 }
 
+sr1_status sr1__model_reserve_positions(sr1_model *m, int64_t n)
+{
+    SR1__TRY(sr1__rope_reserve(&m->rope, n));
+    return sr1__hf_config_has(&m->config, SR1__LAYER_LOCAL)
+               ? sr1__rope_reserve(&m->local_rope, n)
+               : SR1_OK;
+}
+
 sr1_model *sr1__model_retain(sr1_model *m)
 {
     if (m)
@@ -303,6 +364,7 @@ void sr1_model_free(sr1_model *m)
     free_named(m->views, m->n_views);
     free_named(m->leaves, m->n_leaves);
     sr1__rope_free(&m->rope);
+    sr1__rope_free(&m->local_rope);
     sr1__decode_tables_free(m->tables);
     sr1__host_share_free(m->host);
     sr1__free(m->folder);
@@ -673,6 +735,13 @@ static void fill_matrix(sr1_scope *s, const sr1_model *m, size_t i, uint64_t see
     sr1__free(f.v);
 }
 
+/* Of a leaf with one dimension: biases, and norms that change nothing. */
+static double vector_start(const sr1_model *m, const char *name)
+{
+    return sr1__str_ends_with(sr1__str_of(name), "bias") || m->arch->norm_plus_one ? 0.0
+                                                                                   : 1.0;
+}
+
 static sr1_status randomize_weights(sr1_model *m, uint64_t seed, int32_t init)
 {
     struct sr1__pool *pool;
@@ -686,9 +755,7 @@ static sr1_status randomize_weights(sr1_model *m, uint64_t seed, int32_t init)
         if (t_ndim(m->leaves[i].tensor) > 1)
             fill_matrix(s, m, i, seed, init, pool);
         else
-            t_fill_(s, m->leaves[i].tensor,
-                    sr1__str_ends_with(sr1__str_of(m->leaves[i].name), "bias") ? 0.0
-                                                                               : 1.0);
+            t_fill_(s, m->leaves[i].tensor, vector_start(m, m->leaves[i].name));
         status = sr1__scope_close(s);
     }
     sr1__pool_free(pool);

@@ -10,7 +10,7 @@
 #include "tensor/ops/nn.h"
 #include "tensor/ops/optimizer.h"
 #include "tensor/ops/rope.h"
-#include "tensor/weights/hf_config.h"
+#include "tensor/weights/decoder_archs.h"
 #include "tensor/weights/lora_config.h"
 
 #include <searchr1/model.h>
@@ -28,20 +28,24 @@ struct sr1__lora {
 /* One decoder layer; NULL where the architecture has no such tensor, and the scales where
  * its matrices are not int8 (ops/int8_linear.h). Borrowed. */
 struct sr1__layer {
-    sr1_tensor *input_norm;    /* [E] */
-    sr1_tensor *qkv;           /* [(H+2Hkv)*D, E], rows q | k | v */
-    sr1_tensor *qkv_scale;     /* [(H+2Hkv)*D, 1] */
-    sr1_tensor *qkv_bias;      /* [(H+2Hkv)*D], Qwen2.5 */
-    sr1_tensor *q_norm;        /* [D], Qwen3 */
-    sr1_tensor *k_norm;        /* [D], Qwen3 */
-    sr1_tensor *o;             /* [E, H*D] */
-    sr1_tensor *o_scale;       /* [E, 1] */
-    sr1_tensor *o_bias;        /* [E], Qwen3 with attention_bias */
-    sr1_tensor *post_norm;     /* [E] */
-    sr1_tensor *gate_up;       /* [2F, E], rows gate | up */
-    sr1_tensor *gate_up_scale; /* [2F, 1] */
-    sr1_tensor *down;          /* [E, F] */
-    sr1_tensor *down_scale;    /* [E, 1] */
+    sr1_tensor *input_norm;     /* [E] */
+    sr1_tensor *qkv;            /* [(H+2Hkv)*D, E], rows q | k | v */
+    sr1_tensor *qkv_scale;      /* [(H+2Hkv)*D, 1] */
+    sr1_tensor *qkv_bias;       /* [(H+2Hkv)*D], Qwen2.5 */
+    sr1_tensor *q_norm;         /* [D], Qwen3 */
+    sr1_tensor *k_norm;         /* [D], Qwen3 */
+    sr1_tensor *o;              /* [E, H*D] */
+    sr1_tensor *o_scale;        /* [E, 1] */
+    sr1_tensor *o_bias;         /* [E], Qwen3 with attention_bias */
+    sr1_tensor *attention_norm; /* [E] of what attention gives: Gemma 3 */
+    sr1_tensor *post_norm;      /* [E] of what the MLP reads */
+    sr1_tensor *mlp_norm;       /* [E] of what it gives: Gemma 3 */
+    sr1_tensor *router;         /* [experts, E], a layer with experts; what follows is */
+                                /* that of all of them, one above the other */
+    sr1_tensor *gate_up;        /* [2F, E], rows gate | up */
+    sr1_tensor *gate_up_scale;  /* [2F, 1] */
+    sr1_tensor *down;           /* [E, F] */
+    sr1_tensor *down_scale;     /* [E, 1] */
     struct sr1__lora lora[SR1__LORA_MODULES];
 };
 
@@ -58,6 +62,7 @@ struct sr1__unit_hooks {
 
 struct sr1_model {
     struct sr1__hf_config config;
+    const struct sr1__arch_row *arch; /* its row in weights/decoder_archs.h */
     int32_t dtype;
     int32_t quantized; /* the layers' matrices are int8; it cannot be trained or saved */
     sr1__device device;
@@ -77,6 +82,7 @@ struct sr1_model {
     struct sr1__named *views; /* by Hugging Face name; owns names and tensors */
     size_t n_views;
     struct sr1__rope rope;
+    struct sr1__rope local_rope;       /* of SR1__LAYER_LOCAL */
     struct sr1__decode_tables *tables; /* decode_tables.h; NULL: not made yet */
     struct sr1__host_share *host;      /* host_weights.h, with the replicas */
     char *folder;       /* that the weights were read from, absolute; NULL: none */
@@ -150,8 +156,11 @@ sr1_tensor *sr1__qwen_body(sr1_scope *s, sr1_model *m,
 /* Around a pass: SR1_E_STATE when another thread is in one. */
 sr1_status sr1__qwen_begin(sr1_model *m);
 void sr1__qwen_end(sr1_model *m);
-/* SR1_E_LIMIT where the model cannot attend that far back. */
-sr1_status sr1__qwen_check_position(const sr1_model *m, int64_t position);
+
+/* Can the model read them? *longest receives the tokens of the longest, with those of
+ * what it continues. */
+sr1_status sr1__qwen_check_packed(const sr1_model *m, const struct sr1__packed *in,
+                                  int64_t *longest);
 
 /* Logits [n,V] of hidden states [n,E], in the model's dtype. */
 sr1_tensor *sr1__qwen_logits(sr1_scope *s, sr1_model *m, sr1_tensor *hidden);
@@ -215,6 +224,9 @@ sr1_status sr1__model_quantize(sr1_model **out, const sr1_model *from, int32_t d
 /* Overwrite the weights of `to` with those of `from` (same shapes, converts dtype), and
  * its adapter. */
 sr1_status sr1__model_copy_weights(sr1_model *to, const sr1_model *from);
+
+/* Make the rotary tables cover positions below n. */
+sr1_status sr1__model_reserve_positions(sr1_model *m, int64_t n);
 
 /* A model whose weights are not set yet. */
 sr1_status sr1__model_empty(sr1_model **out, const struct sr1__hf_config *config,

@@ -157,7 +157,7 @@ int64_t sr1_model_info(const sr1_model *m, int32_t what)
     case SR1_MODEL_HEAD_DIM:
         return m->config.head_dim;
     case SR1_MODEL_MAX_POSITION:
-        return sr1__hf_config_context(&m->config);
+        return m->config.max_positions;
     case SR1_MODEL_PARAMETERS:
         return count_numbers(m->leaves, m->n_leaves);
     case SR1_MODEL_TIED:

@@ -265,7 +265,7 @@ static sr1_status reserve_decode(struct sr1__decoder *d, size_t n, int64_t top)
         SR1__TRY(sr1__device_head_reserve(d->head));
         SR1__TRY(sr1__lane_pass_reserve(&d->lanes));
     }
-    SR1__TRY(sr1__rope_reserve(&d->model->rope, top));
+    SR1__TRY(sr1__model_reserve_positions(d->model, top));
     return d->kv->ops->reserve(d->kv, d->spans, n);
 }
 
@@ -412,9 +412,6 @@ static sr1_status run_host(struct sr1__decoder *d, size_t n, int64_t total,
                                        .n_wanted = n_wanted};
 
     SR1__TRY(check_ids(d, total));
-    for (size_t i = 0; i < n; i++)
-        SR1__TRY(
-            sr1__qwen_check_position(d->model, d->spans[i].past + d->spans[i].n - 1));
     SR1__TRY(sr1__host_pass_reserve(d->host, &in));
     return sr1__host_pass_run(d->host, &in);
 }
@@ -424,7 +421,7 @@ static sr1_status decode_on_host(struct sr1__decoder *d, size_t n, int64_t total
     SR1__TRY(run_host(d, n, total, d->last, n));
     for (size_t i = 0; i < n; i++)
         d->next_logits[i] = d->rows[d->spans[i].row].logits;
-    sr1__host_pass_logits(d->host, n, d->next_logits);
+    sr1__host_pass_logits(d->host, 0, n, d->next_logits);
     return SR1_OK;
 }
 

@@ -66,6 +66,16 @@ static int is_redundant(const sr1_model *m, const char *name)
            strstr(name, "rotary_emb.inv_freq") != NULL;
 }
 
+/* All views are in the file: are there tensors besides? */
+static int has_more_tensors(const sr1_model *m, const struct sr1__weights *file)
+{
+    size_t n = sr1__weights_count(file), redundant = 0;
+
+    for (size_t i = 0; i < n; i++)
+        redundant += is_redundant(m, sr1__weights_at(file, i)->name) != 0;
+    return n > m->n_views + redundant;
+}
+
 /* As in transformers: tensors that config.json does not describe are ignored with a
  * warning. */
 static void warn_unused_tensors(const sr1_model *m, const struct sr1__weights *file)
@@ -73,6 +83,8 @@ static void warn_unused_tensors(const sr1_model *m, const struct sr1__weights *f
     const struct sr1__weight *first = NULL;
     size_t n = 0;
 
+    if (!has_more_tensors(m, file))
+        return;
     for (size_t i = 0; i < sr1__weights_count(file); i++) {
         const struct sr1__weight *w = sr1__weights_at(file, i);
 

@@ -3,6 +3,8 @@
 #include "tensor/model/model_memory.h"
 
 #include "tensor/model/host_pass.h"
+#include "tensor/model/host_score.h"
+#include "tensor/weights/decoder_archs.h"
 #include "tensor/ops/int8_linear.h"
 #include "tensor/ops/optimizer.h"
 #include "tensor/torch/shim.h"
@@ -16,14 +18,48 @@ struct widths {
     double e; /* hidden size */
     double q; /* of all query heads */
     double k; /* of all key-value heads */
-    double f; /* intermediate size */
+    double f; /* intermediate size; of what a token's experts make together */
+    double x; /* hidden sizes of what they read */
 };
 
+/* Is there a layer without experts? */
+static int has_dense(const struct sr1__hf_config *c)
+{
+    return sr1__hf_config_count(c, SR1__LAYER_EXPERTS) < c->n_layers;
+}
+
+/* The wider MLP of those that there are. */
 static struct widths widths_of(const struct sr1__hf_config *c)
 {
+    double all = (double)c->experts_per_token;
+
     return (struct widths){(double)c->hidden_size, (double)(c->n_heads * c->head_dim),
                            (double)(c->n_kv_heads * c->head_dim),
-                           (double)c->intermediate_size};
+                           fmax(has_dense(c) ? (double)c->intermediate_size : 0,
+                                all * (double)c->expert_size),
+                           all * (double)c->hidden_size};
+}
+
+/* The matrices of all layers' MLPs: numbers, and rows. */
+struct mlp_counts {
+    double matrices, rows;
+};
+
+static struct mlp_counts count_mlps(const struct sr1__hf_config *c)
+{
+    double e = (double)c->hidden_size, f = (double)c->intermediate_size;
+    double with_experts = (double)sr1__hf_config_count(c, SR1__LAYER_EXPERTS);
+    double dense = (double)c->n_layers - with_experts;
+    double experts = with_experts * (double)c->n_experts, g = (double)c->expert_size;
+
+    return (struct mlp_counts){3 * e * (dense * f + experts * g),
+                               dense * (2 * f + e) + experts * (2 * g + e)};
+}
+
+static double count_routers(const struct sr1__hf_config *c)
+{
+    return (double)sr1__hf_config_count(c, SR1__LAYER_EXPERTS) * (double)c->n_experts *
+           (double)c->hidden_size;
 }
 
 static double count_embedding(const struct sr1__hf_config *c)
@@ -35,27 +71,36 @@ double sr1__memory_parameters(const struct sr1__hf_config *c)
 {
     struct widths w = widths_of(c);
     double biases = (c->qkv_bias ? w.q + 2 * w.k : 0) + (c->o_bias ? w.e : 0);
-    double norms = 2 * w.e + (c->qk_norm ? 2 * (double)c->head_dim : 0);
-    double layer = w.e * (w.q + 2 * w.k) + w.q * w.e + 3 * w.e * w.f + norms + biases;
+    double norms = (sr1__archs[c->arch].post_norms ? 4 : 2) * w.e +
+                   (c->qk_norm ? 2 * (double)c->head_dim : 0);
+    double layer = w.e * (w.q + 2 * w.k) + w.q * w.e + norms + biases;
     double head =
         c->value_head ? w.e + 1 : (c->tie_word_embeddings ? 0 : count_embedding(c));
 
-    return count_embedding(c) + (double)c->n_layers * layer + w.e + head;
+    return count_embedding(c) + (double)c->n_layers * layer + count_mlps(c).matrices +
+           count_routers(c) + w.e + head;
 }
 
 double sr1__memory_adapter(const struct sr1__memory_model *m)
 {
     struct widths w = widths_of(&m->config);
+    double f = (double)m->config.intermediate_size, n = (double)m->config.n_layers;
+    double dense = n - (double)sr1__hf_config_count(&m->config, SR1__LAYER_EXPERTS);
     const double ends[SR1__LORA_MODULES] = {
-        [SR1__LORA_Q] = w.e + w.q,    [SR1__LORA_K] = w.e + w.k,
-        [SR1__LORA_V] = w.e + w.k,    [SR1__LORA_O] = w.q + w.e,
-        [SR1__LORA_GATE] = w.e + w.f, [SR1__LORA_UP] = w.e + w.f,
-        [SR1__LORA_DOWN] = w.f + w.e};
+        [SR1__LORA_Q] = n * (w.e + w.q),      [SR1__LORA_K] = n * (w.e + w.k),
+        [SR1__LORA_V] = n * (w.e + w.k),      [SR1__LORA_O] = n * (w.q + w.e),
+        [SR1__LORA_GATE] = dense * (w.e + f), [SR1__LORA_UP] = dense * (w.e + f),
+        [SR1__LORA_DOWN] = dense * (f + w.e)};
     double sum = 0;
 
     for (int32_t i = 0; i < SR1__LORA_MODULES; i++)
         sum += m->lora.targets & 1u << i ? ends[i] : 0;
-    return (double)m->lora.rank * (double)m->config.n_layers * sum;
+    return (double)m->lora.rank * sum;
+}
+
+static const struct sr1__arch_row *arch_of(const struct sr1__memory_model *m)
+{
+    return &sr1__archs[m->config.arch];
 }
 
 static double size_of(const struct sr1__memory_model *m)
@@ -77,12 +122,12 @@ double sr1__memory_trained(const struct sr1__memory_model *m)
 static double int8_saving(const struct sr1__memory_model *m)
 {
     struct widths w = widths_of(&m->config);
-    double matrices = w.e * (w.q + 2 * w.k) + w.q * w.e + 3 * w.e * w.f;
-    double rows = w.q + 2 * w.k + 2 * w.e + 2 * w.f;
+    struct mlp_counts mlps = count_mlps(&m->config);
+    double n = (double)m->config.n_layers;
+    double matrices = n * (w.e * (w.q + 2 * w.k) + w.q * w.e) + mlps.matrices;
+    double rows = n * (w.q + 2 * w.k + w.e) + mlps.rows;
 
-    return m->quantized
-               ? (double)m->config.n_layers * (matrices * (size_of(m) - 1) - 4 * rows)
-               : 0;
+    return m->quantized ? matrices * (size_of(m) - 1) - 4 * rows : 0;
 }
 
 /* A block of the largest matrix in numbers again, and what it gives for each token. */
@@ -119,12 +164,20 @@ double sr1__memory_masters(const struct sr1__memory_model *m)
     return has_narrow_gradients(m) ? 4 * sr1__memory_trained(m) : 0;
 }
 
+/* Gate and up, of all experts where there are any. */
+static double largest_mlp_leaf(const struct sr1__hf_config *c)
+{
+    return 2 * (double)c->hidden_size *
+           fmax((double)c->intermediate_size, (double)(c->n_experts * c->expert_size));
+}
+
 static double largest_leaf(const struct sr1__memory_model *m)
 {
     struct widths w = widths_of(&m->config);
 
-    return m->lora.rank > 0 ? (double)m->lora.rank * fmax(w.f, fmax(w.e, w.q))
-                            : fmax(count_embedding(&m->config), 2 * w.f * w.e);
+    return m->lora.rank > 0
+               ? (double)m->lora.rank * fmax(w.f, fmax(w.e, w.q))
+               : fmax(count_embedding(&m->config), largest_mlp_leaf(&m->config));
 }
 
 double sr1__memory_offload_piece(const struct sr1__memory_model *m)
@@ -165,7 +218,8 @@ static double grow_size(double first, double want, double most)
 
 double sr1__memory_rope(const struct sr1__memory_model *m, double positions)
 {
-    return 8 * (double)m->config.head_dim * grow_size(1024, positions, 1e9);
+    return (arch_of(m)->local_rope_theta > 0 ? 2 : 1) * 8 * (double)m->config.head_dim *
+           grow_size(1024, positions, 1e9);
 }
 
 /* ---- a layer ---- */
@@ -180,7 +234,9 @@ enum {
     FULL = 1 << 5,        /* all weights are trained */
     HEAD_NORMS = 1 << 6,
     MIXED = 1 << 7,
-    SCORES = 1 << 8, /* attention keeps its weights */
+    SCORES = 1 << 8,      /* attention keeps its weights */
+    POST_NORMS = 1 << 18, /* outputs are normalised */
+    EXPERTS = 1 << 17,    /* rows are copied to the experts and back */
     /* By groups of linear layers: has an adapter, and keeps its input. */
     LORA_QKV = 1 << 9,
     LORA_O = 1 << 10,
@@ -198,7 +254,7 @@ enum life { HELD, PASSING }; /* until the layer is done, or for a moment */
 /* A tensor of a layer, in the order in which they are made: numbers for each token as
  * multiples of the widths, and of heads times the longest sequence. */
 static const struct layer_tensor {
-    double e, q, k, f, scores;
+    double e, q, k, f, x, scores;
     int fp32; /* else the model's type */
     enum life life;
     uint32_t made; /* all of these must hold */
@@ -237,21 +293,29 @@ static const struct layer_tensor {
     {.q = 1, .fp32 = 1, .made = NARROW | LORA_O},
     {.e = 2, .fp32 = 1, .life = PASSING, .made = LORA_O, .kept = NEVER},
     {.e = 1, .made = LORA_O, .kept = NEVER},
+    {.e = 1, .made = POST_NORMS, .kept = POST_NORMS | KEEPS_INPUT},
+    {.e = 1, .fp32 = 1, .life = PASSING, .made = POST_NORMS | UPCASTS, .kept = UPCASTS},
     /* mlp: sum, norm, product, swiglu, product, sum */
     {.e = 1, .kept = KEEPS_INPUT},
     {.e = 1, .fp32 = 1, .life = PASSING, .made = UPCASTS, .kept = UPCASTS},
     {.e = 1, .fp32 = 1, .life = PASSING, .made = SCALES, .kept = SCALES | FULL},
     {.e = 1, .kept = FEEDS_GATE},
+    {.x = 1, .made = EXPERTS, .kept = EXPERTS | FULL},
     {.f = 2},
     {.e = 1, .fp32 = 1, .made = NARROW | LORA_GATE},
     {.f = 4, .fp32 = 1, .life = PASSING, .made = LORA_GATE, .kept = NEVER},
     {.f = 2, .made = LORA_GATE, .kept = NEVER},
     {.f = 1, .life = PASSING, .made = STEPS},
     {.f = 1, .kept = FEEDS_DOWN},
+    {.x = 1, .made = EXPERTS},
+    {.x = 1, .made = EXPERTS, .kept = NEVER},
+    {.x = 2, .made = EXPERTS, .kept = NEVER},
     {.e = 1, .kept = NEVER},
     {.f = 1, .fp32 = 1, .made = NARROW | LORA_DOWN},
     {.e = 2, .fp32 = 1, .life = PASSING, .made = LORA_DOWN, .kept = NEVER},
     {.e = 1, .made = LORA_DOWN, .kept = NEVER},
+    {.e = 1, .made = POST_NORMS, .kept = POST_NORMS | KEEPS_INPUT},
+    {.e = 1, .fp32 = 1, .life = PASSING, .made = POST_NORMS | UPCASTS, .kept = UPCASTS},
     {.e = 1, .kept = NEVER},
 };
 #define LAYER_TENSORS (sizeof layer_tensors / sizeof layer_tensors[0])
@@ -274,14 +338,18 @@ static uint32_t traits_of_kernels(const struct sr1__memory_model *m)
 {
     const struct sr1__hf_config *c = &m->config;
     int fused = is_fused(m), cuda = sr1__memory_is_cuda(m);
-    int norms = fused || m->device != SR1__CPU; /* one kernel, which keeps its input */
+    int wide = is_narrow(m) && arch_of(m)->norm_plus_one; /* norms of a copy in fp32 */
+    int norms =
+        (fused || m->device != SR1__CPU) && !wide; /* one kernel, which keeps its input */
     uint32_t t = 0;
 
     t |= is_narrow(m) ? NARROW : 0;
-    t |= fused ? 0 : STEPS;
+    t |= fused && !arch_of(m)->gelu ? 0 : STEPS;
+    t |= arch_of(m)->post_norms ? POST_NORMS : 0;
     t |= norms || !is_narrow(m) ? KEEPS_INPUT : UPCASTS;
     t |= norms ? 0 : SCALES;
     t |= c->qk_norm ? HEAD_NORMS : 0;
+    t |= c->n_experts ? EXPERTS : 0;
     /* CUDA's attention without them takes neither fp32 nor shared heads in fp32 */
     t |= cuda && !is_narrow(m) && c->n_heads != c->n_kv_heads ? SCORES : 0;
     return t;
@@ -316,7 +384,7 @@ static double tensor_bytes(const struct layer_tensor *t,
                            const struct sr1__memory_model *m, double longest)
 {
     struct widths w = widths_of(&m->config);
-    double n = t->e * w.e + t->q * w.q + t->k * w.k + t->f * w.f +
+    double n = t->e * w.e + t->q * w.q + t->k * w.k + t->f * w.f + t->x * w.x +
                t->scores * (double)m->config.n_heads * longest;
 
     return n * (t->fp32 ? 4 : size_of(m));
@@ -421,7 +489,8 @@ static double layer_backward(const struct sr1__memory_model *m,
                              const struct sr1__memory_pass *p)
 {
     struct layer_bytes again = measure_layer(m, p, 1);
-    double work = BACKWARD_WIDTHS * (double)m->config.intermediate_size * size_of(m);
+    struct widths w = widths_of(&m->config);
+    double work = (BACKWARD_WIDTHS * w.f + 2 * w.x) * size_of(m);
     double grads = 2 * (double)m->config.hidden_size * size_of(m);
 
     return p->tokens *
@@ -430,11 +499,19 @@ static double layer_backward(const struct sr1__memory_model *m,
 
 /* ---- units ---- */
 
+/* The largest. */
 static double count_layer(const struct sr1__hf_config *c)
 {
+    double e = (double)c->hidden_size, n = (double)c->n_experts;
     double heads = c->value_head || c->tie_word_embeddings ? 1 : 2;
+    double layers = sr1__memory_parameters(c) - heads * count_embedding(c);
+    double dense = 3 * e * (double)c->intermediate_size;
+    double experts = n * e * (3 * (double)c->expert_size + 1);
 
-    return (sr1__memory_parameters(c) - heads * count_embedding(c)) / (double)c->n_layers;
+    if (sr1__hf_config_has(c, SR1__LAYER_EXPERTS))
+        layers -= count_mlps(c).matrices + count_routers(c) -
+                  (double)c->n_layers * fmax(experts, has_dense(c) ? dense : 0);
+    return layers / (double)c->n_layers;
 }
 
 double sr1__memory_unit(const struct sr1__memory_model *m)
@@ -521,21 +598,30 @@ static double graphs_kept(const struct sr1__memory_model *m, double rows, double
 /* The C pass of a CPU (host_pass.h), which has the weights once more, in panels. */
 static int is_host_pass(const struct sr1__memory_model *m)
 {
-    return is_paged(m) && !m->quantized && m->lora.rank == 0 && !m->config.value_head;
+    return is_paged(m) && !m->quantized && !m->config.value_head &&
+           !arch_of(m)->experts && !arch_of(m)->norm_plus_one;
 }
 
-static double host_decode(const struct sr1__memory_model *m, double rows, double tokens)
+static double host_panels(const struct sr1__memory_model *m)
 {
     const struct sr1__hf_config *c = &m->config;
-    int64_t q = c->n_heads * c->head_dim;
-    int64_t kv = c->n_kv_heads * c->head_dim;
-    int bf16 = is_narrow(m);
 
-    return sr1__host_panels_bytes(c->hidden_size, q, kv, c->intermediate_size,
-                                  c->n_layers, c->vocab_size, bf16) +
-           sr1__host_pass_bytes(c->hidden_size, q, kv, c->intermediate_size, tokens, rows,
-                                bf16) +
-           rows * (double)c->vocab_size * 4;
+    return sr1__host_panels_bytes(c->hidden_size, c->n_heads * c->head_dim,
+                                  c->n_kv_heads * c->head_dim, c->intermediate_size,
+                                  c->n_layers, c->vocab_size, is_narrow(m)) +
+           sr1__host_adapter_bytes(c->hidden_size, c->n_heads * c->head_dim,
+                                   c->n_kv_heads * c->head_dim, c->intermediate_size,
+                                   c->n_layers, m->lora.rank,
+                                   m->lora.rank > 0 ? m->lora.targets : 0);
+}
+
+static double host_pass(const struct sr1__memory_model *m, double rows, double tokens)
+{
+    const struct sr1__hf_config *c = &m->config;
+
+    return sr1__host_pass_bytes(c->hidden_size, c->n_heads * c->head_dim,
+                                c->n_kv_heads * c->head_dim, c->intermediate_size, tokens,
+                                rows, is_narrow(m));
 }
 
 double sr1__memory_decode(const struct sr1__memory_model *m, double rows, double tokens,
@@ -544,9 +630,25 @@ double sr1__memory_decode(const struct sr1__memory_model *m, double rows, double
     struct sr1__memory_pass p = {.tokens = tokens, .targets = rows, .longest = longest};
 
     if (is_host_pass(m))
-        return host_decode(m, rows, tokens);
+        return host_panels(m) + host_pass(m, rows, tokens) +
+               rows * (double)m->config.vocab_size * 4;
     return pass_inputs(m, &p) + graphs_kept(m, rows, longest) +
            fmax(measure_layer(m, &p, 0).peak * tokens,
                 pass_outputs(m, &p, 0) +
                     rows * (double)m->config.vocab_size * (4 + size_of(m)));
+}
+
+/* Prompts of a cut, and some of what continues them (host_score.c). */
+double sr1__memory_score(const struct sr1__memory_model *m,
+                         const struct sr1__memory_pass *p, double workers)
+{
+    double row = (double)m->config.vocab_size * sizeof(float);
+    double tokens = fmin(p->tokens, 2 * (SR1__SCORE_TOKENS + p->longest));
+
+    if (!is_host_pass(m) || m->dtype != SR1__F32)
+        return workers * sr1__memory_forward(m, p);
+    return host_panels(m) +
+           workers * (host_pass(m, fmin(p->targets, tokens), tokens) +
+                      sr1__memory_cache(m, 1, tokens, 1, tokens) +
+                      fmin(p->targets * row, fmax(row, (double)SR1__SCORE_LOGITS)));
 }

@@ -63,6 +63,9 @@ double sr1__memory_grad_piece(const struct sr1__memory_model *m);
 /* Peak of a pass without gradients, beyond the weights. */
 double sr1__memory_forward(const struct sr1__memory_model *m,
                            const struct sr1__memory_pass *p);
+/* Peak of such passes by so many workers at once that are asked for log-probs. */
+double sr1__memory_score(const struct sr1__memory_model *m,
+                         const struct sr1__memory_pass *p, double workers);
 /* Peak of a forward and a backward pass with the gradients that it leaves, beyond the
  * weights. */
 double sr1__memory_backward(const struct sr1__memory_model *m,

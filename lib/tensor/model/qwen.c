@@ -5,28 +5,38 @@
  *               x += Wdown (silu(Wgate h) * (Wup h)),                         h = norm(x)
  *     hidden = norm(x)
  *
- * Qwen3 normalises each head of q and k; Qwen2.5 has biases on q, k and v instead; Llama
- * and Mistral have neither.
+ * What architectures do otherwise stands in their table (weights/decoder_archs.h) and, by
+ * layer, in the configuration: norms of heads, biases, layers without positions, windows.
  * Which tokens a token attends to is decided by the caller: packed sequences here, a
  * key-value cache in the decoder. */
 #include "tensor/model/adapter.h"
 
 #include "base/mem.h"
 #include "tensor/model/decode_tables.h"
+#include "tensor/model/experts.h"
 #include "tensor/ops/fused.h"
 #include "tensor/ops/int8_linear.h"
+#include "tensor/ops/linear.h"
+
+#include <math.h>
+
+/* How the heads of a layer are turned to their positions. */
+struct rotation {
+    sr1_tensor *cos; /* [N,D] */
+    sr1_tensor *sin;
+    sr1_tensor *turn; /* [N,D,D], of few tokens in place; else NULL */
+};
 
 /* The values shared by all layers of one forward pass. Kept by checkpointed layers until
  * backward has run. */
 struct qwen_pass {
     sr1_model *m;
-    sr1_tensor *cos; /* [N,D] */
-    sr1_tensor *sin;
-    sr1_tensor *turn; /* [N,D,D], of few tokens in place; else NULL */
+    struct rotation rotations[SR1__TURNS]; /* those that layers have */
     struct sr1__attention attention;
     int64_t *cu_seqlens; /* a copy; NULL with an attention of the caller's */
     int32_t *continues;  /* a copy; NULL: none continues another */
     size_t n_seqs;
+    int64_t longest; /* tokens of a sequence, with the one that it continues */
     struct sr1__lora_dropout dropout; /* a copy; p 0: none */
     int32_t refs;
 };
@@ -36,13 +46,20 @@ struct layer_segment {
     int32_t layer;
 };
 
+static void free_rotations(struct qwen_pass *p)
+{
+    for (int i = 0; i < SR1__TURNS; i++) {
+        sr1__tensor_free(p->rotations[i].cos);
+        sr1__tensor_free(p->rotations[i].sin);
+        sr1__tensor_free(p->rotations[i].turn);
+    }
+}
+
 static void pass_release(struct qwen_pass *p)
 {
     if (!p || --p->refs > 0)
         return;
-    sr1__tensor_free(p->cos);
-    sr1__tensor_free(p->sin);
-    sr1__tensor_free(p->turn);
+    free_rotations(p);
     sr1__free(p->cu_seqlens);
     sr1__free(p->continues);
     sr1__free((void *)(uintptr_t)p->dropout.keys);
@@ -61,12 +78,13 @@ static sr1_tensor *packed_attention(sr1_scope *s, void *self, int32_t layer,
                                     sr1_tensor *q, sr1_tensor *k, sr1_tensor *v)
 {
     const struct qwen_pass *p = self;
+    const struct sr1__sequence_spans spans = {p->cu_seqlens, p->continues, p->n_seqs};
+    int64_t window = sr1__hf_config_window(&p->m->config, layer);
 
-    (void)layer;
+    if (window && p->longest > window)
+        return sr1__nn_window_attention(s, q, k, v, &spans, window);
     if (p->continues)
-        return sr1__nn_shared_attention(
-            s, q, k, v,
-            &(struct sr1__sequence_spans){p->cu_seqlens, p->continues, p->n_seqs});
+        return sr1__nn_shared_attention(s, q, k, v, &spans);
     return sr1__nn_attention(s, q, k, v, p->cu_seqlens, p->n_seqs);
 }
 
@@ -83,7 +101,7 @@ static sr1_tensor *multiply_weight(sr1_scope *s, const struct qwen_pass *p, sr1_
         return sr1__int8_linear(s, x, l->w, l->scale, l->bias);
     return p->attention.linear
                ? p->attention.linear(s, p->attention.self, x, l->w, l->bias)
-               : t_linear(s, x, l->w, l->bias);
+               : sr1__linear(s, x, l->w, l->bias);
 }
 
 static sr1_tensor *apply_linear(sr1_scope *s, const struct qwen_pass *p, sr1_tensor *x,
@@ -105,48 +123,75 @@ static sr1_tensor *add_linear(sr1_scope *s, const struct qwen_pass *p, sr1_tenso
     return sr1__lora_add(s, p->m, &p->attention, &p->dropout, y, x, l.span);
 }
 
+/* What a norm multiplies by. */
+static sr1_tensor *get_norm_weight(sr1_scope *s, const sr1_model *m, sr1_tensor *w)
+{
+    return w && m->arch->norm_plus_one ? t_add_scalar(s, t_to(s, w, SR1__F32), 1.0) : w;
+}
+
+static sr1_tensor *normalise(sr1_scope *s, const sr1_model *m, sr1_tensor *x,
+                             sr1_tensor *w)
+{
+    return sr1__fused_rms_norm(s, x, get_norm_weight(s, m, w), m->config.rms_norm_eps);
+}
+
+/* x + y w^T + bias, the product normalised where there is a norm of it. */
+static sr1_tensor *add_output(sr1_scope *s, const struct qwen_pass *p, sr1_tensor *x,
+                              sr1_tensor *y, struct linear l, sr1_tensor *norm)
+{
+    return norm ? t_add(s, x, normalise(s, p->m, apply_linear(s, p, y, l), norm))
+                : add_linear(s, p, x, y, l);
+}
+
 static sr1_tensor *run_qwen_attention(sr1_scope *s, const struct qwen_pass *p,
                                       int32_t layer, sr1_tensor *x)
 {
     const struct sr1__hf_config *c = &p->m->config;
     const struct sr1__layer *w = &p->m->layers[layer];
+    const struct rotation *r = &p->rotations[sr1__hf_config_turn(c, layer)];
     struct sr1__heads_op heads = {.n_q = c->n_heads,
                                   .n_kv = c->n_kv_heads,
                                   .dim = c->head_dim,
-                                  .q_norm = w->q_norm,
-                                  .k_norm = w->k_norm,
+                                  .q_norm = get_norm_weight(s, p->m, w->q_norm),
+                                  .k_norm = get_norm_weight(s, p->m, w->k_norm),
                                   .eps = c->rms_norm_eps,
-                                  .cos = p->cos,
-                                  .sin = p->sin,
-                                  .turn = p->turn};
-    sr1_tensor *y = sr1__fused_rms_norm(s, x, w->input_norm, c->rms_norm_eps);
+                                  .cos = r->cos,
+                                  .sin = r->sin,
+                                  .turn = r->turn};
+    sr1_tensor *y = normalise(s, p->m, x, w->input_norm);
+    double scale = sr1__hf_config_query_scale(c);
     sr1_tensor *qkv[3];
 
-    if (p->turn && w->q_norm)
+    if (r->turn && w->q_norm)
         heads.qk_norm = p->m->tables->qk_norms[layer];
     y = apply_linear(
         s, p, y,
         (struct linear){w->qkv, w->qkv_scale, w->qkv_bias, {layer, SR1__LORA_Q, 3}});
     sr1__fused_heads(s, &heads, y, qkv);
+    if (scale != 1.0)
+        qkv[0] = t_mul_scalar(s, qkv[0], scale);
     y = p->attention.fn(s, p->attention.self, layer, qkv[0], qkv[1], qkv[2]);
-    return add_linear(
-        s, p, x, y,
-        (struct linear){w->o, w->o_scale, w->o_bias, {layer, SR1__LORA_O, 1}});
+    return add_output(
+        s, p, x, y, (struct linear){w->o, w->o_scale, w->o_bias, {layer, SR1__LORA_O, 1}},
+        w->attention_norm);
 }
 
 static sr1_tensor *run_qwen_mlp(sr1_scope *s, const struct qwen_pass *p, int32_t layer,
                                 sr1_tensor *x)
 {
     const struct sr1__layer *w = &p->m->layers[layer];
-    sr1_tensor *y = sr1__fused_rms_norm(s, x, w->post_norm, p->m->config.rms_norm_eps);
+    sr1_tensor *y = normalise(s, p->m, x, w->post_norm);
 
+    if (w->router)
+        return t_add(s, x, sr1__experts_run(s, p->m, &p->attention, layer, y));
     y = apply_linear(
         s, p, y,
         (struct linear){w->gate_up, w->gate_up_scale, NULL, {layer, SR1__LORA_GATE, 2}});
-    y = sr1__fused_swiglu(s, y);
-    return add_linear(
+    y = p->m->arch->gelu ? sr1__nn_geglu(s, y) : sr1__fused_swiglu(s, y);
+    return add_output(
         s, p, x, y,
-        (struct linear){w->down, w->down_scale, NULL, {layer, SR1__LORA_DOWN, 1}});
+        (struct linear){w->down, w->down_scale, NULL, {layer, SR1__LORA_DOWN, 1}},
+        w->mlp_norm);
 }
 
 /* One layer in a scope of its own, so that its activations go as early as they can. */
@@ -182,50 +227,56 @@ static sr1_tensor *run_checkpointed(sr1_scope *s, struct qwen_pass *p, int32_t l
     return t_checkpoint(s, run_layer_segment, g, layer_segment_free, x);
 }
 
-sr1_status sr1__qwen_check_position(const sr1_model *m, int64_t position)
+/* Rows of a rotary table for the tokens' positions. */
+static void pick_angles(sr1_scope *s, const struct sr1__rope *rope, struct rotation *r,
+                        sr1_tensor *index, int32_t dtype)
 {
-    int64_t window = m->config.sliding_window;
-
-    if (!window || position < window)
-        return SR1_OK;
-    return sr1__fail(SR1_E_LIMIT,
-                     "position %lld is beyond the sliding window of %lld tokens, up to "
-                     "which this model's attention is that of its whole context",
-                     (long long)position, (long long)window);
+    r->cos = t_hold(s, t_to(s, t_index_select(s, rope->cos, 0, index), dtype));
+    r->sin = t_hold(s, t_to(s, t_index_select(s, rope->sin, 0, index), dtype));
 }
 
-/* Rows of the rotary tables for these positions; the tables grow to the largest. */
+/* A turn by nothing. */
+static void fill_no_angles(sr1_scope *s, const sr1_model *m, struct rotation *r,
+                           int64_t n)
+{
+    r->cos = t_hold(s, t_full(s, 1.0, m->dtype, T_SHAPE(n, m->config.head_dim)));
+    r->sin = t_hold(s, t_full(s, 0.0, m->dtype, T_SHAPE(n, m->config.head_dim)));
+}
+
+/* The rotations of these positions; the rotary tables grow to the largest. */
 static void pick_positions(sr1_scope *s, struct qwen_pass *p,
                            const struct sr1__placed_tokens *in)
 {
-    struct sr1__rope *rope = &p->m->rope;
     sr1_tensor *index = in->positions_there;
     int64_t top = 0;
 
     for (size_t i = 0; i < in->n; i++)
         top = in->positions[i] > top ? in->positions[i] : top;
-    sr1__scope_check(s, sr1__qwen_check_position(p->m, top));
-    sr1__scope_check(s, sr1__rope_reserve(rope, top + 1));
+    sr1__scope_check(s, sr1__model_reserve_positions(p->m, top + 1));
     if (!index)
         index = t_from_i64(s, in->positions, T_SHAPE((int64_t)in->n));
-    p->cos = t_hold(s, t_to(s, t_index_select(s, rope->cos, 0, index), p->m->dtype));
-    p->sin = t_hold(s, t_to(s, t_index_select(s, rope->sin, 0, index), p->m->dtype));
-    if (p->attention.in_place && in->n <= SR1__TURN_TOKENS)
-        p->turn = t_hold(s, sr1__decode_turn(s, p->m, p->cos, p->sin));
+    pick_angles(s, &p->m->rope, &p->rotations[SR1__TURN_ROPE], index, p->m->dtype);
+    if (sr1__hf_config_has(&p->m->config, SR1__LAYER_LOCAL))
+        pick_angles(s, &p->m->local_rope, &p->rotations[SR1__TURN_LOCAL], index,
+                    p->m->dtype);
+    if (sr1__hf_config_has(&p->m->config, SR1__LAYER_NO_ROPE))
+        fill_no_angles(s, p->m, &p->rotations[SR1__TURN_NONE], (int64_t)in->n);
+    for (int i = 0; i < SR1__TURNS; i++) {
+        struct rotation *r = &p->rotations[i];
+
+        if (r->cos && p->attention.in_place && in->n <= SR1__TURN_TOKENS &&
+            !p->m->arch->norm_plus_one) /* which is not done in the model's type */
+            r->turn = t_hold(s, sr1__decode_turn(s, p->m, r->cos, r->sin));
+    }
 }
 
-static int ids_fit(sr1_scope *s, const sr1_model *m, const struct sr1__placed_tokens *in)
+static sr1_status check_ids(const sr1_model *m, const int32_t *ids, size_t n)
 {
-    for (size_t i = 0; i < in->n; i++) {
-        if (in->ids[i] >= 0 && in->ids[i] < m->config.vocab_size)
-            continue;
-        sr1__scope_fail(s, SR1_E_INVALID, "token %zu: id %d is not in [0, %lld)", i,
-                        (int)in->ids[i], (long long)m->config.vocab_size);
-        return 0;
-    }
-    if (in->n == 0)
-        sr1__scope_fail(s, SR1_E_INVALID, "no tokens");
-    return in->n > 0 && sr1__scope_status(s) == SR1_OK;
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= m->config.vocab_size)
+            return sr1__fail(SR1_E_INVALID, "token %zu: id %d is not in [0, %lld)", i,
+                             (int)ids[i], (long long)m->config.vocab_size);
+    return n > 0 ? SR1_OK : sr1__fail(SR1_E_INVALID, "no tokens");
 }
 
 /* ---- units ---- */
@@ -279,6 +330,16 @@ static sr1_tensor *mark_unit(sr1_scope *s, const sr1_model *m, int32_t unit, int
     return y;
 }
 
+/* The factor is of the model's type, as in transformers. */
+static sr1_tensor *embed_tokens(sr1_scope *s, const sr1_model *m, sr1_tensor *ids)
+{
+    sr1_tensor *x = t_embedding(s, m->embed, ids);
+    double root = sqrt((double)m->config.hidden_size);
+
+    return m->arch->embedding_scale ? t_mul(s, x, t_full(s, root, m->dtype, T_SHAPE(1)))
+                                    : x;
+}
+
 static sr1_tensor *run_qwen_layers(sr1_scope *s, struct qwen_pass *p,
                                    const struct sr1__placed_tokens *in, int checkpoint)
 {
@@ -288,7 +349,7 @@ static sr1_tensor *run_qwen_layers(sr1_scope *s, struct qwen_pass *p,
     pick_positions(s, p, in);
     ids = in->ids_there ? in->ids_there : t_from_i32(s, in->ids, in->n);
     enter_unit(s, m, 0);
-    x = t_embedding(s, m->embed, ids);
+    x = embed_tokens(s, m, ids);
     leave_unit(s, m, 0);
     if ((checkpoint || m->hooks) && m->adapter) /* backward goes through a unit's input */
         t_require_grad(s, x, 1);
@@ -303,7 +364,7 @@ static sr1_tensor *run_qwen_layers(sr1_scope *s, struct qwen_pass *p,
         leave_unit(s, m, i + 1);
     }
     enter_unit(s, m, m->config.n_layers + 1);
-    return sr1__fused_rms_norm(s, x, m->final_norm, m->config.rms_norm_eps);
+    return normalise(s, m, x, m->final_norm);
 }
 
 /* A pass may replace the rotary tables, so a second thread in one model is refused. */
@@ -326,9 +387,11 @@ static sr1_tensor *run_qwen_forward(sr1_scope *s, struct qwen_pass *p,
     sr1_tensor *hidden;
     sr1_status st;
 
-    if (!ids_fit(s, p->m, in))
+    if (sr1__scope_status(s) != SR1_OK)
         return NULL;
-    st = sr1__qwen_begin(p->m);
+    st = check_ids(p->m, in->ids, in->n);
+    if (st == SR1_OK)
+        st = sr1__qwen_begin(p->m);
     sr1__scope_check(s, st);
     if (st != SR1_OK)
         return NULL;
@@ -344,9 +407,7 @@ sr1_tensor *sr1__qwen_body(sr1_scope *s, sr1_model *m,
     struct qwen_pass p = {.m = m, .attention = *attention, .refs = 1};
     sr1_tensor *hidden = run_qwen_forward(s, &p, in, 0);
 
-    sr1__tensor_free(p.cos);
-    sr1__tensor_free(p.sin);
-    sr1__tensor_free(p.turn);
+    free_rotations(&p);
     return hidden;
 }
 
@@ -372,6 +433,26 @@ static int64_t first_position(const struct sr1__packed *in, size_t i)
     int32_t from = in->continues ? in->continues[i] : -1;
 
     return from < 0 ? 0 : in->cu_seqlens[from + 1] - in->cu_seqlens[from];
+}
+
+static int64_t find_longest(const struct sr1__packed *in)
+{
+    int64_t longest = 0;
+
+    for (size_t i = 0; i < in->n_seqs; i++) {
+        int64_t n = first_position(in, i) + in->cu_seqlens[i + 1] - in->cu_seqlens[i];
+
+        longest = n > longest ? n : longest;
+    }
+    return longest;
+}
+
+sr1_status sr1__qwen_check_packed(const sr1_model *m, const struct sr1__packed *in,
+                                  int64_t *longest)
+{
+    SR1__TRY(check_packed(in));
+    *longest = find_longest(in);
+    return check_ids(m, in->ids, (size_t)(in->n_seqs ? in->cu_seqlens[in->n_seqs] : 0));
 }
 
 /* Positions of packed tokens. */
@@ -411,6 +492,7 @@ static struct qwen_pass *pass_new(sr1_scope *s, sr1_model *m,
         p->refs = 1;
         p->attention = (struct sr1__attention){.fn = packed_attention, .self = p};
         p->n_seqs = in->n_seqs;
+        p->longest = find_longest(in);
         p->cu_seqlens = sr1__memdup(in->cu_seqlens, (in->n_seqs + 1) * sizeof(int64_t));
         if (in->continues)
             p->continues = sr1__memdup(in->continues, in->n_seqs * sizeof(int32_t));

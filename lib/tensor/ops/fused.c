@@ -20,6 +20,11 @@ void sr1__fused_enable(int on)
     enabled = on;
 }
 
+int sr1__fused_is_enabled(void)
+{
+    return enabled;
+}
+
 /* Dense fp32 on the CPU. */
 static int is_dense_f32_cpu(const sr1_tensor *t)
 {
@@ -155,6 +160,14 @@ static void norm_backward(sr1_scope *s, void *p, sr1_tensor *const *grads_y,
     grads[1] = t_sum_dim(s, gw, 0, 0);
 }
 
+static sr1_tensor *normalise_by_ops(sr1_scope *s, sr1_tensor *x, sr1_tensor *w,
+                                    double eps)
+{
+    if (t_dtype(w) == t_dtype(x))
+        return t_rms_norm(s, x, w, eps);
+    return t_to(s, t_rms_norm(s, t_to(s, x, SR1__F32), w, eps), t_dtype(x));
+}
+
 sr1_tensor *sr1__fused_rms_norm(sr1_scope *s, sr1_tensor *x, sr1_tensor *w, double eps)
 {
     sr1_tensor *inputs[2] = {x, w};
@@ -165,7 +178,7 @@ sr1_tensor *sr1__fused_rms_norm(sr1_scope *s, sr1_tensor *x, sr1_tensor *w, doub
 
     if (!enabled || !is_dense_f32_cpu(x) || !is_dense_f32_cpu(w) || t_size(x, -1) != d ||
         t_numel(x) == 0)
-        return t_rms_norm(s, x, w, eps);
+        return normalise_by_ops(s, x, w, eps);
     y = make_empty_like(s, x);
     job = (struct fused_job){.x = get_float_data(x),
                              .w = get_float_data(w),
@@ -338,7 +351,7 @@ static sr1_tensor *reshape_heads(sr1_scope *s, const struct sr1__heads_op *op,
 static sr1_tensor *turn_heads(sr1_scope *s, const struct sr1__heads_op *op, sr1_tensor *x,
                               sr1_tensor *norm)
 {
-    sr1_tensor *y = norm ? t_rms_norm(s, x, norm, op->eps) : x;
+    sr1_tensor *y = norm ? normalise_by_ops(s, x, norm, op->eps) : x;
     sr1_tensor *turned = sr1__nn_rope(s, y, op->cos, op->sin);
 
     if (norm)

@@ -6,7 +6,8 @@
 
 #include "tensor/ops/ops.h"
 
-/* w x / sqrt(mean(x^2) + eps) over the last dimension. */
+/* w x / sqrt(mean(x^2) + eps) over the last dimension, computed in fp32 where w is fp32
+ * and x is not. */
 sr1_tensor *sr1__fused_rms_norm(sr1_scope *s, sr1_tensor *x, sr1_tensor *w, double eps);
 
 /* silu(gate) * up for gate_up [N,2F] = [gate | up] -> [N,F] */
@@ -33,5 +34,6 @@ void sr1__fused_heads(sr1_scope *s, const struct sr1__heads_op *op, sr1_tensor *
 
 /* Tests: 0 uses operations everywhere. */
 void sr1__fused_enable(int on);
+int sr1__fused_is_enabled(void);
 
 #endif

@@ -24,17 +24,28 @@ sr1_tensor *sr1__nn_rope(sr1_scope *s, sr1_tensor *x, sr1_tensor *cos, sr1_tenso
     return rotated;
 }
 
-sr1_tensor *sr1__nn_swiglu(sr1_scope *s, sr1_tensor *gate_up)
+static sr1_tensor *multiply_gated(sr1_scope *s, sr1_tensor *gate_up,
+                                  sr1_tensor *(*act)(sr1_scope *, sr1_tensor *))
 {
     int64_t f = t_size(gate_up, -1) / 2;
     sr1_tensor *part[2];
     sr1_tensor *gate, *y;
 
     t_split(s, gate_up, (int64_t[]){f, f}, 2, -1, part);
-    gate = t_silu(s, part[0]);
+    gate = act(s, part[0]);
     y = t_mul(s, gate, part[1]);
     t_drop(s, gate);
     return y;
+}
+
+sr1_tensor *sr1__nn_swiglu(sr1_scope *s, sr1_tensor *gate_up)
+{
+    return multiply_gated(s, gate_up, t_silu);
+}
+
+sr1_tensor *sr1__nn_geglu(sr1_scope *s, sr1_tensor *gate_up)
+{
+    return multiply_gated(s, gate_up, t_gelu_tanh);
 }
 
 /* x [b*t,H,D] as [b,H,t,D], a view. */

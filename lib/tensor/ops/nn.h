@@ -13,6 +13,9 @@ sr1_tensor *sr1__nn_rope(sr1_scope *s, sr1_tensor *x, sr1_tensor *cos, sr1_tenso
 /* silu(gate) * up for gate_up [N,2F] = [gate | up] -> [N,F] */
 sr1_tensor *sr1__nn_swiglu(sr1_scope *s, sr1_tensor *gate_up);
 
+/* The same with gelu, approximated by tanh, in place of silu. */
+sr1_tensor *sr1__nn_geglu(sr1_scope *s, sr1_tensor *gate_up);
+
 /* Causal attention of each sequence with itself: q [N,H,D], k and v [N,Hkv,D] -> [N,H*D].
  * Sequences of equal length that lie next to each other share one call. */
 sr1_tensor *sr1__nn_attention(sr1_scope *s, sr1_tensor *q, sr1_tensor *k, sr1_tensor *v,
@@ -30,6 +33,16 @@ struct sr1__sequence_spans {
  * one too. On the CPU only. */
 sr1_tensor *sr1__nn_shared_attention(sr1_scope *s, sr1_tensor *q, sr1_tensor *k,
                                      sr1_tensor *v, const struct sr1__sequence_spans *in);
+
+/* The same where a token attends to the last `window` tokens only, itself among them;
+ * continues may be NULL. On any device. */
+sr1_tensor *sr1__nn_window_attention(sr1_scope *s, sr1_tensor *q, sr1_tensor *k,
+                                     sr1_tensor *v, const struct sr1__sequence_spans *in,
+                                     int64_t window);
+/* The same of one sequence's tokens that follow `past` others: qkv are q [1,H,T,D], k and
+ * v [1,Hkv,past+T,D] -> [1,H,T,D]. */
+sr1_tensor *sr1__nn_attend_window(sr1_scope *s, sr1_tensor *const qkv[3], int64_t past,
+                                  int64_t window);
 
 /* log softmax(hidden weight^T / temperature)[target], fp32 [N], for hidden [N,E], weight
  * [V,E], targets i64 [N]. Rows go in chunks of chunk_rows (0: a size that bounds the

@@ -9,6 +9,7 @@
 #include "tensor/ops/nn.h"
 
 #include "base/mem.h"
+#include "tensor/ops/linear.h"
 
 #define CHUNK_BYTES ((int64_t)32 << 20)
 
@@ -43,9 +44,10 @@ static sr1_tensor *narrow_chunk_rows(sr1_scope *s, sr1_tensor *x, int64_t from, 
 static sr1_tensor *chunk_logits(sr1_scope *s, const struct head *c, int64_t from,
                                 int64_t n)
 {
-    sr1_tensor *z =
-        t_to(s, t_linear(s, narrow_chunk_rows(s, c->hidden, from, n), c->weight, NULL),
-             SR1__F32);
+    sr1_tensor *z = t_to(
+        s,
+        sr1__linear_forward(s, narrow_chunk_rows(s, c->hidden, from, n), c->weight, NULL),
+        SR1__F32);
 
     if (c->inv_temp != 1.0)
         t_mul_scalar_(s, z, c->inv_temp);
@@ -121,9 +123,9 @@ static void backward_chunk(sr1_scope *outer, const struct head *c,
     sr1_tensor *dz = chunk_grad_logits(s, c, in, from, n);
     sr1_tensor *h = narrow_chunk_rows(s, c->hidden, from, n);
 
-    t_copy_(s, narrow_chunk_rows(s, dh, from, n), t_matmul(s, dz, c->weight));
+    t_copy_(s, narrow_chunk_rows(s, dh, from, n), sr1__linear_grad_x(s, dz, c->weight));
     if (dw && t_dtype(h) == SR1__F32)
-        t_addmm_(s, dw, t_transpose(s, dz, 0, 1), h);
+        sr1__linear_add_grad_w(s, dw, dz, h);
     else if (dw)
         t_add_(s, dw, t_matmul(s, t_transpose(s, dz, 0, 1), h), 1.0);
     (void)sr1__scope_close(s);

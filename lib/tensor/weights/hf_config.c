@@ -1,8 +1,9 @@
 /* tensor/weights/hf_config.c - reading and checking config.json of decoders. Defaults of
- * absent keys, but of token ids, are those of transformers' Qwen3Config, Qwen2Config,
- * LlamaConfig and MistralConfig. */
-#include "tensor/weights/hf_config_tables.h"
+ * absent keys, but of token ids, are those of the architecture's configuration in
+ * transformers (decoder_archs.c). */
+#include "tensor/weights/decoder_archs.h"
 
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -14,18 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ARCH(name)                                                                       \
-    {                                                                                    \
-        name "ForCausalLM", name "ForTokenClassification"                                \
-    }
-const struct sr1__arch_row sr1__archs[SR1__ARCHS] = {
-    {ARCH("Qwen3"), "qwen3", 1, 0, 128, 32, 32768, 0},
-    {ARCH("Qwen2"), "qwen2", 0, 1, 0, 32, 32768, 0},
-    {ARCH("Llama"), "llama", 0, 0, 0, 0, 2048, 0},
-    {ARCH("Mistral"), "mistral", 0, 0, 0, 8, 131072, 4096},
-};
-#undef ARCH
-
 #define BY_ARCH (INT64_MIN + 1) /* a column of sr1__archs */
 
 const struct sr1__hf_size sr1__sizes[SR1__N_SIZES] = {
@@ -35,7 +24,7 @@ const struct sr1__hf_size sr1__sizes[SR1__N_SIZES] = {
     }
     SIZE("vocab_size", vocab_size, SR1__HF_NEEDED, 1 << 22),
     SIZE("hidden_size", hidden_size, SR1__HF_NEEDED, 1 << 16),
-    SIZE("num_hidden_layers", n_layers, SR1__HF_NEEDED, 1024),
+    SIZE("num_hidden_layers", n_layers, SR1__HF_NEEDED, SR1__MAX_LAYERS),
     SIZE("num_attention_heads", n_heads, SR1__HF_NEEDED, 1024),
     SIZE("num_key_value_heads", n_kv_heads, BY_ARCH, 1024), /* null: as many as heads */
     SIZE("head_dim", head_dim, BY_ARCH, 1024),
@@ -44,20 +33,36 @@ const struct sr1__hf_size sr1__sizes[SR1__N_SIZES] = {
 #undef SIZE
 };
 
-/* Keys of architectures other than the dense decoder; refused unless the value means off
+const struct sr1__hf_size sr1__expert_sizes[SR1__N_EXPERT_SIZES] = {
+#define SIZE(key, member, def, max)                                                      \
+    {                                                                                    \
+        key, offsetof(struct sr1__hf_config, member), def, 1, max                        \
+    }
+    SIZE("num_experts", n_experts, 128, 1024),
+    SIZE("num_experts_per_tok", experts_per_token, 8, 1024),
+    SIZE("moe_intermediate_size", expert_size, 768, 1 << 20),
+#undef SIZE
+};
+
+/* Keys of dense architectures and of all others; refused unless the value means off
  * (null, false, 0, empty). */
-static const struct sr1__hf_refused refused[] = {
-    {"use_sliding_window", "sliding-window attention"},
+static const struct sr1__hf_refused refused_experts[] = {
     {"num_experts", "mixture of experts"},
     {"num_local_experts", "mixture of experts"},
-    {"n_routed_experts", "mixture of experts"},
     {"moe_intermediate_size", "mixture of experts"},
+};
+static const struct sr1__hf_refused refused[] = {
+    {"n_routed_experts", "DeepSeek's form of experts"},
+    {"shared_expert_intermediate_size", "an expert for all tokens"},
     {"attention_dropout", "dropout"},
     {"mlp_bias", "biases in the MLP"},
     {"is_encoder_decoder", "an encoder-decoder"},
+    {"attn_logit_softcapping", "a soft cap of scores"},
+    {"final_logit_softcapping", "a soft cap of logits"},
+    {"use_bidirectional_attention", "attention to tokens that follow"},
 };
 
-#define REMEDY "use a dense Qwen3, Qwen2.5, Llama or Mistral model"
+#define REMEDY "use a dense model of an architecture that docs/formats.md lists"
 
 static const struct sr1__hf_refused quantised = {"quantization_config",
                                                  "quantised weights"};
@@ -66,34 +71,42 @@ static const struct sr1__hf_refused quantised = {"quantization_config",
 
 /* ---- refusals ---- */
 
-static sr1_status refuse_config_key(const char *name, const char *key, const char *what)
+static sr1_status check_features(const json_t *root, int32_t arch, const char *name)
 {
-    return sr1__hf_refuse(name, key, what, REMEDY);
-}
-
-static sr1_status check_features(const json_t *root, const char *name)
-{
-    const json_t *act = sr1__hf_given(root, "hidden_act");
-    const json_t *types = sr1__hf_given(root, "layer_types");
-    const json_t *type;
-    size_t i;
+    const char *key = sr1__archs[arch].act_key, *name_of_act = sr1__archs[arch].act;
+    const json_t *act = sr1__hf_given(root, key);
 
     SR1__TRY(sr1__hf_refuse_all(root, refused, sizeof refused / sizeof *refused, REMEDY,
                                 name));
+    if (!sr1__archs[arch].experts)
+        SR1__TRY(sr1__hf_refuse_all(root, refused_experts,
+                                    sizeof refused_experts / sizeof *refused_experts,
+                                    REMEDY, name));
     SR1__TRY(sr1__hf_refuse_all(root, &quantised, 1, QUANTISED_REMEDY, name));
-    if (act && (!json_is_string(act) || strcmp(json_string_value(act), "silu") != 0))
-        return refuse_config_key(name, "hidden_act", "an activation other than silu");
-    if (types && !json_is_array(types))
-        return sr1__fail(SR1_E_PARSE, "%s: 'layer_types' is not a list", name);
-    json_array_foreach((json_t *)(uintptr_t)types, i, type)
-    {
-        const char *text = json_string_value(type);
+    if (!act || (json_is_string(act) && strcmp(json_string_value(act), name_of_act) == 0))
+        return SR1_OK;
+    return sr1__fail(SR1_E_UNSUPPORTED,
+                     "%s: '%s': an activation other than %s is not supported; " REMEDY,
+                     name, key, name_of_act);
+}
 
-        if (!text || strcmp(text, "full_attention") != 0)
-            return refuse_config_key(name, "layer_types",
-                                     "attention other than full_attention");
-    }
-    return SR1_OK;
+static sr1_status refuse_arch(const char *text, const char *name)
+{
+    struct sr1__buf b;
+    sr1_status status;
+
+    sr1__buf_init(&b, 0);
+    for (int32_t i = 0; i < SR1__ARCHS; i++)
+        sr1__buf_fmt(&b, "%s%s",
+                     i == 0               ? ""
+                     : i + 1 < SR1__ARCHS ? ", "
+                                          : " and ",
+                     sr1__archs[i].architectures[0]);
+    status =
+        sr1__fail(SR1_E_UNSUPPORTED, "%s: architecture %.100s is not supported; %s are",
+                  name, text, sr1__buf_cstr(&b));
+    sr1__buf_free(&b);
+    return status;
 }
 
 static sr1_status read_arch(const json_t *root, const char *name,
@@ -114,10 +127,7 @@ static sr1_status read_arch(const json_t *root, const char *name,
             return SR1_OK;
         }
     }
-    return sr1__fail(SR1_E_UNSUPPORTED,
-                     "%s: architecture %.100s is not supported; Qwen3ForCausalLM, "
-                     "Qwen2ForCausalLM, LlamaForCausalLM and MistralForCausalLM are",
-                     name, text);
+    return refuse_arch(text, name);
 }
 
 /* ---- numbers ---- */
@@ -145,18 +155,65 @@ static sr1_status read_sizes(const json_t *root, const char *name,
     return SR1_OK;
 }
 
-/* An architecture without a window leaves the key alone: Qwen's use_sliding_window says
- * whether theirs counts. */
-static sr1_status read_window(const json_t *root, const char *name,
+/* transformers 5 writes num_local_experts. */
+static sr1_status read_expert_sizes(const json_t *root, const char *name,
+                                    struct sr1__hf_config *c)
+{
+    const json_t *n = sr1__hf_given(root, "num_local_experts");
+
+    if (!sr1__archs[c->arch].experts)
+        return SR1_OK;
+    SR1__TRY(sr1__hf_sizes_read(root, sr1__expert_sizes, SR1__N_EXPERT_SIZES, name, c));
+    if (n && !json_is_integer(n))
+        return sr1__fail(SR1_E_PARSE, "%s: 'num_local_experts' is not an integer", name);
+    if (n)
+        c->n_experts = json_integer_value(n);
+    return sr1__hf_flag(root, "norm_topk_prob", name, &c->norm_expert_probs);
+}
+
+static sr1_status check_expert_sizes(const struct sr1__hf_config *c, const char *name)
+{
+    if (!sr1__archs[c->arch].experts)
+        return SR1_OK;
+    SR1__TRY(sr1__hf_sizes_check(c, sr1__expert_sizes, SR1__N_EXPERT_SIZES, name));
+    if (c->experts_per_token > c->n_experts)
+        return sr1__fail(SR1_E_INVALID,
+                         "%s: 'num_experts_per_tok' %" PRId64
+                         " is above 'num_experts' %" PRId64,
+                         name, c->experts_per_token, c->n_experts);
+    return SR1_OK;
+}
+
+/* Not beyond the layers that there can be; sr1__hf_config_check says so. */
+static sr1_status read_layers(const json_t *root, const char *name,
                               struct sr1__hf_config *c)
 {
-    int64_t window = sr1__archs[c->arch].sliding_window;
-    const json_t *v = json_object_get(root, "sliding_window");
+    if (c->n_layers < 1 || c->n_layers > SR1__MAX_LAYERS)
+        return SR1_OK;
+    return sr1__archs[c->arch].read_layers(root, name, c);
+}
 
-    if (window && v && !json_is_null(v) && !json_is_integer(v))
-        return sr1__fail(SR1_E_PARSE, "%s: 'sliding_window' is not an integer", name);
-    c->sliding_window = window && v ? json_integer_value(v) : window;
-    return SR1_OK;
+/* One rope, or one by the kind of layer: transformers 5 has those in rope_parameters, 4
+ * that of layers with a window in rope_local_base_freq. */
+static sr1_status read_ropes(const json_t *root, const char *name,
+                             struct sr1__hf_config *c)
+{
+    const struct sr1__arch_row *arch = &sr1__archs[c->arch];
+    const json_t *by_layer = sr1__hf_given(root, "rope_parameters");
+    double most = (double)c->max_positions;
+
+    c->rope.theta = arch->rope_theta;
+    c->local_rope.theta = arch->local_rope_theta;
+    if (arch->local_rope_theta > 0 && sr1__hf_given(by_layer, "full_attention")) {
+        SR1__TRY(sr1__rope_config_read_object(&c->rope, by_layer, most, "full_attention",
+                                              REMEDY, name));
+        return sr1__rope_config_read_object(&c->local_rope, by_layer, most,
+                                            "sliding_attention", REMEDY, name);
+    }
+    SR1__TRY(sr1__rope_config_read(&c->rope, root, most, REMEDY, name));
+    return arch->local_rope_theta > 0
+               ? sr1__hf_real(root, "rope_local_base_freq", name, &c->local_rope.theta)
+               : SR1_OK;
 }
 
 static sr1_status read_config_dtype(const json_t *root, const char *name,
@@ -237,12 +294,13 @@ static sr1_status read_hf_config(const json_t *root, const char *name,
     if (!json_is_object(root))
         return sr1__fail(SR1_E_PARSE, "%s: not a JSON object", name);
     SR1__TRY(read_arch(root, name, c));
-    SR1__TRY(check_features(root, name));
+    SR1__TRY(check_features(root, c->arch, name));
     SR1__TRY(read_sizes(root, name, c));
-    SR1__TRY(read_window(root, name, c));
-    SR1__TRY(
-        sr1__rope_config_read(&c->rope, root, (double)c->max_positions, REMEDY, name));
+    SR1__TRY(read_expert_sizes(root, name, c));
+    SR1__TRY(read_layers(root, name, c));
+    SR1__TRY(read_ropes(root, name, c));
     SR1__TRY(read_config_dtype(root, name, c));
+    c->tie_word_embeddings = sr1__archs[c->arch].tied;
     SR1__TRY(sr1__hf_flag(root, "tie_word_embeddings", name, &c->tie_word_embeddings));
     SR1__TRY(sr1__hf_flag(root, "attention_bias", name, &attention_bias));
     c->qk_norm = sr1__archs[c->arch].qk_norm;
@@ -273,6 +331,7 @@ sr1_status sr1__hf_config_check(const struct sr1__hf_config *c, const char *name
     if (c->arch < 0 || c->arch >= SR1__ARCHS || c->dtype < 0 ||
         c->dtype >= SR1__WEIGHT_DTYPES || c->n_eos < 0 || c->n_eos > SR1__MAX_EOS)
         return sr1__fail(SR1_E_INVALID, "%s: not a model configuration", name);
+    SR1__TRY(check_expert_sizes(c, name));
     if (c->sliding_window < 0 || c->sliding_window > 1 << 30)
         return sr1__fail(SR1_E_INVALID,
                          "%s: 'sliding_window' must be from 0 to %d, not %" PRId64, name,
@@ -287,6 +346,12 @@ sr1_status sr1__hf_config_check(const struct sr1__hf_config *c, const char *name
                          c->head_dim);
     SR1__TRY(sr1__hf_real_check(c->rms_norm_eps, 0.1, "rms_norm_eps", name));
     SR1__TRY(sr1__rope_config_check(&c->rope, name));
+    if (sr1__archs[c->arch].local_rope_theta > 0)
+        SR1__TRY(sr1__rope_config_check(&c->local_rope, name));
+    if (c->query_scalar < 0 || c->query_scalar > 1 << 20)
+        return sr1__fail(SR1_E_INVALID,
+                         "%s: 'query_pre_attn_scalar' must be from 1 to %d, not %" PRId64,
+                         name, 1 << 20, c->query_scalar);
     SR1__TRY(sr1__hf_real_check(c->initializer_range, 10.0, "initializer_range", name));
     SR1__TRY(check_id(c, c->bos_id, "bos_token_id", name));
     SR1__TRY(check_id(c, c->pad_id, "pad_token_id", name));
@@ -312,11 +377,35 @@ sr1_status sr1__hf_config_parse(struct sr1__hf_config *out, const char *text, si
     return SR1_OK;
 }
 
-int64_t sr1__hf_config_context(const struct sr1__hf_config *c)
+int64_t sr1__hf_config_count(const struct sr1__hf_config *c, uint8_t what)
 {
-    int windowed = c->sliding_window > 0 && c->sliding_window < c->max_positions;
+    int64_t n = 0;
 
-    return windowed ? c->sliding_window : c->max_positions;
+    for (int64_t i = 0; i < c->n_layers; i++)
+        n += (c->layers[i] & what) != 0;
+    return n;
+}
+
+int sr1__hf_config_has(const struct sr1__hf_config *c, uint8_t what)
+{
+    return sr1__hf_config_count(c, what) > 0;
+}
+
+int32_t sr1__hf_config_turn(const struct sr1__hf_config *c, int64_t layer)
+{
+    if (c->layers[layer] & SR1__LAYER_NO_ROPE)
+        return SR1__TURN_NONE;
+    return c->layers[layer] & SR1__LAYER_LOCAL ? SR1__TURN_LOCAL : SR1__TURN_ROPE;
+}
+
+double sr1__hf_config_query_scale(const struct sr1__hf_config *c)
+{
+    return c->query_scalar ? sqrt((double)c->head_dim / (double)c->query_scalar) : 1.0;
+}
+
+int64_t sr1__hf_config_window(const struct sr1__hf_config *c, int64_t layer)
+{
+    return c->layers[layer] & SR1__LAYER_WINDOW ? c->sliding_window : 0;
 }
 
 static sr1_status parse_file(struct sr1__hf_config *out, const char *path)

@@ -1,6 +1,6 @@
 /* tensor/weights/hf_config_write.c - writing config.json of decoders, and of critics made
  * from them. */
-#include "tensor/weights/hf_config_tables.h"
+#include "tensor/weights/decoder_archs.h"
 
 #include "base/file.h"
 #include "base/json.h"
@@ -30,7 +30,7 @@ static json_t *eos_json(const struct sr1__hf_config *c)
 
 /* Rope stands in both forms: transformers 5 reads rope_parameters, 4 rope_theta and,
  * where positions are scaled, rope_scaling. */
-static int set_rope(json_t *root, const struct sr1__rope_config *c)
+static int set_one_rope(json_t *root, const struct sr1__rope_config *c)
 {
     return json_object_set_new(root, "rope_theta", json_real(c->theta)) ||
            json_object_set_new(root, "rope_parameters", sr1__rope_config_json(c)) ||
@@ -38,13 +38,26 @@ static int set_rope(json_t *root, const struct sr1__rope_config *c)
             json_object_set_new(root, "rope_scaling", sr1__rope_config_json(c)));
 }
 
+/* A rope of each kind of layer. */
+static int set_ropes(json_t *root, const struct sr1__hf_config *c)
+{
+    json_t *both;
+
+    if (set_one_rope(root, &c->rope))
+        return 1;
+    if (sr1__archs[c->arch].local_rope_theta == 0)
+        return 0;
+    both = json_pack("{s:o, s:o}", "full_attention", sr1__rope_config_json(&c->rope),
+                     "sliding_attention", sr1__rope_config_json(&c->local_rope));
+    return json_object_set_new(root, "rope_parameters", both) ||
+           json_object_set_new(root, "rope_local_base_freq",
+                               json_real(c->local_rope.theta));
+}
+
 /* What only some models have. */
 static int set_others(json_t *root, const struct sr1__hf_config *c)
 {
-    json_t *window = c->sliding_window ? json_integer(c->sliding_window) : json_null();
-
-    if (json_object_set_new(root, "sliding_window", window) ||
-        json_object_set_new(root, "use_sliding_window", json_false()))
+    if (sr1__archs[c->arch].write_layers(root, c))
         return 1;
     if (!c->value_head)
         return 0;
@@ -69,7 +82,7 @@ static json_t *make_config_json(const struct sr1__hf_config *c)
     json_t *root =
         json_pack("{s:[s], s:s, s:s, s:f, s:b, s:f, s:f, s:b, s:o, s:o, s:o, s:s, s:s}",
                   "architectures", arch->architectures[c->value_head != 0], "model_type",
-                  arch->model_type, "hidden_act", "silu", "attention_dropout", 0.0,
+                  arch->model_type, arch->act_key, arch->act, "attention_dropout", 0.0,
                   "attention_bias", c->qkv_bias && !arch->qkv_bias, "initializer_range",
                   c->initializer_range, "rms_norm_eps", c->rms_norm_eps,
                   "tie_word_embeddings", (int)c->tie_word_embeddings, "eos_token_id",
@@ -77,7 +90,7 @@ static json_t *make_config_json(const struct sr1__hf_config *c)
                   id_json(c->pad_id), "dtype", sr1__weight_dtype_name(c->dtype),
                   "torch_dtype", sr1__weight_dtype_name(c->dtype));
 
-    if (root && !set_rope(root, &c->rope) && !set_sizes(root, c) && !set_others(root, c))
+    if (root && !set_ropes(root, c) && !set_sizes(root, c) && !set_others(root, c))
         return root;
     json_decref(root);
     return NULL;

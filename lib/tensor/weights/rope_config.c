@@ -139,9 +139,9 @@ static sr1_status read_rope_members(struct sr1__rope_config *c, const json_t *o,
     return c->whole_dims ? sr1__hf_flag(o, "truncate", name, &c->whole_dims) : SR1_OK;
 }
 
-static sr1_status read_rope_object(struct sr1__rope_config *c, const json_t *root,
-                                   double max_positions, const char *key,
-                                   const char *remedy, const char *name)
+sr1_status sr1__rope_config_read_object(struct sr1__rope_config *c, const json_t *root,
+                                        double max_positions, const char *key,
+                                        const char *remedy, const char *name)
 {
     const json_t *o = sr1__hf_given(root, key);
     double partial = 1.0;
@@ -163,11 +163,13 @@ sr1_status sr1__rope_config_read(struct sr1__rope_config *out, const json_t *roo
                                  double max_positions, const char *remedy,
                                  const char *name)
 {
-    struct sr1__rope_config c = {.theta = 10000.0};
+    struct sr1__rope_config c = {.theta = out->theta};
 
     SR1__TRY(sr1__hf_real(root, "rope_theta", name, &c.theta));
-    SR1__TRY(read_rope_object(&c, root, max_positions, "rope_parameters", remedy, name));
-    SR1__TRY(read_rope_object(&c, root, max_positions, "rope_scaling", remedy, name));
+    SR1__TRY(sr1__rope_config_read_object(&c, root, max_positions, "rope_parameters",
+                                          remedy, name));
+    SR1__TRY(sr1__rope_config_read_object(&c, root, max_positions, "rope_scaling", remedy,
+                                          name));
     *out = c;
     return SR1_OK;
 }

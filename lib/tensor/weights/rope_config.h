@@ -34,12 +34,16 @@ struct sr1__rope_config {
     double mscale_all_dim;
 };
 
-/* Read what root, a whole config.json, says; max_positions stands for positions of
- * pretraining that are not named. The error names the file as name, and ends in
- * remedy. */
+/* Read what root, a whole config.json, says; out->theta stands for a rope_theta and
+ * max_positions for positions of pretraining that are not named. The error names the file
+ * as name, and ends in remedy. */
 sr1_status sr1__rope_config_read(struct sr1__rope_config *out, const json_t *root,
                                  double max_positions, const char *remedy,
                                  const char *name);
+/* The same of one object in o; an absent one leaves *out with its theta. */
+sr1_status sr1__rope_config_read_object(struct sr1__rope_config *out, const json_t *o,
+                                        double max_positions, const char *key,
+                                        const char *remedy, const char *name);
 /* Bounds of every member, of a struct filled by hand too. */
 sr1_status sr1__rope_config_check(const struct sr1__rope_config *c, const char *name);
 /* The object rope_parameters; NULL: no memory. */

@@ -2,7 +2,7 @@
 #ifndef SR1__DATA_DATASET_H
 #define SR1__DATA_DATASET_H
 
-#include "text/data/messages.h"
+#include "text/data/row_messages.h"
 
 #include <searchr1/config.h>
 #include <searchr1/data.h>
@@ -31,6 +31,9 @@ sr1_status sr1__dataset_hash(const sr1_dataset *dataset, uint64_t *out);
 
 /* SR1_E_INVALID where path leads to one of its files. */
 sr1_status sr1__dataset_distinct(const sr1_dataset *dataset, const char *path);
+
+/* Are rows without answers fine by the configuration? */
+int sr1__dataset_answers_optional(const sr1_config *c);
 
 /* Put "path:line: " of row i before the text of a failure; returns status. */
 sr1_status sr1__dataset_context(const sr1_dataset *dataset, int64_t i, sr1_status status);

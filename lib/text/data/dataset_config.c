@@ -5,9 +5,17 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "config/choices.h"
 #include "config/config.h"
 
 static const char *const file_keys[] = {"train_file", "validation_file", "test_file"};
+
+int sr1__dataset_answers_optional(const sr1_config *c)
+{
+    const struct sr1__environment_choice *e = sr1__environment_choice(c);
+
+    return sr1__config_bool(c, "answers_optional") || (e && e->judged_by_tests);
+}
 
 /* The files of a key as one data set. */
 static sr1_status open_files(sr1_dataset **out, const sr1_config *c, const char *key)
@@ -21,8 +29,7 @@ static sr1_status open_files(sr1_dataset **out, const sr1_config *c, const char 
     o.question_field = sr1__config_str(c, "question_field");
     o.answer_field = sr1__config_str(c, "answer_field");
     o.id_field = sr1__config_str(c, "id_field");
-    o.answers_optional = sr1__config_bool(c, "answers_optional") ||
-                         sr1__config_is(c, "environment", "critique"); /* tests judge */
+    o.answers_optional = sr1__dataset_answers_optional(c);
     o.history_field = sr1__config_str(c, "history_field");
     SR1__TRY(sr1__config_list(c, key, &paths, &n));
     status = sr1_dataset_open(out, (const char *const *)paths, n, &o);

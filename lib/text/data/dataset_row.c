@@ -158,6 +158,14 @@ static sr1_status take_messages(sr1_row *row, const json_t *list, const char *fi
     return sr1__messages_read(&row->history, list, last, field);
 }
 
+/* What other public sets call it: Bamboogle; the queries of BEIR. */
+static const json_t *find_named_question(const json_t *row, const char **field)
+{
+    const json_t *v = json_object_get(row, *field = "Question");
+
+    return v || !json_object_get(row, "_id") ? v : json_object_get(row, *field = "text");
+}
+
 static sr1_status take_question(const struct sr1__fields *f, sr1_row *row)
 {
     const json_t *v = json_object_get(row->json, f->question);
@@ -170,6 +178,8 @@ static sr1_status take_question(const struct sr1__fields *f, sr1_row *row)
             v = list; /* a prompt in one text */
             list = NULL;
         }
+        if (!v && !list)
+            v = find_named_question(row->json, &field);
     }
     if (!v && !list)
         return no_field(row->json, f->question, "question_field");
@@ -262,9 +272,11 @@ static sr1_status add_answers(const struct sr1__fields *f, sr1_row *row, const j
     return json_is_object(v) ? add_answer_object(f, row, v) : add_list(f, row, v);
 }
 
-/* The names of the answers in public data sets: NQ-open, TriviaQA, HotpotQA and TRL's
- * rows; lists of several. */
-static const char *const answer_names[] = {"answer", "answers"};
+/* The names of the answers in public data sets: NQ-open, TriviaQA, HotpotQA,
+ * 2WikiMultihopQA, MuSiQue and TRL's rows; lists of several; PopQA; Bamboogle. */
+#define POPQA "possible_answers"
+#define MUSIQUE "answer_aliases"
+static const char *const answer_names[] = {"answer", "answers", POPQA, "Answer"};
 
 static const json_t *find_named_answers(const json_t *row)
 {
@@ -292,30 +304,53 @@ static const json_t *find_answers(const struct sr1__fields *f, const json_t *row
     return v;
 }
 
-/* A CSV cell may hold a list as JSON, ["a", "b"], or as Python prints one. *list stays
- * NULL when this is not one, or the row is of a file that has lists of its own. */
-static sr1_status list_in_cell(const json_t *v, const char *path, json_t **list)
+/* A CSV cell may hold a list as JSON, ["a", "b"], or as Python prints one; so does
+ * PopQA's text. *list stays NULL when this is not one, or the row is of a file that has
+ * lists of its own. */
+static sr1_status list_in_cell(const json_t *v, int is_cell, json_t **list)
 {
     const char *s = json_string_value(v);
     sr1_status status = SR1_OK;
 
-    if (s && s[0] == '[' && sr1__row_files_is_csv(path))
+    if (s && s[0] == '[' && is_cell)
         status = sr1__json_parse(list, s, json_string_length(v), "list");
     if (status == SR1_E_PARSE)
         status = sr1__python_list_read(s, json_string_length(v), list);
     return status == SR1_E_NOMEM ? status : SR1_OK;
 }
 
+/* MuSiQue's further answers, beside the first, each once. */
+static sr1_status add_aliases(const struct sr1__fields *f, sr1_row *row)
+{
+    const json_t *list = json_object_get(row->json, MUSIQUE);
+
+    for (size_t i = 0; json_is_array(list) && i < json_array_size(list); i++) {
+        const json_t *one = json_array_get(list, i);
+
+        if (row->n_answers == MAX_ALIASES)
+            return sr1__fail(SR1_E_LIMIT, "field '" MUSIQUE "' has more than %d answers",
+                             MAX_ALIASES);
+        if (!json_is_string(one) || !is_known(row, json_string_value(one)))
+            SR1__TRY(add_ground_truth(f, row, one));
+    }
+    return SR1_OK;
+}
+
 static sr1_status read_ground_truths(const struct sr1__fields *f, sr1_row *row,
                                      const char *path)
 {
     const json_t *v = find_answers(f, row->json);
+    int is_default = strcmp(f->answer, SR1__DEFAULT_ANSWERS) == 0;
+    int is_cell =
+        sr1__row_files_is_csv(path) || (v && v == json_object_get(row->json, POPQA));
     json_t *list = NULL;
-    sr1_status status = list_in_cell(v, path, &list);
+    sr1_status status = list_in_cell(v, is_cell, &list);
 
     if (status == SR1_OK && v && !json_is_null(v))
         status = add_answers(f, row, list ? list : v);
-    else if (status == SR1_OK && !f->answers_optional)
+    if (status == SR1_OK && v && is_default && v == json_object_get(row->json, "answer"))
+        status = add_aliases(f, row);
+    if (status == SR1_OK && (!v || json_is_null(v)) && !f->answers_optional)
         status = no_field(row->json, f->answer,
                           "answer_field, or answers_optional where no reward needs one");
     json_decref(list);
@@ -338,7 +373,7 @@ static sr1_status read_row_history(const struct sr1__fields *f, sr1_row *row,
     if (row->history.n)
         return sr1__fail(SR1_E_PARSE, "both '%s' and messages before the question",
                          f->history);
-    SR1__TRY(list_in_cell(v, path, &row->history_list));
+    SR1__TRY(list_in_cell(v, sr1__row_files_is_csv(path), &row->history_list));
     v = row->history_list ? row->history_list : v;
     if (!json_is_array(v))
         return sr1__fail(SR1_E_PARSE, "field '%s' is not a list of messages", f->history);
@@ -368,6 +403,8 @@ static sr1_status take_id(const struct sr1__fields *f, sr1_row *row)
     char number[32];
     const char *text = "";
 
+    if (!v && strcmp(f->id, "id") == 0) /* HotpotQA, 2WikiMultihopQA, BEIR */
+        v = json_object_get(row->json, "_id");
     if (json_is_integer(v)) {
         snprintf(number, sizeof number, "%lld", (long long)json_integer_value(v));
         text = number;

@@ -19,7 +19,7 @@
 #ifndef SR1__DATA_DEMO_H
 #define SR1__DATA_DEMO_H
 
-#include "text/data/messages.h"
+#include "text/data/row_messages.h"
 
 struct sr1__demo_segment {
     int is_policy;    /* policy or assistant: the loss counts it */

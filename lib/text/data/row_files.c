@@ -60,6 +60,10 @@ static sr1_status find_row_format(const char *path, int *format)
                          "%s: Parquet is not read; python3 -m searchr1.parquet %s "
                          "%.*s.jsonl makes rows of it",
                          path, path, (int)(dot - path), path);
+    if (sr1__path_is_dir(path))
+        return sr1__fail(SR1_E_INVALID,
+                         "%s is a folder, not a file of rows (.jsonl, .json, .csv)",
+                         path);
     return sr1__fail(SR1_E_INVALID, "%s: the name must end in .jsonl, .json or .csv",
                      path);
 }

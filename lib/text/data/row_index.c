@@ -8,6 +8,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <string.h>
 
@@ -92,14 +93,9 @@ static void skip_bom(struct index_scan *s)
         s->pos = 3;
 }
 
-static int is_row_space(int c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
 static int skip_row_space(struct index_scan *s)
 {
-    while (is_row_space(peek_char(s)))
+    while (sr1__is_json_space((char)peek_char(s)))
         take_char(s);
     return peek_char(s);
 }
@@ -114,7 +110,7 @@ static sr1_status take_record(struct index_scan *s, int quotes, int *blank)
 
     *blank = 1;
     while ((c = take_char(s)) != END && (c != '\n' || quoted)) {
-        *blank &= is_row_space(c);
+        *blank &= sr1__is_json_space((char)c);
         quoted ^= quotes && c == '"';
         if (scan_offset(s) - start > SR1__ROW_MAX) {
             s->line = line;
@@ -201,7 +197,7 @@ static sr1_status skip_element_value(struct index_scan *s)
         depth += c == '{' || c == '[';
         depth -= (c == '}' || c == ']') && depth > 0;
         if (depth == 0 && c != '}' && c != ']') {
-            while (peek_char(s) != END && !is_row_space(peek_char(s)) &&
+            while (peek_char(s) != END && !sr1__is_json_space((char)peek_char(s)) &&
                    !strchr(",:]}", peek_char(s)))
                 take_char(s);
         }

@@ -133,6 +133,50 @@ static const struct sr1__jfunction tuple_methods[] = {
     {NULL, NULL, NULL, 0},
 };
 
+/* ---- tuples with members ---- */
+
+static sr1_status cycler_next(struct sr1__jrun *r, struct sr1__jcall *c,
+                              struct sr1__jvalue *out)
+{
+    struct sr1__jlist *l = c->self.list;
+
+    (void)r;
+    *out = l->v[l->start];
+    l->start = (l->start + 1) % (int64_t)l->n;
+    return SR1_OK;
+}
+
+static sr1_status cycler_reset(struct sr1__jrun *r, struct sr1__jcall *c,
+                               struct sr1__jvalue *out)
+{
+    (void)r;
+    c->self.list->start = 0;
+    *out = sr1__jvalue_none();
+    return SR1_OK;
+}
+
+static const struct sr1__jfunction cycler_methods[] = {
+    {"next", cycler_next, "", 0},
+    {"reset", cycler_reset, "", 0},
+    {NULL, NULL, NULL, 0},
+};
+
+/* grouper and list of a group, current of a cycler. */
+static int find_member(const struct sr1__jvalue *v, const char *name,
+                       struct sr1__jvalue *out)
+{
+    const struct sr1__jlist *l = v->kind == SR1__J_LIST ? v->list : NULL;
+    int64_t at = -1;
+
+    if (l && l->members == SR1__J_GROUP)
+        at = strcmp(name, "grouper") == 0 ? 0 : strcmp(name, "list") == 0 ? 1 : -1;
+    if (l && l->members == SR1__J_CYCLER && strcmp(name, "current") == 0)
+        at = l->start;
+    if (at >= 0)
+        *out = l->v[at];
+    return at >= 0;
+}
+
 const struct sr1__jfunction *sr1__jfunction_find(const struct sr1__jfunction *rows,
                                                  const char *name)
 {
@@ -151,6 +195,8 @@ const struct sr1__jfunction *sr1__jinja_method(const struct sr1__jvalue *v,
         return sr1__jfunction_find(dict_methods, name);
     if (v->kind != SR1__J_LIST)
         return NULL;
+    if (v->list->members == SR1__J_CYCLER)
+        return sr1__jfunction_find(cycler_methods, name);
     if (v->form == SR1__J_IS_LIST)
         return sr1__jfunction_find(list_methods, name);
     return v->form <= SR1__J_IS_RANGE ? sr1__jfunction_find(tuple_methods, name) : NULL;
@@ -209,7 +255,7 @@ sr1_status sr1__jvalue_attribute(struct sr1__jrun *r, const struct sr1__jvalue *
         return fail_undefined(r, v, name);
     if (v->kind == SR1__J_LOOP)
         SR1__TRY(sr1__jloop_attribute(r, v->loop, name, out, &known));
-    if (known || find_in_namespace(v, name, out))
+    if (known || find_in_namespace(v, name, out) || find_member(v, name, out))
         return SR1_OK;
     if (find_method(r, v, name, out, &status))
         return status;
@@ -266,7 +312,7 @@ static sr1_status named_item(struct sr1__jrun *r, const struct sr1__jvalue *v,
         return SR1_OK;
     if (v->kind == SR1__J_LOOP)
         SR1__TRY(sr1__jloop_attribute(r, v->loop, name, out, &known));
-    if (!known && !find_in_namespace(v, name, out) &&
+    if (!known && !find_in_namespace(v, name, out) && !find_member(v, name, out) &&
         find_method(r, v, name, out, &status))
         return status;
     return SR1_OK;

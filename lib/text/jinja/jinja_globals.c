@@ -218,6 +218,19 @@ static sr1_status make_joiner(struct sr1__jrun *r, struct sr1__jcall *c,
     return sr1__jvalue_function(r, &joiner_call, state, out);
 }
 
+/* cycler(a, b, ...): next() gives them by turns. */
+static sr1_status make_cycler(struct sr1__jrun *r, struct sr1__jcall *c,
+                              struct sr1__jvalue *out)
+{
+    if (c->n == 0 || c->n_named > 0)
+        return sr1__jrun_fail(r, "cycler: at least one item is due, and none by name");
+    SR1__TRY(sr1__jlist_new(r, SR1__J_IS_TUPLE, out));
+    for (size_t i = 0; i < c->n; i++)
+        SR1__TRY(sr1__jlist_add(r, out->list, c->v[i]));
+    out->list->members = SR1__J_CYCLER;
+    return SR1_OK;
+}
+
 static const struct sr1__jfunction globals[] = {
     {"range", make_range, "start stop step", 1},
     {"dict", make_dict, NULL, 0},
@@ -225,7 +238,7 @@ static const struct sr1__jfunction globals[] = {
     {"raise_exception", raise_exception, "message", 1},
     {"strftime_now", strftime_now, "format", 1},
     {"joiner", make_joiner, "sep", 0},
-    {"cycler", NULL, NULL, 0},
+    {"cycler", make_cycler, NULL, 0},
     {"lipsum", NULL, NULL, 0},
     {NULL, NULL, NULL, 0},
 };

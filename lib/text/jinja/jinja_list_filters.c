@@ -367,6 +367,131 @@ static sr1_status filter_dictsort(struct sr1__jrun *r, struct sr1__jcall *c,
     return sort_keyed(r, v, d->n, sr1__jarg_true(&c->arg[2], 0), out);
 }
 
+/* (key, items) of neighbours with one key, once they are sorted by it. */
+static sr1_status add_group(struct sr1__jrun *r, const struct sr1__jvalue *key,
+                            const struct keyed *v, size_t n, struct sr1__jlist *out)
+{
+    struct sr1__jvalue items, group;
+
+    SR1__TRY(sr1__jlist_new(r, SR1__J_IS_LIST, &items));
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(sr1__jlist_add(r, items.list, v[i].item));
+    SR1__TRY(sr1__jvalue_pair(r, *key, items, &group));
+    group.list->members = SR1__J_GROUP;
+    return sr1__jlist_add(r, out, group);
+}
+
+/* groupby(attribute, default, case_sensitive): the key of a group is that of its first
+ * item. */
+static sr1_status filter_groupby(struct sr1__jrun *r, struct sr1__jcall *c,
+                                 struct sr1__jvalue *out)
+{
+    int given = c->arg[1].kind != SR1__J_ABSENT && c->arg[1].kind != SR1__J_NONE;
+    const struct sr1__jvalue *none = given ? &c->arg[1] : NULL;
+    int sensitive = sr1__jarg_true(&c->arg[2], 0), equal;
+    struct sr1__jvalue key;
+    struct sr1__jlist *l;
+    struct keyed *v, *room;
+
+    SR1__TRY(sr1__jvalue_iterate(r, &c->self, &l));
+    SR1__J_TAKE(r, v, l->n + 1);
+    SR1__J_TAKE(r, room, l->n + 1);
+    for (size_t i = 0; i < l->n; i++) {
+        v[i].item = l->v[i];
+        SR1__TRY(get_attribute(r, &c->arg[0], none, &l->v[i], &v[i].key));
+        if (!sensitive)
+            SR1__TRY(lower_text(r, &v[i].key));
+    }
+    SR1__TRY(merge_sort(r, v, room, l->n, 0));
+    SR1__TRY(sr1__jlist_new(r, SR1__J_IS_LIST, out));
+    for (size_t i = 0, from = 0; i < l->n; i++) {
+        if (i + 1 < l->n) {
+            SR1__TRY(sr1__jvalue_equal(r, &v[i].key, &v[i + 1].key, &equal));
+            if (equal)
+                continue;
+        }
+        SR1__TRY(get_attribute(r, &c->arg[0], none, &v[from].item, &key));
+        SR1__TRY(add_group(r, &key, v + from, i + 1 - from, out->list));
+        from = i + 1;
+    }
+    return SR1_OK;
+}
+
+/* A list of l[from, to), and `fill` so often. */
+static sr1_status add_part(struct sr1__jrun *r, const struct sr1__jlist *l, size_t from,
+                           size_t to, const struct sr1__jvalue *fill, size_t n_fill,
+                           struct sr1__jlist *out)
+{
+    struct sr1__jvalue part;
+
+    SR1__TRY(sr1__jlist_new(r, SR1__J_IS_LIST, &part));
+    for (size_t i = from; i < to; i++)
+        SR1__TRY(sr1__jlist_add(r, part.list, l->v[i]));
+    for (size_t i = 0; i < n_fill; i++)
+        SR1__TRY(sr1__jlist_add(r, part.list, *fill));
+    return sr1__jlist_add(r, out, part);
+}
+
+static int is_fill(const struct sr1__jvalue *v)
+{
+    return v->kind != SR1__J_ABSENT && v->kind != SR1__J_NONE;
+}
+
+#define PART_MAX 100000
+
+static sr1_status read_part_size(struct sr1__jrun *r, const struct sr1__jvalue *v,
+                                 const char *what, size_t *out)
+{
+    int64_t n;
+
+    SR1__TRY(sr1__jarg_int(r, v, 0, &n));
+    if (n < 1 || n > PART_MAX)
+        return sr1__jrun_fail(r, "%s: a number from 1 to %d is due", what, PART_MAX);
+    *out = (size_t)n;
+    return SR1_OK;
+}
+
+/* Lists of so many items each; fill_with makes the last one as long. */
+static sr1_status filter_batch(struct sr1__jrun *r, struct sr1__jcall *c,
+                               struct sr1__jvalue *out)
+{
+    struct sr1__jlist *l;
+    size_t each = 1;
+
+    SR1__TRY(read_part_size(r, &c->arg[0], "batch", &each));
+    SR1__TRY(sr1__jvalue_iterate(r, &c->self, &l));
+    SR1__TRY(sr1__jlist_new(r, SR1__J_IS_GENERATOR, out));
+    for (size_t i = 0; i < l->n; i += each) {
+        size_t n = l->n - i < each ? l->n - i : each;
+
+        SR1__TRY(add_part(r, l, i, i + n, &c->arg[1], is_fill(&c->arg[1]) ? each - n : 0,
+                          out->list));
+    }
+    return SR1_OK;
+}
+
+/* So many lists, the first ones longer by one where it does not divide; fill_with is
+ * added to the others. */
+static sr1_status filter_slice(struct sr1__jrun *r, struct sr1__jcall *c,
+                               struct sr1__jvalue *out)
+{
+    struct sr1__jlist *l;
+    size_t slices = 1, from = 0;
+
+    SR1__TRY(read_part_size(r, &c->arg[0], "slice", &slices));
+    SR1__TRY(sr1__jvalue_iterate(r, &c->self, &l));
+    SR1__TRY(sr1__jlist_new(r, SR1__J_IS_GENERATOR, out));
+    for (size_t i = 0; i < slices; i++) {
+        int longer = i < l->n % slices;
+        size_t to = from + l->n / slices + (size_t)longer;
+
+        SR1__TRY(add_part(r, l, from, to, &c->arg[1],
+                          is_fill(&c->arg[1]) && !longer ? 1 : 0, out->list));
+        from = to;
+    }
+    return SR1_OK;
+}
+
 static sr1_status filter_unique(struct sr1__jrun *r, struct sr1__jcall *c,
                                 struct sr1__jvalue *out)
 {
@@ -449,6 +574,9 @@ const struct sr1__jfunction sr1__jinja_list_filters[] = {
     {"sort", filter_sort, "reverse case_sensitive attribute", 0},
     {"dictsort", filter_dictsort, "case_sensitive by reverse", 0},
     {"unique", filter_unique, "case_sensitive attribute", 0},
+    {"groupby", filter_groupby, "attribute default case_sensitive", 1},
+    {"batch", filter_batch, "linecount fill_with", 1},
+    {"slice", filter_slice, "slices fill_with", 1},
     {"max", find_extreme, "case_sensitive attribute", 0, 1},
     {"min", find_extreme, "case_sensitive attribute", 0, -1},
     {"sum", filter_sum, "attribute start", 0},

@@ -79,10 +79,15 @@ struct sr1__jvalue {
     };
 };
 
+/* Tuples with members: (grouper, list) of groupby; the items of a cycler, which is at
+ * item `start` of them. */
+enum { SR1__J_GROUP = 1, SR1__J_CYCLER };
+
 struct sr1__jlist {
     struct sr1__jvalue *v;
     size_t n, cap;
     int used_up;               /* a generator that was read */
+    int members;               /* SR1__J_GROUP or SR1__J_CYCLER; 0: it has no members */
     int64_t start, stop, step; /* of a range */
 };
 

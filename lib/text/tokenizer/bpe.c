@@ -1,4 +1,4 @@
-/* text/tokenizer/bpe.c - merges the bytes of one piece into tokens.
+/* text/tokenizer/bpe.c - merges the bytes, or the characters, of one piece into tokens.
  *
  * Among all neighbouring pairs that have a merge, the one of the lowest rank is merged,
  * the leftmost among equals, until none is left. Short pieces are scanned; long ones use
@@ -6,6 +6,7 @@
 #include "text/tokenizer/tokenizer_internal.h"
 
 #include "base/mem.h"
+#include "base/utf8.h"
 
 #define SHORT_PIECE 32
 #define NO_RANK UINT32_MAX
@@ -19,14 +20,12 @@ struct sr1__merge_room {
     uint32_t made; /* id of that merge */
 };
 
-static sr1_status merge_short(struct sr1__text_encoder *e, const char *piece, size_t n)
+/* id [n] are the symbols, which are merged in place. */
+static sr1_status merge_short(struct sr1__text_encoder *e, uint32_t *id, size_t n)
 {
     const sr1_tokenizer *t = e->t;
-    uint32_t id[SHORT_PIECE];
     const struct sr1__merge *with_next[SHORT_PIECE];
 
-    for (size_t i = 0; i < n; i++)
-        id[i] = t->byte_id[(unsigned char)piece[i]];
     for (size_t i = 0; i + 1 < n; i++)
         with_next[i] = sr1__merges_find(&t->merges, id[i], id[i + 1]);
     while (n > 1) {
@@ -111,7 +110,7 @@ static sr1_status reserve_merge_room(struct sr1__text_encoder *e, size_t n)
     return SR1_OK;
 }
 
-static sr1_status merge_long(struct sr1__text_encoder *e, const char *piece, size_t n)
+static sr1_status merge_long(struct sr1__text_encoder *e, const uint32_t *id, size_t n)
 {
     struct sr1__merge_room *r;
     size_t n_queue = 0;
@@ -119,7 +118,7 @@ static sr1_status merge_long(struct sr1__text_encoder *e, const char *piece, siz
     SR1__TRY(reserve_merge_room(e, n));
     r = e->room;
     for (size_t i = 0; i < n; i++)
-        r[i] = (struct sr1__merge_room){.id = e->t->byte_id[(unsigned char)piece[i]],
+        r[i] = (struct sr1__merge_room){.id = id[i],
                                         .prev = (uint32_t)i - 1,
                                         .next = i + 1 < n ? (uint32_t)i + 1 : NO_RANK};
     for (size_t i = 0; i < n; i++)
@@ -145,13 +144,85 @@ static sr1_status merge_long(struct sr1__text_encoder *e, const char *piece, siz
     return SR1_OK;
 }
 
+static sr1_status merge_symbols(struct sr1__text_encoder *e, size_t n)
+{
+    return n <= SHORT_PIECE ? merge_short(e, e->symbols, n)
+                            : merge_long(e, e->symbols, n);
+}
+
+/* The token that is the whole piece, where such ones go before merges. */
+static uint32_t find_whole_piece(const struct sr1__text_encoder *e, const char *piece,
+                                 size_t n)
+{
+    return e->t->ignore_merges ? sr1__vocab_find(&e->t->vocab, piece, n) : SR1__NO_TOKEN;
+}
+
 sr1_status sr1__merge_piece(struct sr1__text_encoder *e, const char *piece, size_t n)
 {
-    if (e->t->ignore_merges) {
-        uint32_t whole = sr1__vocab_find(&e->t->vocab, piece, n);
+    uint32_t whole = find_whole_piece(e, piece, n);
 
-        if (whole != SR1__NO_TOKEN)
-            return sr1__ids_add(e->out, (int32_t)whole);
+    if (whole != SR1__NO_TOKEN)
+        return sr1__ids_add(e->out, (int32_t)whole);
+    SR1__RESERVE(e->symbols, e->symbols_cap, n, "merging a piece");
+    for (size_t i = 0; i < n; i++)
+        e->symbols[i] = e->t->byte_id[(unsigned char)piece[i]];
+    return merge_symbols(e, n);
+}
+
+/* ---- characters ---- */
+
+/* The tokens of a character's bytes, if there is one of each. */
+static int put_byte_symbols(const struct sr1__text_encoder *e, const char *c, size_t n,
+                            uint32_t *to)
+{
+    for (size_t i = 0; i < n; i++) {
+        to[i] = e->t->byte_id[(unsigned char)c[i]];
+        if (to[i] == SR1__NO_TOKEN)
+            return 0;
     }
-    return n <= SHORT_PIECE ? merge_short(e, piece, n) : merge_long(e, piece, n);
+    return 1;
+}
+
+/* A character is its token, its bytes, or unknown; an unknown one waits for what follows,
+ * as in the reference: bytes go before it. */
+static size_t put_symbols(const struct sr1__text_encoder *e, const char *piece, size_t n,
+                          uint32_t *to)
+{
+    const sr1_tokenizer *t = e->t;
+    size_t at = 0;
+    int waits = 0;
+
+    for (size_t i = 0; i < n;) {
+        uint32_t cp = (unsigned char)piece[i];
+        size_t len = cp < 0x80 ? 1 : (size_t)sr1__utf8_next(piece + i, n - i, &cp);
+        uint32_t id = sr1__vocab_find(&t->vocab, piece + i, len);
+
+        if (id != SR1__NO_TOKEN) {
+            if (waits)
+                to[at++] = t->unknown;
+            to[at++] = id;
+            waits = 0;
+        } else if (t->byte_fallback && put_byte_symbols(e, piece + i, len, to + at)) {
+            at += len;
+        } else if (t->unknown != SR1__NO_TOKEN) {
+            if (waits && !t->fuse_unknown)
+                to[at++] = t->unknown;
+            waits = 1;
+        }
+        i += len;
+    }
+    if (waits)
+        to[at++] = t->unknown;
+    return at;
+}
+
+sr1_status sr1__merge_text_piece(struct sr1__text_encoder *e, const char *piece, size_t n)
+{
+    uint32_t whole = find_whole_piece(e, piece, n);
+
+    if (whole != SR1__NO_TOKEN)
+        return sr1__ids_add(e->out, (int32_t)whole);
+    SR1__RESERVE(e->symbols, e->symbols_cap, n + 4, "merging a piece");
+    n = put_symbols(e, piece, n, e->symbols);
+    return n ? merge_symbols(e, n) : SR1_OK;
 }

@@ -167,7 +167,7 @@ static sr1_status run_chat_call(const sr1_tokenizer *t, struct sr1__conversation
     sr1_chat_options o;
     sr1_status status;
 
-    SR1__TRY(sr1__needs_byte_level(t, "chat"));
+    SR1__TRY(sr1__needs_bpe(t, "chat"));
     SR1__TRY(read_chat_options(options, &o));
     SR1__TRY(read_tools(o.tools, &tools));
     c->tools = tools;
@@ -178,56 +178,37 @@ static sr1_status run_chat_call(const sr1_tokenizer *t, struct sr1__conversation
     return status;
 }
 
-static sr1_status role_of(const char *name, size_t i, int *role)
+static sr1_status check_role(const char *name, size_t i)
 {
-    for (int k = 0; name && k < SR1__ROLES; k++) {
-        if (strcmp(name, sr1__role_names[k]) == 0) {
-            *role = k;
-            return SR1_OK;
-        }
-    }
+    if (sr1__role_find(name) >= 0)
+        return SR1_OK;
     return sr1__fail(
         SR1_E_INVALID,
         "chat: message %zu: role '%s' is none of system, user, assistant, tool", i,
         name ? name : "");
 }
 
-static sr1_status fill_chat_message(struct sr1__message *m, size_t i,
-                                    const struct sr1__chat_text *from)
+static sr1_status chat_texts(const sr1_tokenizer *t, const struct sr1__messages *messages,
+                             const sr1_chat_options *options, const struct results *to)
 {
-    SR1__TRY(role_of(from->role, i, &m->role));
-    m->content = (struct sr1__str){from->text ? from->text : "", from->size};
-    m->own = from->own;
-    if (!sr1__utf8_valid(m->content.s, m->content.n))
-        return sr1__fail(SR1_E_INVALID, "chat: message %zu is not UTF-8", i);
-    return SR1_OK;
-}
+    struct sr1__conversation c = {.messages = messages};
 
-static sr1_status chat_texts(const sr1_tokenizer *t, const struct sr1__chat_text *texts,
-                             size_t n, const sr1_chat_options *options,
-                             const struct results *to)
-{
-    struct sr1__conversation c = {.n = n};
-    struct sr1__message *messages = sr1__calloc(n, sizeof *messages);
-    sr1_status status = messages ? SR1_OK : sr1__fail_nomem("chat");
-
-    for (size_t i = 0; i < n && status == SR1_OK; i++)
-        status = fill_chat_message(&messages[i], i, &texts[i]);
-    c.messages = messages;
-    if (status == SR1_OK)
-        status = run_chat_call(t, &c, options, to);
-    sr1__free(messages);
-    return status;
+    for (size_t i = 0; i < messages->n; i++) {
+        SR1__TRY(check_role(messages->roles[i], i));
+        if (!sr1__utf8_valid(messages->texts[i], messages->sizes[i]))
+            return sr1__fail(SR1_E_INVALID, "chat: message %zu is not UTF-8", i);
+    }
+    return run_chat_call(t, &c, options, to);
 }
 
 sr1_status sr1__tokenizer_chat_ids(const sr1_tokenizer *t,
-                                   const struct sr1__chat_text *texts, size_t n,
+                                   const struct sr1__messages *messages,
                                    const sr1_chat_options *options, int32_t **ids,
                                    size_t *n_ids)
 {
     const struct results to = {.ids = ids, .n_ids = n_ids};
 
-    return chat_texts(t, texts, n, options, &to);
+    return chat_texts(t, messages, options, &to);
 }
 
 sr1_status sr1_tokenizer_chat(const sr1_tokenizer *t, const char *const *roles,
@@ -236,24 +217,23 @@ sr1_status sr1_tokenizer_chat(const sr1_tokenizer *t, const char *const *roles,
                               size_t *text_size, int32_t **ids, size_t *n_ids)
 {
     const struct results to = {text, text_size, ids, n_ids};
-    struct sr1__chat_text *texts;
-    sr1_status status;
+    struct sr1__messages m = {0};
+    sr1_status status = SR1_OK;
 
     if (!t || !roles || !contents)
         return sr1__fail(SR1_E_INVALID, "chat: tokenizer, roles and contents are needed");
     if (n > MESSAGES_MAX)
         return sr1__fail(SR1_E_LIMIT, "chat: %zu messages are more than %zu", n,
                          MESSAGES_MAX);
-    SR1__CALLOC(texts, n, "chat");
-    for (size_t i = 0; i < n; i++) {
-        size_t size = !contents[i]    ? 0
-                      : content_sizes ? content_sizes[i]
-                                      : strlen(contents[i]);
+    for (size_t i = 0; i < n && status == SR1_OK; i++) {
+        const char *content = contents[i] ? contents[i] : "";
+        size_t size = contents[i] && content_sizes ? content_sizes[i] : strlen(content);
 
-        texts[i] = (struct sr1__chat_text){roles[i], contents[i], size, NULL};
+        status = sr1__messages_add(&m, roles[i], content, size);
     }
-    status = chat_texts(t, texts, n, options, &to);
-    sr1__free(texts);
+    if (status == SR1_OK)
+        status = chat_texts(t, &m, options, &to);
+    sr1__messages_free(&m);
     return status;
 }
 
@@ -297,38 +277,35 @@ static sr1_status check_tool_calls(const json_t *calls, size_t i)
     return SR1_OK;
 }
 
-static sr1_status read_chat_message(const json_t *o, size_t i, struct sr1__message *m)
+/* The next message of a list; what it has beside its text stays in the list. */
+static sr1_status read_chat_message(const json_t *o, struct sr1__messages *m)
 {
     const json_t *calls = json_object_get(o, "tool_calls");
+    const char *role = json_string_value(json_object_get(o, "role"));
+    struct sr1__str content, reasoning;
 
-    SR1__TRY(role_of(json_string_value(json_object_get(o, "role")), i, &m->role));
-    SR1__TRY(text_member(o, "content", i, &m->content));
-    SR1__TRY(text_member(o, "reasoning_content", i, &m->reasoning));
-    m->says_nothing = m->content.s == NULL;
-    m->content.s = m->content.s ? m->content.s : "";
-    if (!calls || json_is_null(calls))
-        return SR1_OK;
-    SR1__TRY(check_tool_calls(calls, i));
-    m->tool_calls = json_array_size(calls) ? calls : NULL;
-    return SR1_OK;
+    SR1__TRY(check_role(role, m->n));
+    SR1__TRY(text_member(o, "content", m->n, &content));
+    SR1__TRY(text_member(o, "reasoning_content", m->n, &reasoning));
+    if (calls && !json_is_null(calls))
+        SR1__TRY(check_tool_calls(calls, m->n));
+    return sr1__messages_add(m, role, content.s ? content.s : "", content.n);
 }
 
 static sr1_status chat_tree(const sr1_tokenizer *t, const json_t *list,
                             const sr1_chat_options *options, const struct results *to)
 {
-    struct sr1__conversation c = {.n = json_array_size(list), .list = list};
-    struct sr1__message *messages;
+    struct sr1__messages m = {0};
+    struct sr1__conversation c = {.messages = &m, .list = list};
     sr1_status status = SR1_OK;
 
     if (!json_is_array(list))
         return sr1__fail(SR1_E_INVALID, "chat: messages must be a JSON array");
-    SR1__CALLOC(messages, c.n, "chat");
-    for (size_t i = 0; i < c.n && status == SR1_OK; i++)
-        status = read_chat_message(json_array_get(list, i), i, &messages[i]);
-    c.messages = messages;
+    for (size_t i = 0; i < json_array_size(list) && status == SR1_OK; i++)
+        status = read_chat_message(json_array_get(list, i), &m);
     if (status == SR1_OK)
         status = run_chat_call(t, &c, options, to);
-    sr1__free(messages);
+    sr1__messages_free(&m);
     return status;
 }
 

@@ -6,29 +6,11 @@
 #include "text/tokenizer/scan.h"
 
 #include "base/json.h"
-#include "base/spans.h"
+#include "base/messages.h"
 
-enum {
-    SR1__ROLE_SYSTEM,
-    SR1__ROLE_USER,
-    SR1__ROLE_ASSISTANT,
-    SR1__ROLE_TOOL,
-    SR1__ROLES
-};
-extern const char *const sr1__role_names[SR1__ROLES];
-
-struct sr1__message {
-    int role;
-    struct sr1__str content;      /* p "" when there is none */
-    const struct sr1__spans *own; /* of content, of roles system and user; NULL: none */
-    struct sr1__str reasoning;    /* p NULL: none */
-    const json_t *tool_calls;     /* NULL or an array */
-    int says_nothing;             /* its content is null or absent, not "" */
-};
-
+/* Messages with the roles of base/messages.h, and what they are shown with. */
 struct sr1__conversation {
-    const struct sr1__message *messages;
-    size_t n;
+    const struct sr1__messages *messages;
     const json_t *list;  /* the messages as JSON, where they were given so; or NULL */
     const json_t *tools; /* NULL or a non-empty array */
     int add_generation_prompt;

@@ -55,10 +55,10 @@ int32_t sr1__chat_program_end_id(const struct sr1__chat_program *p)
 
 /* ---- the variables of a run ---- */
 
-static json_t *message_from_text(const struct sr1__message *m)
+static json_t *message_from_text(const struct sr1__messages *m, size_t i)
 {
-    return json_pack("{s:s, s:s%}", "role", sr1__role_names[m->role], "content",
-                     m->content.n ? m->content.s : "", m->content.n);
+    return json_pack("{s:s, s:s%}", "role", m->roles[i], "content", m->texts[i],
+                     m->sizes[i]);
 }
 
 /* A thought has two names in templates. */
@@ -79,9 +79,9 @@ static sr1_status list_messages(const struct sr1__conversation *c, json_t **out)
 {
     json_t *list = json_array();
 
-    for (size_t i = 0; list && i < c->n; i++) {
+    for (size_t i = 0; list && i < c->messages->n; i++) {
         json_t *m = c->list ? message_from_json(json_array_get(c->list, i))
-                            : message_from_text(&c->messages[i]);
+                            : message_from_text(c->messages, i);
 
         if (json_array_append_new(list, m) != 0) {
             json_decref(list);
@@ -96,13 +96,15 @@ static sr1_status list_messages(const struct sr1__conversation *c, json_t **out)
 /* Roles are of the four names, and messages may hold the caller's own words. */
 static sr1_status mark_messages(struct sr1__jrun *r, const struct sr1__conversation *c)
 {
-    for (size_t i = 0; i < c->n; i++) {
-        size_t role[2] = {0, strlen(sr1__role_names[c->messages[i].role])};
+    const struct sr1__messages *m = c->messages;
+
+    for (size_t i = 0; i < m->n; i++) {
+        size_t role[2] = {0, strlen(m->roles[i])};
         const struct sr1__spans own = {role, 1, 1};
 
         SR1__TRY(sr1__jrun_mark_own(r, "messages", i, "role", &own));
-        if (c->messages[i].own)
-            SR1__TRY(sr1__jrun_mark_own(r, "messages", i, "content", c->messages[i].own));
+        if (m->own[i].n)
+            SR1__TRY(sr1__jrun_mark_own(r, "messages", i, "content", &m->own[i]));
     }
     return SR1_OK;
 }
@@ -126,6 +128,13 @@ static sr1_status bind_conversation(struct sr1__jrun *r, const sr1_tokenizer *t,
     SR1__TRY(bind_token(r, t, "bos_token", SR1_TOKEN_BOS));
     SR1__TRY(bind_token(r, t, "eos_token", SR1_TOKEN_EOS));
     SR1__TRY(bind_token(r, t, "pad_token", SR1_TOKEN_PAD));
+    for (size_t i = 0; i < SR1__TEMPLATE_TOKENS; i++)
+        if (t->template_tokens[i])
+            SR1__TRY(sr1__jrun_bind_own(r, sr1__template_tokens[i], t->template_tokens[i],
+                                        strlen(t->template_tokens[i])));
+    if (t->more_tokens)
+        SR1__TRY(
+            sr1__jrun_bind_json(r, "additional_special_tokens", t->more_tokens, NULL));
     SR1__TRY(sr1__jrun_bind_json(r, "messages", messages, text_of));
     SR1__TRY(mark_messages(r, c));
     SR1__TRY(sr1__jrun_bind_json(r, "tools", c->tools, sr1__chat_json_text));
@@ -163,17 +172,21 @@ sr1_status sr1__chat_program_render(const sr1_tokenizer *t,
 static sr1_status render_probe(const sr1_tokenizer *t, size_t n, int prompt,
                                int no_thinking, struct sr1__rendered *out)
 {
-    const struct sr1__str question = sr1__str_of(QUESTION), answer = sr1__str_of(ANSWER);
-    const struct sr1__message messages[3] = {
-        {.role = SR1__ROLE_USER, .content = question},
-        {.role = SR1__ROLE_ASSISTANT, .content = answer},
-        {.role = SR1__ROLE_USER, .content = question}};
-    const struct sr1__conversation c = {.messages = messages,
-                                        .n = n,
-                                        .add_generation_prompt = prompt,
-                                        .no_thinking = no_thinking};
+    struct sr1__messages m = {0};
+    const struct sr1__conversation c = {
+        .messages = &m, .add_generation_prompt = prompt, .no_thinking = no_thinking};
+    sr1_status status = SR1_OK;
 
-    return sr1__chat_program_render(t, &c, out);
+    for (size_t i = 0; i < n && status == SR1_OK; i++) {
+        const char *text = i % 2 ? ANSWER : QUESTION;
+        int role = i % 2 ? SR1__ROLE_ASSISTANT : SR1__ROLE_USER;
+
+        status = sr1__messages_add(&m, sr1__role_names[role], text, strlen(text));
+    }
+    if (status == SR1_OK)
+        status = sr1__chat_program_render(t, &c, out);
+    sr1__messages_free(&m);
+    return status;
 }
 
 static sr1_status find_thought(const sr1_tokenizer *t, int no_thinking, int *opens)

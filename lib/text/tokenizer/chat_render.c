@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-const char *const sr1__role_names[SR1__ROLES] = {"system", "user", "assistant", "tool"};
-
 static const char think_open[] = "<think>", think_close[] = "</think>";
 
 void sr1__rendered_init(struct sr1__rendered *r)
@@ -46,15 +44,64 @@ static void put_content_text(struct sr1__rendered *r, struct sr1__str text)
     sr1__buf_add(&r->text, text.s, text.n);
 }
 
-/* A message's whole content, with what of it is the caller's own words. */
-static void put_whole(struct sr1__rendered *r, const struct sr1__message *m)
+/* ---- message i ---- */
+
+static int role_at(const struct sr1__conversation *c, size_t i)
 {
+    return sr1__role_find(c->messages->roles[i]);
+}
+
+static struct sr1__str content_at(const struct sr1__conversation *c, size_t i)
+{
+    return (struct sr1__str){c->messages->texts[i], c->messages->sizes[i]};
+}
+
+/* What a message given as JSON has beside its text; NULL: nothing. */
+static const json_t *member_at(const struct sr1__conversation *c, size_t i,
+                               const char *key)
+{
+    return c->list ? json_object_get(json_array_get(c->list, i), key) : NULL;
+}
+
+/* Its thought, s NULL: none. */
+static struct sr1__str reasoning_at(const struct sr1__conversation *c, size_t i)
+{
+    const json_t *thought = member_at(c, i, "reasoning_content");
+    struct sr1__str text = {NULL, 0};
+
+    if (json_is_string(thought))
+        (void)sr1__chat_json_text(json_string_value(thought), json_string_length(thought),
+                                  &text);
+    return text;
+}
+
+/* A non-empty array, or NULL. */
+static const json_t *tool_calls_at(const struct sr1__conversation *c, size_t i)
+{
+    const json_t *calls = member_at(c, i, "tool_calls");
+
+    return json_array_size(calls) ? calls : NULL;
+}
+
+/* Its content is null or absent, not "". */
+static int says_nothing(const struct sr1__conversation *c, size_t i)
+{
+    return c->list && !json_is_string(member_at(c, i, "content"));
+}
+
+/* A message's whole content, with what of it is the caller's own words. */
+static void put_whole(struct sr1__rendered *r, const struct sr1__conversation *c,
+                      size_t i)
+{
+    const struct sr1__spans *own = &c->messages->own[i];
     size_t at = r->text.len;
 
-    put_content_text(r, m->content);
-    for (size_t i = 0; m->own && i < m->own->n; i++)
-        note_own(r, at + m->own->v[2 * i], at + m->own->v[2 * i + 1]);
+    put_content_text(r, content_at(c, i));
+    for (size_t k = 0; k < own->n; k++)
+        note_own(r, at + own->v[2 * k], at + own->v[2 * k + 1]);
 }
+
+/* ---- the parts of a prompt ---- */
 
 static void put_json(struct sr1__rendered *r, const json_t *j)
 {
@@ -118,15 +165,15 @@ static void part_thought(struct sr1__str *content, struct sr1__str *reasoning)
  * the last message when there is none. */
 static size_t last_question(const struct sr1__conversation *c)
 {
-    for (size_t i = c->n; i-- > 0;) {
-        const struct sr1__message *m = &c->messages[i];
+    for (size_t i = c->messages->n; i-- > 0;) {
+        struct sr1__str content = content_at(c, i);
 
-        if (m->role == SR1__ROLE_USER && !m->says_nothing &&
-            !(sr1__str_starts_with(m->content, "<tool_response>") &&
-              sr1__str_ends_with(m->content, "</tool_response>")))
+        if (role_at(c, i) == SR1__ROLE_USER && !says_nothing(c, i) &&
+            !(sr1__str_starts_with(content, "<tool_response>") &&
+              sr1__str_ends_with(content, "</tool_response>")))
             return i;
     }
-    return c->n - 1;
+    return c->messages->n - 1;
 }
 
 static void open_message(struct sr1__rendered *r, int role)
@@ -174,7 +221,7 @@ static void put_tool_calls(struct sr1__rendered *r, const struct sr1__chat_famil
 
 /* thought: 1 shows the think block, even an empty one. */
 static void put_assistant(struct sr1__rendered *r, const struct sr1__chat_family *f,
-                          const struct sr1__message *m, struct sr1__str content,
+                          const json_t *calls, struct sr1__str content,
                           struct sr1__str reasoning, int thought)
 {
     int has_content = content.n != 0; /* judged before its line ends are stripped */
@@ -185,31 +232,32 @@ static void put_assistant(struct sr1__rendered *r, const struct sr1__chat_family
         put_content_text(r, strip_newlines(reasoning, 1, 1));
         put_own_text(r, "\n</think>\n\n");
         content = strip_newlines(content, 1, 0);
-    } else if (has_content || !m->tool_calls || !f->qwen2_calls) {
+    } else if (has_content || !calls || !f->qwen2_calls) {
         put_own_text(r, "\n");
     }
     put_content_text(r, content);
-    put_tool_calls(r, f, m->tool_calls, has_content || f->qwen2_calls);
+    put_tool_calls(r, f, calls, has_content || f->qwen2_calls);
     put_own_text(r, "<|im_end|>\n");
 }
 
 static void put_tool_result(struct sr1__rendered *r, const struct sr1__conversation *c,
                             size_t i)
 {
-    if (i == 0 || c->messages[i - 1].role != SR1__ROLE_TOOL)
+    if (i == 0 || role_at(c, i - 1) != SR1__ROLE_TOOL)
         open_message(r, SR1__ROLE_USER);
     put_own_text(r, "\n<tool_response>\n");
-    put_content_text(r, c->messages[i].content);
+    put_content_text(r, content_at(c, i));
     put_own_text(r, "\n</tool_response>");
-    if (i + 1 == c->n || c->messages[i + 1].role != SR1__ROLE_TOOL)
+    if (i + 1 == c->messages->n || role_at(c, i + 1) != SR1__ROLE_TOOL)
         put_own_text(r, "<|im_end|>\n");
 }
 
-static void put_plain(struct sr1__rendered *r, const struct sr1__message *m)
+static void put_plain(struct sr1__rendered *r, const struct sr1__conversation *c,
+                      size_t i)
 {
-    open_message(r, m->role);
+    open_message(r, role_at(c, i));
     put_own_text(r, "\n");
-    put_whole(r, m);
+    put_whole(r, c, i);
     put_own_text(r, "<|im_end|>\n");
 }
 
@@ -238,14 +286,14 @@ static void put_tools(struct sr1__rendered *r, const json_t *tools)
 static void put_system(struct sr1__rendered *r, const sr1_tokenizer *t,
                        const struct sr1__conversation *c)
 {
-    int given = c->messages[0].role == SR1__ROLE_SYSTEM;
+    int given = role_at(c, 0) == SR1__ROLE_SYSTEM;
 
     if (!given && !t->default_system && !c->tools)
         return;
     open_message(r, SR1__ROLE_SYSTEM);
     put_own_text(r, "\n");
     if (given)
-        put_whole(r, &c->messages[0]);
+        put_whole(r, c, 0);
     else if (t->default_system)
         put_own_text(r, t->default_system);
     if (c->tools) {
@@ -259,22 +307,21 @@ static void render_message(struct sr1__rendered *r, const sr1_tokenizer *t,
                            const struct sr1__conversation *c, size_t i, size_t question)
 {
     const struct sr1__chat_family *f = t->family;
-    const struct sr1__message *m = &c->messages[i];
-    struct sr1__str content = m->content, reasoning = m->reasoning;
-    int thought;
+    struct sr1__str content = content_at(c, i), reasoning = reasoning_at(c, i);
+    int role = role_at(c, i), thought;
 
-    if (m->role == SR1__ROLE_SYSTEM && i == 0)
+    if (role == SR1__ROLE_SYSTEM && i == 0)
         return; /* put_system */
-    if (m->role == SR1__ROLE_TOOL && f->tools) {
+    if (role == SR1__ROLE_TOOL && f->tools) {
         put_tool_result(r, c, i);
-    } else if (m->role == SR1__ROLE_ASSISTANT && (f->thinks || f->tools)) {
+    } else if (role == SR1__ROLE_ASSISTANT && (f->thinks || f->tools)) {
         if (f->thinks && !reasoning.s)
             part_thought(&content, &reasoning);
         thought = f->thinks == 2 ||
-                  (f->thinks && i > question && (i + 1 == c->n || reasoning.n));
-        put_assistant(r, f, m, content, reasoning, thought);
+                  (f->thinks && i > question && (i + 1 == c->messages->n || reasoning.n));
+        put_assistant(r, f, tool_calls_at(c, i), content, reasoning, thought);
     } else {
-        put_plain(r, m);
+        put_plain(r, c, i);
     }
 }
 
@@ -283,7 +330,7 @@ static sr1_status check_renderable(const sr1_tokenizer *t,
 {
     const struct sr1__chat_family *f = t->family;
 
-    if (c->n == 0)
+    if (c->messages->n == 0)
         return sr1__fail(SR1_E_INVALID, "chat: no messages");
     SR1__TRY(sr1__chat_check_family(t));
     if (t->role_id[SR1_TOKEN_IM_START] < 0 || t->role_id[SR1_TOKEN_IM_END] < 0)
@@ -292,8 +339,8 @@ static sr1_status check_renderable(const sr1_tokenizer *t,
     if (c->tools && !f->tools)
         return sr1__fail(SR1_E_UNSUPPORTED,
                          "chat: the template (%s) has no place for tools", f->name);
-    for (size_t i = 0; i < c->n; i++)
-        if (c->messages[i].tool_calls && !f->tools)
+    for (size_t i = 0; i < c->messages->n; i++)
+        if (tool_calls_at(c, i) && !f->tools)
             return sr1__fail(SR1_E_UNSUPPORTED,
                              "chat: message %zu: the template (%s) has no tool calls", i,
                              f->name);
@@ -305,14 +352,14 @@ sr1_status sr1__chat_render(const sr1_tokenizer *t, const struct sr1__conversati
 {
     size_t question;
 
-    if (!t->family && t->program && c->n) {
+    if (!t->family && t->program && c->messages->n) {
         SR1__TRY(sr1__chat_check_family(t));
         return sr1__chat_program_render(t, c, out);
     }
     SR1__TRY(check_renderable(t, c));
     question = last_question(c);
     put_system(out, t, c);
-    for (size_t i = 0; i < c->n; i++)
+    for (size_t i = 0; i < c->messages->n; i++)
         render_message(out, t, c, i, question);
     if (c->add_generation_prompt) {
         open_message(out, SR1__ROLE_ASSISTANT);

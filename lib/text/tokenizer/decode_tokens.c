@@ -9,7 +9,9 @@
 
 const char *sr1__tokenizer_token_bytes(const sr1_tokenizer *t, int32_t id, size_t *n)
 {
-    return id < 0 ? NULL : sr1__vocab_bytes(&t->vocab, (uint32_t)id, n);
+    const char *spelled = id < 0 ? NULL : sr1__vocab_bytes(&t->spelled, (uint32_t)id, n);
+
+    return id < 0 || spelled ? spelled : sr1__vocab_bytes(&t->vocab, (uint32_t)id, n);
 }
 
 int sr1__tokenizer_is_special(const sr1_tokenizer *t, int32_t id)
@@ -26,9 +28,9 @@ const char *sr1__decoded_token(const sr1_tokenizer *t, int32_t id, int skip_spec
     /* In its normal form a token is not known as special, as in the reference. */
     if (shown)
         return shown;
-    return skip_special && sr1__tokenizer_is_special(t, id)
+    return id < 0 || (skip_special && sr1__tokenizer_is_special(t, id))
                ? NULL
-               : sr1__tokenizer_token_bytes(t, id, n);
+               : sr1__vocab_bytes(&t->vocab, (uint32_t)id, n);
 }
 
 sr1_status sr1__tokenizer_decode(const sr1_tokenizer *t, const int32_t *ids, size_t n,
@@ -85,7 +87,7 @@ sr1_status sr1_token_stream_new(sr1_token_stream **out, sr1_tokenizer *t,
 
     if (!out || !t)
         return sr1__fail(SR1_E_INVALID, "token stream: out and tokenizer are needed");
-    SR1__TRY(sr1__needs_byte_level(t, "token stream"));
+    SR1__TRY(sr1__needs_bpe(t, "token stream"));
     SR1__CALLOC(s, 1, "token stream");
     s->t = sr1__tokenizer_ref(t);
     s->skip_special = skip_special != 0;
@@ -141,8 +143,8 @@ sr1_status sr1_token_stream_push(sr1_token_stream *s, int32_t id, const char **t
     if (!s || !text || !n)
         return sr1__fail(SR1_E_INVALID, "token stream: stream, text and n are needed");
     before = s->held.len;
-    bytes = sr1__decoded_token(s->t, id, s->skip_special, &len);
-    if (bytes)
+    bytes = sr1__tokenizer_token_bytes(s->t, id, &len);
+    if (bytes && !(s->skip_special && sr1__tokenizer_is_special(s->t, id)))
         sr1__buf_add(&s->held, bytes, len);
     return emit_held_text(s, 1, before, text, n);
 }

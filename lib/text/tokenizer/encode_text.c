@@ -115,6 +115,7 @@ void sr1__text_encoder_end(struct sr1__text_encoder *e)
     for (size_t i = 0; i < e->t->cuts.n; i++)
         sr1__buf_free(&e->marked[i]);
     sr1__free(e->best);
+    sr1__free(e->symbols);
     sr1__free(e->room);
     sr1__free(e->queue);
     sr1__free(e->seen);

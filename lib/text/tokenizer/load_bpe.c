@@ -1,5 +1,5 @@
-/* text/tokenizer/load_bpe.c - byte-level BPE in tokenizer.json: vocabulary, merges, and
- * the split by a pattern. */
+/* text/tokenizer/load_bpe.c - BPE in tokenizer.json: vocabulary and merges, of bytes or
+ * of text (SentencePiece's), and the splits of byte-level BPE by patterns. */
 #include "text/tokenizer/tokenizer_load.h"
 
 #include <string.h>
@@ -26,8 +26,10 @@ static sr1_status token_bytes(struct sr1__load *l, struct sr1__str value,
 
     SR1__TRY(sr1__load_string(l, value, &text));
     sr1__buf_clear(&l->left);
-    *in_alphabet = sr1__alphabet_decode(text.s, text.n, &l->left);
+    *in_alphabet = !l->t->model->alphabet;
     if (!*in_alphabet)
+        *in_alphabet = sr1__alphabet_decode(text.s, text.n, &l->left);
+    if (l->left.len == 0)
         sr1__buf_add(&l->left, text.s, text.n);
     return sr1__buf_status(&l->left, "a token");
 }
@@ -73,7 +75,9 @@ static sr1_status merge_side(struct sr1__load *l, const char *p, size_t n, uint3
 {
     size_t from = l->left.len;
 
-    if (n == 0 || !sr1__alphabet_decode(p, n, &l->left))
+    if (n && !l->t->model->alphabet)
+        sr1__buf_add(&l->left, p, n);
+    else if (n == 0 || !sr1__alphabet_decode(p, n, &l->left))
         return sr1__fail(SR1_E_PARSE, "%s: model.merges: '%.*s' is not byte-level text",
                          l->name, (int)(n < 40 ? n : 40), p);
     SR1__TRY(sr1__buf_status(&l->left, "a merge"));
@@ -150,27 +154,54 @@ static sr1_status load_merges(struct sr1__load *l, struct sr1__str merges)
     }
 }
 
+/* The token of characters that the vocabulary lacks. */
+static sr1_status load_unknown(struct sr1__load *l, struct sr1__str value)
+{
+    struct sr1__str text;
+
+    if (!value.s || sr1__str_is(value, "null"))
+        return SR1_OK;
+    SR1__TRY(sr1__load_string(l, value, &text));
+    l->t->unknown = sr1__vocab_find(&l->t->vocab, text.s, text.n);
+    return l->t->unknown != SR1__NO_TOKEN
+               ? SR1_OK
+               : sr1__fail(SR1_E_PARSE, "%s: unk_token '%.*s' is not in model.vocab",
+                           l->name, (int)(text.n < 40 ? text.n : 40), text.s);
+}
+
 sr1_status sr1__load_bpe(struct sr1__load *l, const struct sr1__str *model)
 {
     struct sr1__str vocab = {0}, merges = {0}, ignore = {0};
-    struct sr1__str off[4] = {{0}};
-    static const char *const off_keys[4] = {"dropout", "continuing_subword_prefix",
-                                            "end_of_word_suffix", "byte_fallback"};
+    struct sr1__str fallback = {0}, unknown = {0}, fuse = {0}, off[3] = {{0}};
+    static const char *const off_keys[3] = {"dropout", "continuing_subword_prefix",
+                                            "end_of_word_suffix"};
     const struct sr1__wanted w[] = {
-        {"vocab", &vocab},      {"merges", &merges},    {"ignore_merges", &ignore},
-        {off_keys[0], &off[0]}, {off_keys[1], &off[1]}, {off_keys[2], &off[2]},
-        {off_keys[3], &off[3]},
+        {"vocab", &vocab},          {"merges", &merges},
+        {"ignore_merges", &ignore}, {"byte_fallback", &fallback},
+        {"unk_token", &unknown},    {"fuse_unk", &fuse},
+        {off_keys[0], &off[0]},     {off_keys[1], &off[1]},
+        {off_keys[2], &off[2]},
     };
 
     SR1__TRY(sr1__load_members(l, *model, "model", w, sizeof w / sizeof w[0]));
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 3; i++)
         SR1__TRY(check_off(l, off_keys[i], off[i]));
+    if (l->t->model->alphabet)
+        SR1__TRY(check_off(l, "byte_fallback", fallback));
     if (!vocab.s || !merges.s)
         return sr1__fail(SR1_E_PARSE, "%s: model needs 'vocab' and 'merges'", l->name);
     l->t->ignore_merges = sr1__str_is(ignore, "true");
     SR1__TRY(load_bpe_vocab(l, vocab));
-    SR1__TRY(load_bytes(l));
-    return load_merges(l, merges);
+    if (l->t->model->alphabet) {
+        SR1__TRY(load_bytes(l));
+        return load_merges(l, merges);
+    }
+    l->t->byte_fallback = sr1__str_is(fallback, "true");
+    l->t->fuse_unknown = sr1__str_is(fuse, "true");
+    sr1__find_byte_tokens(l->t);
+    SR1__TRY(load_unknown(l, unknown));
+    SR1__TRY(load_merges(l, merges));
+    return sr1__spell_tokens(l->t);
 }
 
 /* ---- pre-tokenizers: patterns by which a text is cut, one after the other ---- */

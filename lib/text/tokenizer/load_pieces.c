@@ -208,8 +208,8 @@ static sr1_status load_scores(struct sr1__load *l, struct sr1__str vocab)
                : sr1__fail(SR1_E_PARSE, "%s: model.vocab has no token", l->name);
 }
 
-/* Byte tokens "<0x00>" to "<0xFF>", as many as there are. */
-static void find_byte_tokens(sr1_tokenizer *t)
+/* As many as there are. */
+void sr1__find_byte_tokens(sr1_tokenizer *t)
 {
     char text[8];
 
@@ -230,7 +230,7 @@ sr1_status sr1__load_unigram(struct sr1__load *l, const struct sr1__str *model)
         return sr1__fail(SR1_E_PARSE, "%s: model needs 'vocab'", l->name);
     SR1__TRY(load_scores(l, vocab));
     l->t->byte_fallback = sr1__str_is(fallback, "true");
-    find_byte_tokens(l->t);
+    sr1__find_byte_tokens(l->t);
     if (!unknown.s || sr1__str_is(unknown, "null"))
         return SR1_OK;
     SR1__TRY(sr1__scan_uint(unknown, SR1__TOKEN_ID_MAX, l->name, &l->t->unknown));

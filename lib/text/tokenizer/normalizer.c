@@ -188,6 +188,28 @@ static sr1_status load_replace(struct sr1__normalizer_step *s, const json_t *o,
     return check_not_empty(s->pattern, name);
 }
 
+static sr1_status load_prepend(struct sr1__normalizer_step *s, const json_t *o,
+                               const char *name)
+{
+    const char *put = json_string_value(json_object_get(o, "prepend"));
+
+    if (!put || strlen(put) > PUT_MAX)
+        return sr1__fail(put ? SR1_E_UNSUPPORTED : SR1_E_PARSE,
+                         "%s: the normalizer Prepend needs 'prepend' of at most %d bytes",
+                         name, PUT_MAX);
+    s->put = sr1__strdup(put);
+    return s->put ? SR1_OK : sr1__fail_nomem("normalizer");
+}
+
+static sr1_status run_prepend(const struct sr1__normalizer_step *s, const char *text,
+                              size_t n, struct sr1__buf *out)
+{
+    if (n > 0)
+        sr1__buf_str(out, s->put);
+    sr1__buf_add(out, text, n);
+    return check_normalized_text(out);
+}
+
 static void replace_text(const struct sr1__normalizer_step *s, const char *text, size_t n,
                          struct sr1__buf *out)
 {
@@ -276,6 +298,7 @@ static const struct sr1__normalizer_step_kind kinds[] = {
     {"Nmt", load_plain_normalizer, run_nmt, NULL},
     {"Strip", load_strip, run_strip, NULL},
     {"Replace", load_replace, run_replace, NULL},
+    {"Prepend", load_prepend, run_prepend, NULL},
     {"Precompiled", load_precompiled, run_precompiled, NULL},
 };
 

@@ -214,11 +214,79 @@ static sr1_status run_metaspace(struct sr1__text_encoder *e, size_t level,
     return SR1_OK;
 }
 
+/* ---- Split ---- */
+
+static sr1_status load_split_text(struct sr1__pre_tokenizer *c, const json_t *o,
+                                  const char *name)
+{
+    static const char *const names[] = {[SR1__SPLIT_REMOVED] = "Removed",
+                                        [SR1__SPLIT_ISOLATED] = "Isolated",
+                                        [SR1__SPLIT_WITH_PREVIOUS] = "MergedWithPrevious",
+                                        [SR1__SPLIT_WITH_NEXT] = "MergedWithNext",
+                                        [SR1__SPLIT_CONTIGUOUS] = "Contiguous"};
+    const char *find =
+        json_string_value(json_object_get(json_object_get(o, "pattern"), "String"));
+    const char *behavior = json_string_value(json_object_get(o, "behavior"));
+
+    if (!find || !*find || strlen(find) > SR1__SPLIT_MAX ||
+        json_is_true(json_object_get(o, "invert")))
+        return sr1__fail(SR1_E_UNSUPPORTED,
+                         "%s: the pre-tokenizer Split is supported with a String pattern "
+                         "of at most %d bytes and without invert only",
+                         name, SR1__SPLIT_MAX);
+    memcpy(c->find, find, strlen(find) + 1);
+    for (size_t i = 0; behavior && i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(behavior, names[i]) == 0) {
+            c->behavior = (int)i;
+            return SR1_OK;
+        }
+    }
+    return sr1__fail(SR1_E_UNSUPPORTED,
+                     "%s: the pre-tokenizer Split with behavior '%.40s' is not supported",
+                     name, behavior ? behavior : "");
+}
+
+/* Where the piece that begins at `from` ends. What is found joins the piece before it, or
+ * its like, by the behavior; two neighbours are never one but with Contiguous. */
+static size_t end_split_piece(const struct sr1__pre_tokenizer *c, const char *text,
+                              size_t n, size_t from)
+{
+    size_t len = strlen(c->find), at = find_mark(c->find, text, n, from), end;
+
+    if (at > from)
+        return c->behavior == SR1__SPLIT_WITH_PREVIOUS && at < n ? at + len : at;
+    end = from + len;
+    while (c->behavior == SR1__SPLIT_CONTIGUOUS &&
+           find_mark(c->find, text, n, end) == end && end < n)
+        end += len;
+    if (c->behavior == SR1__SPLIT_WITH_NEXT)
+        return find_mark(c->find, text, n, end);
+    return end;
+}
+
+static sr1_status run_split_text(struct sr1__text_encoder *e, size_t level,
+                                 const char *text, size_t n, size_t first)
+{
+    const struct sr1__pre_tokenizer *c = &e->t->cuts.list[level];
+
+    for (size_t from = 0, end; from < n; from = end) {
+        int found = find_mark(c->find, text, n, from) == from;
+
+        end = end_split_piece(c, text, n, from);
+        if (found && c->behavior == SR1__SPLIT_REMOVED)
+            continue;
+        SR1__TRY(sr1__pre_tokenize(e, level + 1, text + from, end - from,
+                                   remaining_first_bytes(first, from)));
+    }
+    return SR1_OK;
+}
+
 static const struct sr1__pre_tokenizer_kind kinds[] = {
     {"BertPreTokenizer", load_plain_pre_tokenizer, run_bert_pre_tokenizer},
     {"WhitespaceSplit", load_plain_pre_tokenizer, run_whitespace_split},
     {"Whitespace", load_plain_pre_tokenizer, run_whitespace},
     {"Metaspace", load_metaspace_pre_tokenizer, run_metaspace},
+    {"Split", load_split_text, run_split_text},
 };
 
 static sr1_status load_cut(struct sr1__pre_tokenizers *to, const json_t *o,

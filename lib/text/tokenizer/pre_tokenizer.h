@@ -21,9 +21,21 @@ struct sr1__metaspace {
     int split;
 };
 
+/* What becomes of the text that Split finds. */
+enum {
+    SR1__SPLIT_REMOVED,
+    SR1__SPLIT_ISOLATED,
+    SR1__SPLIT_WITH_PREVIOUS,
+    SR1__SPLIT_WITH_NEXT,
+    SR1__SPLIT_CONTIGUOUS
+};
+#define SR1__SPLIT_MAX 32 /* bytes of that text */
+
 struct sr1__pre_tokenizer {
     const struct sr1__pre_tokenizer_kind *kind;
     struct sr1__metaspace metaspace;
+    char find[SR1__SPLIT_MAX + 1]; /* Split */
+    int behavior;
 };
 
 struct sr1__pre_tokenizers {

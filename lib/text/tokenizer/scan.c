@@ -3,6 +3,7 @@
 #include "text/tokenizer/scan.h"
 
 #include "base/pull.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 #include <string.h>
@@ -17,8 +18,7 @@ static sr1_status fail_scan(const struct sr1__scan *s, const char *what)
 
 static void skip_scan_space(struct sr1__scan *s)
 {
-    while (s->p < s->end &&
-           (*s->p == ' ' || *s->p == '\n' || *s->p == '\r' || *s->p == '\t'))
+    while (s->p < s->end && sr1__is_json_space(*s->p))
         s->p++;
 }
 

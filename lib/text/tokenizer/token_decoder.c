@@ -10,11 +10,14 @@
 
 struct sr1__token_decoder_kind {
     const char *type;
-    int byte_level; /* for tokens that are bytes, or for those that are text */
+    int alphabet; /* for tokens that are bytes, or for those that are text */
     sr1_status (*load)(struct sr1__token_decoder *d, const json_t *o, const char *name);
     /* Appends what a token adds; `begun`: one stood before it. */
     void (*token)(const struct sr1__token_decoder *d, const char *token, size_t n,
                   int begun, struct sr1__buf *out);
+    /* In place of it: appends the text of all. */
+    sr1_status (*all)(const sr1_tokenizer *t, const int32_t *ids, size_t n,
+                      int skip_special, struct sr1__buf *out);
 };
 
 static sr1_status load_plain_decoder(struct sr1__token_decoder *d, const json_t *o,
@@ -136,6 +139,7 @@ static const struct sr1__token_decoder_kind kinds[] = {
     {"null", 0, load_plain_decoder, put_apart},
     {"WordPiece", 0, load_wordpiece, put_wordpiece},
     {"Metaspace", 0, load_metaspace_decoder, put_metaspace},
+    {"Sequence", 0, sr1__decoder_steps_load, NULL, sr1__decoder_steps_run},
 };
 
 sr1_status sr1__token_decoder_load(sr1_tokenizer *t, const json_t *o, const char *name)
@@ -144,8 +148,7 @@ sr1_status sr1__token_decoder_load(sr1_tokenizer *t, const json_t *o, const char
 
     type = json_is_null(o) ? "null" : type ? type : "";
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (strcmp(kinds[i].type, type) != 0 ||
-            kinds[i].byte_level != t->model->byte_level)
+        if (strcmp(kinds[i].type, type) != 0 || kinds[i].alphabet != t->model->alphabet)
             continue;
         t->decoder.kind = &kinds[i];
         return kinds[i].load(&t->decoder, o, name);
@@ -160,6 +163,8 @@ sr1_status sr1__token_decoder_run(const sr1_tokenizer *t, const int32_t *ids, si
 {
     int begun = 0;
 
+    if (t->decoder.kind->all)
+        return t->decoder.kind->all(t, ids, n, skip_special, out);
     for (size_t i = 0; i < n; i++) {
         size_t len = 0;
         const char *token = sr1__decoded_token(t, ids[i], skip_special, &len);

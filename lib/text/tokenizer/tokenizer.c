@@ -20,6 +20,8 @@ static void free_parts(sr1_tokenizer *t)
 {
     sr1__vocab_free(&t->vocab);
     sr1__vocab_free(&t->shown);
+    sr1__vocab_free(&t->spelled);
+    sr1__decoder_steps_free(&t->decoder.steps);
     sr1__normalizer_free(&t->normaliser);
     sr1__free(t->decoder.prefix);
     sr1__trie_free(&t->trie);
@@ -29,6 +31,9 @@ static void free_parts(sr1_tokenizer *t)
         sr1__pattern_free(t->splits[i]);
     sr1__added_free(&t->added);
     sr1__added_free(&t->added_normalised);
+    for (size_t i = 0; i < SR1__TEMPLATE_TOKENS; i++)
+        sr1__free(t->template_tokens[i]);
+    json_decref(t->more_tokens);
     sr1__tokenizer_files_free(t->files);
 }
 
@@ -51,13 +56,13 @@ int32_t sr1_tokenizer_vocab_size(const sr1_tokenizer *t)
     return t ? (int32_t)t->vocab.n : 0;
 }
 
-sr1_status sr1__needs_byte_level(const sr1_tokenizer *t, const char *what)
+sr1_status sr1__needs_bpe(const sr1_tokenizer *t, const char *what)
 {
-    return t->model->byte_level
+    return t->model->generates
                ? SR1_OK
                : sr1__fail(SR1_E_UNSUPPORTED,
-                           "%s: needs a byte-level BPE tokenizer (Qwen, Llama 3); this "
-                           "one is %s, which encodes and decodes whole texts only",
+                           "%s: needs a BPE tokenizer (Qwen, Llama, Gemma); this one is "
+                           "%s, which encodes and decodes whole texts only",
                            what, t->model->type);
 }
 
@@ -73,7 +78,7 @@ static int32_t model_id(const sr1_tokenizer *t, const char *token, size_t n)
     char bytes[2048];
     size_t len = 0;
 
-    if (!t->model->byte_level)
+    if (!t->model->alphabet)
         return found_id(sr1__vocab_find(&t->vocab, token, n));
     for (size_t i = 0; i < n;) {
         uint32_t cp = 0;

@@ -4,7 +4,7 @@
 #define SR1__TOKENIZER_TOKENIZER_H
 
 #include "base/buf.h"
-#include "base/spans.h"
+#include "base/messages.h"
 
 #include <searchr1/ext/tokenizer.h>
 
@@ -30,23 +30,14 @@ sr1_status sr1__tokenizer_with_family(sr1_tokenizer **out, sr1_tokenizer *t,
                                       const char *name);
 
 /* SR1_E_UNSUPPORTED unless the tokenizer is byte-level BPE; `what` cannot do without. */
-sr1_status sr1__needs_byte_level(const sr1_tokenizer *t, const char *what);
+sr1_status sr1__needs_bpe(const sr1_tokenizer *t, const char *what);
 
 /* SR1_E_UNSUPPORTED, with the remedy, when no rules of chat are known. */
 sr1_status sr1__chat_check_family(const sr1_tokenizer *t);
 
-/* A message, parts of which are the caller's own words: in those, unlike in text from
- * outside, added tokens such as <think> keep their meaning. */
-struct sr1__chat_text {
-    const char *role;
-    const char *text; /* UTF-8 */
-    size_t size;
-    const struct sr1__spans *own; /* of a system's or user's message; NULL: none */
-};
-
 /* The ids of a conversation, as sr1_tokenizer_chat; caller frees with sr1_free. */
 sr1_status sr1__tokenizer_chat_ids(const sr1_tokenizer *t,
-                                   const struct sr1__chat_text *texts, size_t n,
+                                   const struct sr1__messages *messages,
                                    const sr1_chat_options *options, int32_t **ids,
                                    size_t *n_ids);
 

@@ -59,6 +59,43 @@ static sr1_status role_from_config(sr1_tokenizer *t, const json_t *config,
     return SR1_OK;
 }
 
+const char *const sr1__template_tokens[SR1__TEMPLATE_TOKENS] = {
+    "unk_token", "sep_token", "cls_token", "mask_token"};
+
+/* The text of a token, which may be an object; NULL: none. */
+static const json_t *token_text(const json_t *value)
+{
+    const json_t *content =
+        json_is_object(value) ? json_object_get(value, "content") : value;
+
+    return json_is_string(content) ? content : NULL;
+}
+
+/* What only templates ask for: the library does not need to know such a token. */
+static sr1_status keep_template_tokens(sr1_tokenizer *t, const json_t *config)
+{
+    const json_t *list = json_object_get(config, "additional_special_tokens"), *item;
+    size_t i;
+
+    for (i = 0; i < SR1__TEMPLATE_TOKENS; i++) {
+        const json_t *text = token_text(json_object_get(config, sr1__template_tokens[i]));
+
+        t->template_tokens[i] = text ? sr1__strdup(json_string_value(text)) : NULL;
+        SR1__CHECK_ALLOC(!text || t->template_tokens[i], "tokenizer");
+    }
+    if (!json_is_array(list))
+        return SR1_OK;
+    t->more_tokens = json_array();
+    json_array_foreach((json_t *)(uintptr_t)list, i, item)
+    {
+        const json_t *text = token_text(item);
+
+        if (text && json_array_append(t->more_tokens, (json_t *)(uintptr_t)text) != 0)
+            return sr1__fail_nomem("tokenizer");
+    }
+    return t->more_tokens ? SR1_OK : sr1__fail_nomem("tokenizer");
+}
+
 /* The reference would add tokens that only tokenizer_config.json knows: refuse them. */
 static sr1_status check_added(const sr1_tokenizer *t, const json_t *config)
 {
@@ -210,6 +247,7 @@ static sr1_status use_config(sr1_tokenizer *t, const char *folder, const char *s
     SR1__TRY(role_from_config(t, config, "eos_token", SR1_TOKEN_EOS));
     SR1__TRY(role_from_config(t, config, "pad_token", SR1_TOKEN_PAD));
     SR1__TRY(role_from_config(t, config, "bos_token", SR1_TOKEN_BOS));
+    SR1__TRY(keep_template_tokens(t, config));
     SR1__TRY(check_added(t, config));
     use_input_keys(t, config);
     SR1__TRY(read_stops(t, folder, spare));

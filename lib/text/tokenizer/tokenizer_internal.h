@@ -18,6 +18,10 @@
 #define SR1__STOP_IDS_MAX 16
 #define SR1__TOKEN_ROLES 6
 
+/* Special tokens of tokenizer_config.json that only templates ask for. */
+#define SR1__TEMPLATE_TOKENS 4
+extern const char *const sr1__template_tokens[SR1__TEMPLATE_TOKENS]; /* their keys */
+
 struct sr1__chat_family;
 struct sr1__chat_program;
 struct sr1__tokenizer_files;
@@ -28,7 +32,8 @@ struct sr1__str;
 /* One kind of model: a row of the table in tokenizer_load.c. */
 struct sr1__model {
     const char *type;
-    int byte_level; /* tokens are bytes: texts are generated with it */
+    int alphabet;  /* files write tokens in GPT-2's byte alphabet; else as text */
+    int generates; /* a token's bytes are its own: texts are generated with it */
     sr1_status (*load_pre)(struct sr1__load *l, const json_t *o);
     sr1_status (*load)(struct sr1__load *l, const struct sr1__str *model);
     /* Text between added tokens, in normal form. */
@@ -37,9 +42,18 @@ struct sr1__model {
     sr1_status (*piece)(struct sr1__text_encoder *e, const char *piece, size_t n);
 };
 
+/* The steps of SentencePiece's decoders, in this order, those that there are. */
+struct sr1__decoder_steps {
+    char *find, *put;    /* Replace, in each token; NULL: none */
+    int bytes;           /* ByteFallback: tokens <0x00> to <0xFF> are bytes */
+    char strip[5];       /* Strip: this character, after Fuse, */
+    uint32_t start, end; /* so often at the beginning and at the end */
+};
+
 /* How tokens become text again (token_decoder.c). */
 struct sr1__token_decoder {
     const struct sr1__token_decoder_kind *kind;
+    struct sr1__decoder_steps steps;
     char *prefix; /* WordPiece: of tokens that continue a word */
     int cleanup;  /* WordPiece: no spaces before punctuation */
     struct sr1__metaspace metaspace;
@@ -60,7 +74,10 @@ struct sr1_tokenizer {
     int cut_left; /* inputs that are too long lose their beginning */
     /* BPE */
     struct sr1__merges merges;
-    uint32_t byte_id[256];                        /* also Unigram with byte_fallback */
+    uint32_t byte_id[256];     /* with byte_fallback those of "<0x00>" and so on */
+    struct sr1__vocab spelled; /* what tokens of text stand for, where it is not the text:
+                                  spaces for marks, bytes */
+    int fuse_unknown;          /* neighbours of no token are one unknown */
     struct sr1__pattern *splits[SR1__SPLITS_MAX]; /* each cuts what the last one left */
     size_t n_splits;
     int ignore_merges;
@@ -80,9 +97,11 @@ struct sr1_tokenizer {
     size_t n_stop_ids;
     const struct sr1__chat_family *family; /* NULL: not known */
     uint64_t template_hash;                /* of the chat template; 0: there is none */
-    char *default_system;                  /* of the chat template; NULL: none */
-    struct sr1__chat_program *program;     /* a template of no family, run; NULL: none */
-    struct sr1__tokenizer_files *files;    /* of its folder; NULL: it was in none */
+    char *template_tokens[SR1__TEMPLATE_TOKENS]; /* their texts; NULL: none */
+    json_t *more_tokens;  /* additional_special_tokens, a list of texts; NULL: none */
+    char *default_system; /* of the chat template; NULL: none */
+    struct sr1__chat_program *program;  /* a template of no family, run; NULL: none */
+    struct sr1__tokenizer_files *files; /* of its folder; NULL: it was in none */
 };
 
 /* The memory of one encoding, reused from piece to piece. */
@@ -90,7 +109,9 @@ struct sr1__text_encoder {
     const sr1_tokenizer *t;
     struct sr1__split splits[SR1__SPLITS_MAX];
     struct sr1__buf normal[2];
-    size_t first; /* bytes of the next text that the first character of all became */
+    size_t first;      /* bytes of the next text that the first character of all became */
+    uint32_t *symbols; /* of the piece, before merges */
+    size_t symbols_cap;
     struct sr1__merge_room *room; /* for long pieces */
     size_t room_n;
     uint64_t *queue;
@@ -122,11 +143,27 @@ sr1_status sr1__encode_split(struct sr1__text_encoder *e, const char *text, size
 sr1_status sr1__encode_pre_tokenized(struct sr1__text_encoder *e, const char *text,
                                      size_t n);
 sr1_status sr1__merge_piece(struct sr1__text_encoder *e, const char *piece, size_t n);
+sr1_status sr1__merge_text_piece(struct sr1__text_encoder *e, const char *piece,
+                                 size_t n);
 sr1_status sr1__wordpiece_piece(struct sr1__text_encoder *e, const char *piece, size_t n);
 sr1_status sr1__unigram_piece(struct sr1__text_encoder *e, const char *piece, size_t n);
 
 /* Whether all of text is UTF-8; if not, *repaired holds it repaired. */
 sr1_status sr1__utf8_checked(const char **text, size_t *n, struct sr1__buf *repaired);
+
+/* "<0x00>" to "<0xFF>" of the vocabulary into t->byte_id. */
+void sr1__find_byte_tokens(sr1_tokenizer *t);
+/* The byte that such a token stands for; -1: it is none. */
+int sr1__byte_of_token(const char *token, size_t n);
+/* Fill t->spelled as the decoder says. */
+sr1_status sr1__spell_tokens(sr1_tokenizer *t);
+
+/* A decoder Sequence (sequence_decoder.c): read, run over all tokens, freed. */
+sr1_status sr1__decoder_steps_load(struct sr1__token_decoder *d, const json_t *o,
+                                   const char *name);
+sr1_status sr1__decoder_steps_run(const sr1_tokenizer *t, const int32_t *ids, size_t n,
+                                  int skip_special, struct sr1__buf *out);
+void sr1__decoder_steps_free(struct sr1__decoder_steps *s);
 
 /* A file's "decoder" into t->decoder (token_decoder.c). */
 sr1_status sr1__token_decoder_load(sr1_tokenizer *t, const json_t *o, const char *name);

@@ -64,17 +64,49 @@ static const struct {
     struct sr1__model model;
     const char *mark;
 } models[] = {
-    {{"BPE", 1, sr1__load_bpe_pre, sr1__load_bpe, sr1__encode_split, sr1__merge_piece},
+    {{"BPE", 1, 1, sr1__load_bpe_pre, sr1__load_bpe, sr1__encode_split, sr1__merge_piece},
      "merges"},
-    {{"Unigram", 0, sr1__load_pre_tokenizers, sr1__load_unigram,
+    {{"Unigram", 0, 0, sr1__load_pre_tokenizers, sr1__load_unigram,
       sr1__encode_pre_tokenized, sr1__unigram_piece},
      "unk_id"},
-    {{"WordPiece", 0, sr1__load_pre_tokenizers, sr1__load_wordpiece,
+    {{"WordPiece", 0, 0, sr1__load_pre_tokenizers, sr1__load_wordpiece,
       sr1__encode_pre_tokenized, sr1__wordpiece_piece},
      "continuing_subword_prefix"},
 };
 
 #define N_MODELS (sizeof models / sizeof models[0])
+
+/* BPE over characters, as files made from SentencePiece have it. */
+static const struct sr1__model text_bpe = {"BPE",
+                                           0,
+                                           1,
+                                           sr1__load_pre_tokenizers,
+                                           sr1__load_bpe,
+                                           sr1__encode_pre_tokenized,
+                                           sr1__merge_text_piece};
+
+/* Is there a step ByteLevel in a pre-tokenizer, or a decoder? */
+static int has_byte_level(const json_t *o)
+{
+    const json_t *list = json_object_get(o, "pretokenizers"), *step;
+    size_t i;
+
+    if (strcmp(sr1__load_text(o, "type"), "ByteLevel") == 0)
+        return 1;
+    json_array_foreach((json_t *)(uintptr_t)list, i, step)
+    {
+        if (has_byte_level(step))
+            return 1;
+    }
+    return 0;
+}
+
+/* Of characters, unless a part of the file says bytes. */
+static sr1_status note_byte_level(struct sr1__load *l, const json_t *o)
+{
+    l->byte_level |= has_byte_level(o);
+    return SR1_OK;
+}
 
 static sr1_status find_model_kind(struct sr1__load *l, struct sr1__str model)
 {
@@ -128,7 +160,7 @@ static sr1_status enter_added(struct sr1__load *l, const char *text, size_t n,
     const char *known = sr1__vocab_bytes(v, id, &len);
 
     sr1__buf_clear(&l->left);
-    if (!l->t->model->byte_level || !sr1__alphabet_decode(text, n, &l->left))
+    if (!l->t->model->alphabet || !sr1__alphabet_decode(text, n, &l->left))
         sr1__buf_add(&l->left, text, n);
     SR1__TRY(sr1__buf_status(&l->left, "an added token"));
     if (known && (len != l->left.len || memcmp(known, l->left.data, len) != 0))
@@ -157,7 +189,7 @@ static sr1_status seek_added(struct sr1__load *l, const char *text, size_t n, ui
     status = sr1__normalizer_run(&t->normaliser, room, &form, &len);
     if (status == SR1_OK && len)
         status = sr1__added_insert(&t->added_normalised, form, len, (int32_t)id, flags);
-    if (status == SR1_OK && !t->model->byte_level &&
+    if (status == SR1_OK && !t->model->alphabet &&
         (len != n || memcmp(form, text, n) != 0))
         status = sr1__vocab_add(&t->shown, id, form, len, SR1__TOKEN_ADDED);
     sr1__buf_free(&room[0]);
@@ -231,6 +263,10 @@ static sr1_status load_tokenizer_json(struct sr1__load *l, struct sr1__str file)
     if (!model.s)
         return sr1__fail(SR1_E_PARSE, "%s: no 'model'; is it a tokenizer.json?", l->name);
     SR1__TRY(find_model_kind(l, model));
+    SR1__TRY(with_tree(l, pre, note_byte_level));
+    SR1__TRY(with_tree(l, decoder, note_byte_level));
+    if (strcmp(l->t->model->type, "BPE") == 0 && !l->byte_level)
+        l->t->model = &text_bpe;
     SR1__TRY(with_tree(l, normaliser, load_normaliser));
     SR1__TRY(with_tree(l, pre, load_pre_tokenizer));
     SR1__TRY(with_tree(l, post, load_post_processor));
@@ -248,6 +284,7 @@ static sr1_tokenizer *new_tokenizer(void)
     atomic_init(&t->references, 1);
     sr1__vocab_init(&t->vocab);
     sr1__vocab_init(&t->shown);
+    sr1__vocab_init(&t->spelled);
     t->unknown = SR1__NO_TOKEN;
     for (int i = 0; i < SR1__TOKEN_ROLES; i++)
         t->role_id[i] = -1;

@@ -14,6 +14,7 @@ struct sr1__load {
     const char *name;
     struct sr1__buf escape; /* of the string being read */
     struct sr1__buf left;   /* bytes of a token */
+    int byte_level;         /* a part of the file is ByteLevel */
 };
 
 /* A member to read; its value stays unchanged if the member is missing. */

@@ -1,13 +1,17 @@
 """transformers' generate() with fixed lengths: the peer of bench_decode.c.
 
-usage: decode.py MODEL DTYPE BATCH[,BATCH...] [PROMPT NEW REPS]"""
+usage: decode.py MODEL DTYPE BATCH[,BATCH...] [PROMPT NEW REPS]
+DEVICE names the device (cpu)."""
 import json
+import os
 import statistics
 import sys
 import time
 
 import torch
 import transformers
+
+DEVICE = os.environ.get("DEVICE", "cpu")
 
 
 def generate(model, prompts, new):
@@ -18,6 +22,7 @@ def generate(model, prompts, new):
     with torch.inference_mode():
         out = model.generate(input_ids=prompts, attention_mask=torch.ones_like(prompts),
                              generation_config=config)
+        out[0, -1].item()  # the device is done
     assert out.shape[1] == prompts.shape[1] + new
     return time.perf_counter() - began
 
@@ -27,10 +32,10 @@ def main(path, dtype, batches, prompt=128, new=128, reps=3):
     torch.manual_seed(3)
     model = transformers.AutoModelForCausalLM.from_pretrained(
         path, dtype={"fp32": torch.float32, "bf16": torch.bfloat16}[dtype],
-        attn_implementation="sdpa").eval()
+        attn_implementation="sdpa").to(DEVICE).eval()
     model.generation_config = transformers.GenerationConfig(pad_token_id=0)
     for batch in map(int, batches.split(",")):
-        prompts = torch.randint(3, model.config.vocab_size, (batch, int(prompt)))
+        prompts = torch.randint(3, model.config.vocab_size, (batch, int(prompt))).to(DEVICE)
         generate(model, prompts, 4)
         one, full = [], []
         for _ in range(int(reps)):

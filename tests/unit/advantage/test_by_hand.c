@@ -175,6 +175,28 @@ static void gdpo_by_hand(void **state)
     check_each("gdpo", &b, &o, (const double[4]){-h, h, -h, h});
 }
 
+/* A component that a trajectory does not have is not compared: of component 0 the first
+ * group has 0 and 2, the second 1 alone; component 1 is only the second group's. */
+static void gdpo_without_some_components(void **state)
+{
+    static const double components[10] = {0, NAN, 2, NAN, NAN, NAN, 1, 0, NAN, 4};
+    static const uint8_t absent[10] = {0, 1, 0, 1, 1, 1, 0, 0, 1, 0};
+    static const uint64_t keys[5] = {1, 1, 1, 2, 2};
+    double h = sqrt(0.5);
+    sr1_advantage_options o = defaults("gdpo");
+    sr1_advantage_batch b = five();
+
+    (void)state;
+    b.n = 5;
+    b.groups = keys;
+    b.components = components;
+    b.component_absent = absent;
+    b.n_components = 2;
+    o.eps = 0;
+    o.whiten = 0;
+    check_each("gdpo", &b, &o, (const double[5]){-h, h, 0, -h, h});
+}
+
 static void reinforce_plus_plus_baseline_by_hand(void **state)
 {
     /* centred -2 -1 . 0 3, of 1, 2, 0, 1, 4 tokens: -2 -1 -1 0 3 3 3 3, mean 1,
@@ -485,6 +507,7 @@ int main(void)
         cmocka_unit_test(gpg_by_hand),
         cmocka_unit_test(pass_at_k_by_hand),
         cmocka_unit_test(gdpo_by_hand),
+        cmocka_unit_test(gdpo_without_some_components),
         cmocka_unit_test(reinforce_plus_plus_baseline_by_hand),
         cmocka_unit_test(reinforce_plus_plus_by_hand),
         cmocka_unit_test(remax_by_hand),

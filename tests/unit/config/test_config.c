@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "config/choices.h"
 #include "config/config.h"
 
 #include <searchr1/ext/config_names.h>
@@ -326,6 +327,8 @@ static const struct {
     {"a.yaml", "shuffle: 'true'\n", "takes true or false", SR1_E_CONFIG},
     {"a.yaml", "group_size: '8'\n", "takes a whole number", SR1_E_CONFIG},
     {"a.yaml", "group_size: [8]\n", "takes a whole number", SR1_E_CONFIG},
+    {"a.yaml", "group_size: auto\n", "takes a whole number", SR1_E_CONFIG},
+    {"a.yaml", "max_rows: most\n", "takes a whole number", SR1_E_CONFIG},
     {"a.yaml", "beta: {x: 1}\n", "takes a number", SR1_E_CONFIG},
     {"a.yaml", "sft_file: [a, b]\n", "takes text", SR1_E_CONFIG},
     {"a.yaml", "rewards: ['a,b']\n", "takes a list", SR1_E_CONFIG},
@@ -503,6 +506,13 @@ static const struct {
     {"search_engine=none environment=none", NULL},
     {"search_engine=bm25", "search_index"},
     {"search_engine=bm25 search_index=x", NULL},
+    {"environment=critique", "environment critique needs protocol ctrl"},
+    {"environment=critique protocol=ctrl", NULL},
+    {"protocol=ctrl", "goes with environment critique"},
+    {"protocol=ctrl environment=none", NULL},
+    {"protocol=chat", "protocol chat has no tags"},
+    {"protocol=chat environment=none", NULL},
+    {"search_engine=dense", "search_dense_index"},
     {"stage=sft", "sft_file"},
     {"stage=sft sft_file=d.jsonl validate_interval=3", NULL},
     {"rewards=", "rewards"},
@@ -719,6 +729,48 @@ static void lists_are_cut(void **state)
     sr1_config_free(c);
 }
 
+/* The row of each choice of a key bears its name. */
+static size_t count_rows(const char *key, const char *(*name_of)(const sr1_config *c))
+{
+    char choices[400], *saved = NULL;
+    size_t i = 0, n = 0;
+
+    while (strcmp(describe(i).name, key) != 0)
+        i++;
+    snprintf(choices, sizeof choices, "%s", describe(i).choices);
+    for (char *p = strtok_r(choices, "|", &saved); p; p = strtok_r(NULL, "|", &saved)) {
+        sr1_config *c = NULL;
+
+        assert_int_equal(sr1_config_new(&c), SR1_OK);
+        assert_int_equal(sr1_config_set(c, key, p), SR1_OK);
+        assert_string_equal(name_of(c), p);
+        sr1_config_free(c);
+        n++;
+    }
+    return n;
+}
+
+static const char *name_environment(const sr1_config *c)
+{
+    const struct sr1__environment_choice *e = sr1__environment_choice(c);
+
+    return e ? e->name : "no row";
+}
+
+static const char *name_protocol(const sr1_config *c)
+{
+    const struct sr1__protocol_choice *p = sr1__protocol_choice(c);
+
+    return p ? p->name : "no row";
+}
+
+static void every_choice_has_its_row(void **state)
+{
+    (void)state;
+    assert_int_equal(count_rows("environment", name_environment), 6);
+    assert_int_equal(count_rows("protocol", name_protocol), 9);
+}
+
 static void memory_may_fail(void **state)
 {
     char yaml[600], json[600];
@@ -754,6 +806,7 @@ int main(void)
         cmocka_unit_test(what_is_unset_was_never_set),
         cmocka_unit_test(the_saved_form_keeps_what_was_not_set),
         cmocka_unit_test(lists_are_cut),
+        cmocka_unit_test(every_choice_has_its_row),
         cmocka_unit_test(memory_may_fail),
     };
 

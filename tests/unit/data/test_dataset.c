@@ -236,6 +236,97 @@ static void rows_as_published_are_read(void **state)
     }
 }
 
+/* Rows of the seven sets of Search-R1's table, of FlashRAG and of BEIR's queries, with
+ * the members that their published files have. */
+static void the_published_sets_are_read(void **state)
+{
+    static const struct {
+        const char *set, *row, *question, *id, *answers[4];
+    } rows[] = {
+        {"NQ-open",
+         "{\"question\": \"who?\", \"answer\": [\"a\", \"b\"]}",
+         "who?",
+         NULL,
+         {"a", "b"}},
+        {"TriviaQA",
+         "{\"question\": \"who?\", \"question_id\": \"tc_2\", \"answer\": {\"aliases\": "
+         "[\"A\", \"Aa\"], \"normalized_aliases\": [\"a\"], \"value\": \"A\", \"type\": "
+         "\"WikipediaEntity\"}}",
+         "who?",
+         NULL,
+         {"A", "Aa", "a"}},
+        {"PopQA",
+         "{\"id\": 4222362, \"subj\": \"G. R.\", \"prop\": \"occupation\", \"obj\": "
+         "\"politician\", \"question\": \"What is G. R.'s occupation?\", "
+         "\"possible_answers\": \"[\\\"politician\\\", \\\"pol\\\"]\"}",
+         "What is G. R.'s occupation?",
+         "4222362",
+         {"politician", "pol"}},
+        {"HotpotQA",
+         "{\"_id\": \"5a8b\", \"answer\": \"yes\", \"question\": \"Were both?\", "
+         "\"supporting_facts\": [[\"T\", 0]], \"context\": [[\"T\", [\"S.\"]]], "
+         "\"type\": "
+         "\"comparison\", \"level\": \"hard\"}",
+         "Were both?",
+         "5a8b",
+         {"yes"}},
+        {"2WikiMultihopQA",
+         "{\"_id\": \"13f5\", \"type\": \"compositional\", \"question\": \"Who?\", "
+         "\"context\": [[\"T\", [\"S.\"]]], \"evidences\": [[\"T\", \"r\", \"a\"]], "
+         "\"answer\": \"a\"}",
+         "Who?",
+         "13f5",
+         {"a"}},
+        {"MuSiQue",
+         "{\"id\": \"2hop__1_2\", \"paragraphs\": [{\"idx\": 0}], \"question\": "
+         "\"When?\", "
+         "\"question_decomposition\": [{\"id\": 1}], \"answer\": \"1952\", "
+         "\"answer_aliases\": [\"in 1952\", \"1952\"], \"answerable\": true}",
+         "When?",
+         "2hop__1_2",
+         {"1952", "in 1952"}},
+        {"Bamboogle",
+         "{\"Question\": \"Who was?\", \"Answer\": \"James\"}",
+         "Who was?",
+         NULL,
+         {"James"}},
+        {"FlashRAG",
+         "{\"id\": \"test_0\", \"question\": \"who?\", \"golden_answers\": [\"a\"], "
+         "\"metadata\": {\"type\": \"bridge\"}}",
+         "who?",
+         "test_0",
+         {"a"}},
+        {"BEIR",
+         "{\"_id\": \"PLAIN-2\", \"text\": \"do statins?\", \"metadata\": {}}",
+         "do statins?",
+         "PLAIN-2",
+         {NULL}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        sr1_dataset_options o = {.struct_size = sizeof o, .answers_optional = 1};
+        sr1_dataset *d = NULL;
+        sr1_row *row = NULL;
+        size_t n = 0;
+
+        if (open_one(&d, scratch_file("n.jsonl", rows[i].row, 0), &o) != SR1_OK)
+            fail_msg("%s: %s", rows[i].set, sr1_last_error());
+        assert_int_equal(sr1_dataset_read(d, 0, &row), SR1_OK);
+        assert_string_equal(sr1_row_question(row), rows[i].question);
+        if (rows[i].id)
+            assert_string_equal(sr1_row_id(row), rows[i].id);
+        while (rows[i].answers[n])
+            n++;
+        if (sr1_row_answer_count(row) != n)
+            fail_msg("%s: %zu answers", rows[i].set, sr1_row_answer_count(row));
+        for (size_t k = 0; k < n; k++)
+            assert_string_equal(sr1_row_answer(row, k), rows[i].answers[k]);
+        sr1_row_free(row);
+        sr1_dataset_free(d);
+    }
+}
+
 /* 5000 different aliases. */
 static void too_many_aliases_are_refused(void **state)
 {
@@ -957,6 +1048,7 @@ int main(void)
         cmocka_unit_test(python_lists_are_read_in_cells),
         cmocka_unit_test(nested_answers_are_found),
         cmocka_unit_test(rows_as_published_are_read),
+        cmocka_unit_test(the_published_sets_are_read),
         cmocka_unit_test(too_many_aliases_are_refused),
         cmocka_unit_test(errors_name_the_place),
         cmocka_unit_test(bad_files),

@@ -273,10 +273,26 @@ static sr1_status parse_mistral(void *arg)
     return st;
 }
 
+/* What the policy wrote is right: the failure must not be told to it as its own. */
+static sr1_status parse_tags(void *arg)
+{
+    static const char text[] =
+        "<function=weather><parameter=city>Rome</parameter></function>";
+    const struct sr1__call_form *form = arg;
+    json_t *call = NULL;
+    sr1_status st = form->parse(text, strlen(text), "args", &call);
+
+    if (st != SR1_OK)
+        assert_int_equal(st, SR1_E_NOMEM);
+    json_decref(call);
+    return st;
+}
+
 static void any_allocation_may_fail(void **state)
 {
     (void)state;
     torture(parse_mistral, NULL);
+    torture(parse_tags, (void *)(uintptr_t)sr1__call_form_find("xml"));
 }
 
 int main(void)

@@ -55,6 +55,48 @@ static const struct {
      "free"},
 };
 
+/* Numbers that no double tells apart. */
+static void large_integers_are_exact(void **state)
+{
+    static const struct {
+        const char *keyword, *value;
+        int fits;
+    } cases[] = {
+        {"\"enum\": [9007199254740993]", "9007199254740993", 1},
+        {"\"enum\": [9007199254740993]", "9007199254740992", 0},
+        {"\"const\": -9007199254740993", "-9007199254740992", 0},
+        {"\"minimum\": 9007199254740993", "9007199254740992", 0},
+        {"\"exclusiveMinimum\": 9007199254740992", "9007199254740993", 1},
+        {"\"maximum\": 9223372036854775806", "9223372036854775807", 0},
+        {"\"exclusiveMaximum\": 9223372036854775807", "9223372036854775806", 1},
+        {"\"multipleOf\": 2", "9007199254740993", 0},
+        {"\"const\": 9007199254740992.0", "9007199254740993", 0},
+        {"\"const\": 2.0", "2", 1},
+        {"\"maximum\": 2.5", "3", 0},
+        {"\"minimum\": -2.5", "-2", 1},
+        {"\"maximum\": 1e300", "9223372036854775807", 1},
+        {"\"minimum\": -1e300", "-9223372036854775808", 1},
+        {"\"maximum\": -1e300", "-9223372036854775808", 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        json_t *schema = NULL, *value = NULL;
+        char text[256];
+
+        snprintf(text, sizeof text,
+                 "{\"type\": \"object\", \"properties\": {\"k\": {%s}}}",
+                 cases[i].keyword);
+        assert_int_equal(sr1__schema_parse(&schema, text), SR1_OK);
+        snprintf(text, sizeof text, "{\"k\": %s}", cases[i].value);
+        assert_int_equal(sr1__json_parse(&value, text, strlen(text), "value"), SR1_OK);
+        if (sr1__schema_fits(schema, value, NULL) != cases[i].fits)
+            fail_msg("%s, %s", cases[i].keyword, cases[i].value);
+        json_decref(schema);
+        json_decref(value);
+    }
+}
+
 static void arguments_are_checked(void **state)
 {
     json_t *schema = NULL, *value = NULL;
@@ -374,6 +416,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arguments_are_checked),
+        cmocka_unit_test(large_integers_are_exact),
         cmocka_unit_test(published_schemas_are_checked),
         cmocka_unit_test(hostile_schemas_end),
         cmocka_unit_test(jsonschema_agrees),

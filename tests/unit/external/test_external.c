@@ -2,6 +2,8 @@
 #include "support/torture.h"
 #include "support/files.h"
 
+#include "base/clock.h"
+#include "base/rpc_process.h"
 #include "environment/env/env.h"
 #include "environment/trajectory/builder.h"
 
@@ -10,9 +12,14 @@
 #include <searchr1/ext/reward_set.h>
 
 #include <math.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static char program[512];
 
@@ -92,8 +99,16 @@ static void an_outage_is_no_score(void **state)
         assert_true(score(set, "Where?", "Rome") == 8); /* it goes on */
     }
     sr1_reward_set_free(set);
-    set = open_rewards(0.2);
+}
+
+/* One that hangs would hang for every request that follows. */
+static void a_late_program_is_started_anew(void **state)
+{
+    sr1_reward_set *set = open_rewards(2);
+
+    (void)state;
     assert_true(isnan(score(set, "please sleep", "Rome")));
+    assert_true(score(set, "Where?", "Rome") == 8);
     sr1_reward_set_free(set);
 }
 
@@ -124,6 +139,116 @@ static void a_program_searches(void **state)
     assert_non_null(strstr(sr1_last_error(), "it said last: as you wish"));
     OK(sr1_search_run(engine, queries, 1, 2, &found)); /* started anew */
     sr1_search_results_free(found);
+    sr1_search_free(engine);
+}
+
+/* ---- requests side by side ---- */
+
+static sr1_search *open_engine(const char *name, const char *code, double timeout_s)
+{
+    sr1_external_options o = {.struct_size = sizeof o, .timeout_s = timeout_s};
+    sr1_search *engine = NULL;
+
+    OK(sr1_search_open_external(&engine, scratch_file(name, code, 0), &o));
+    return engine;
+}
+
+struct search_call {
+    sr1_search *engine;
+    const char *word; /* the query, then letters up to n */
+    size_t n;
+    sr1_status status;
+    char said[512];     /* an error's text */
+    char contents[128]; /* of the first hit */
+};
+
+static void *run_search_call(void *arg)
+{
+    struct search_call *c = arg;
+    char *query = malloc(c->n + strlen(c->word) + 1);
+    sr1_search_results *found = NULL;
+    sr1_search_hit hit = {.struct_size = sizeof hit};
+    size_t n = strlen(c->word);
+
+    memcpy(query, c->word, n);
+    memset(query + n, 'q', c->n);
+    query[n + c->n] = '\0';
+    c->status = sr1_search_run(c->engine, (const char *const *)&query, 1, 3, &found);
+    snprintf(c->said, sizeof c->said, "%s", c->status == SR1_OK ? "" : sr1_last_error());
+    if (c->status == SR1_OK && sr1_search_results_hit_count(found, 0) > 0 &&
+        sr1_search_results_hit(found, 0, 0, &hit) == SR1_OK)
+        snprintf(c->contents, sizeof c->contents, "%s", hit.contents);
+    sr1_search_results_free(found);
+    free(query);
+    return NULL;
+}
+
+static void run_search_calls(struct search_call *calls, size_t n)
+{
+    pthread_t threads[8];
+
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, run_search_call, &calls[i]),
+                         0);
+    for (size_t i = 0; i < n; i++)
+        pthread_join(threads[i], NULL);
+    for (size_t i = 0; i < n; i++)
+        if (calls[i].status != SR1_OK)
+            fail_msg("call %zu: %s", i, calls[i].said);
+}
+
+/* Neither fits a pipe: who writes must go on reading, and who reads writing. */
+static void long_requests_and_answers_cross(void **state)
+{
+    sr1_search *engine =
+        open_engine("long.py",
+                    "import json, sys, time\n"
+                    "for line in sys.stdin:\n"
+                    "    r = json.loads(line)\n"
+                    "    time.sleep(0.2)\n"
+                    "    a = [['A' * 200000] for q in r['params']['queries']]\n"
+                    "    print(json.dumps({'id': r['id'], 'result': a}), flush=True)\n",
+                    100);
+    struct search_call calls[] = {
+        {engine, "a", 100, 0, "", ""},    {engine, "b", 100, 0, "", ""},
+        {engine, "c", 300000, 0, "", ""}, {engine, "d", 300000, 0, "", ""},
+        {engine, "e", 300000, 0, "", ""}, {engine, "f", 100, 0, "", ""}};
+
+    (void)state;
+    run_search_calls(calls, sizeof calls / sizeof *calls);
+    sr1_search_free(engine);
+}
+
+/* It answers others meanwhile: one late answer is no reason to end it. */
+static void a_busy_program_is_not_ended(void **state)
+{
+    sr1_search *engine = open_engine(
+        "busy.py",
+        "import json, os, sys\n"
+        "for line in sys.stdin:\n"
+        "    r = json.loads(line)\n"
+        "    if r['params']['queries'][0] == 'never':\n"
+        "        continue\n"
+        "    print(json.dumps({'id': r['id'], 'result': [[str(os.getpid())]]}), "
+        "flush=True)\n",
+        1);
+    struct search_call never = {engine, "never", 0, 0, "", ""};
+    struct search_call first = {engine, "a", 0, 0, "", ""}, next;
+    pthread_t thread;
+    char word[16];
+
+    (void)state;
+    run_search_calls(&first, 1);
+    assert_int_equal(pthread_create(&thread, NULL, run_search_call, &never), 0);
+    for (int i = 0; i < 150; i++) {
+        snprintf(word, sizeof word, "%d", i);
+        next = (struct search_call){engine, word, 0, 0, "", ""};
+        run_search_calls(&next, 1);
+        assert_string_equal(next.contents, first.contents);
+        usleep(10000);
+    }
+    pthread_join(thread, NULL);
+    assert_int_equal(never.status, SR1_E_TIMEOUT);
     sr1_search_free(engine);
 }
 
@@ -220,6 +345,75 @@ static void the_examples_score_and_search(void **state)
     sr1_search_free(engine);
 }
 
+/* Bytes of a policy that are not UTF-8 are no outage, nor the end of a run. */
+static void bytes_that_are_no_text_are_shown(void **state)
+{
+    sr1_env *env = NULL;
+    int64_t episode;
+
+    (void)state;
+    OK(sr1_env_open_external(&env, program, NULL, NULL));
+    OK(sr1_env_begin(env, "q\xff", "bad \xff query", 11, 7, &episode));
+    (void)step(env, episode, "bad \xff byte", BLOCK("BAD \uFFFD BYTE"));
+    (void)step(env, episode, "count", BLOCK("1 begun, bad \uFFFD query"));
+    sr1_env_free(env);
+}
+
+/* What was begun before is not known to a program that was started anew. */
+static void a_new_program_is_asked_nothing_of_old_episodes(void **state)
+{
+    sr1_env_reply reply = {.struct_size = sizeof reply};
+    sr1_env *env = NULL;
+    char *text = NULL;
+    size_t n;
+    int64_t old, new;
+
+    (void)state;
+    OK(sr1_env_open_external(&env, program, NULL, NULL));
+    OK(sr1_env_begin(env, "q1", "Where?", 6, 7, &old));
+    assert_int_not_equal(sr1_env_step(env, old, "please die", 10, &reply, &text, &n),
+                         SR1_OK);
+    OK(sr1_env_begin(env, "q2", "When?", 5, 8, &new));
+    (void)step(env, new, "count", BLOCK("1 begun, When?"));
+    assert_int_equal(step(env, old, "count", NULL).status, SR1_ACTION_ERROR);
+    sr1_env_finish(env, old);
+    (void)step(env, new, "count", BLOCK("1 begun, When?"));
+    sr1_env_finish(env, new);
+    sr1_env_free(env);
+}
+
+/* A program that loads for long reads nothing meanwhile: what a pipe does not hold waits,
+ * as long as a request may take. */
+static void a_program_may_take_long_to_start(void **state)
+{
+    char code[1024], query[10001];
+    sr1_search *engine;
+    struct search_call call = {NULL, "a", 300000, 0, "", ""};
+    int64_t episodes[8];
+    sr1_env *env = NULL;
+    pthread_t thread;
+
+    (void)state;
+    snprintf(code, sizeof code,
+             "import sys, time\ntime.sleep(10.5)\nexec(open('%s').read())\n", program);
+    engine = open_engine("slow.py", code, 200);
+    call.engine = engine;
+    assert_int_equal(pthread_create(&thread, NULL, run_search_call, &call), 0);
+    OK(sr1_env_open_external(&env, scratch_path("slow.py"), NULL, NULL));
+    memset(query, 'q', sizeof query - 1);
+    query[sizeof query - 1] = '\0';
+    for (size_t i = 0; i < 8; i++)
+        OK(sr1_env_begin(env, "q", query, sizeof query - 1, i, &episodes[i]));
+    (void)step(env, episodes[7], "look", BLOCK("LOOK"));
+    for (size_t i = 1; i < 8; i++)
+        sr1_env_finish(env, episodes[i]);
+    sr1_env_free(env);
+    pthread_join(thread, NULL);
+    if (call.status != SR1_OK)
+        fail_msg("%s", call.said);
+    sr1_search_free(engine);
+}
+
 /* In a rollout the actions of a call that failed are outages. */
 static void an_outage_is_no_observation(void **state)
 {
@@ -249,6 +443,14 @@ static void files_that_are_no_program_are_named(void **state)
         sr1_search_open_external(&engine, scratch_file("text.sh", "exit 0", 0), NULL),
         SR1_E_IO);
     assert_non_null(strstr(sr1_last_error(), "make it executable"));
+    assert_int_equal(mkdir(scratch_path("folder.py"), 0755), 0);
+    assert_int_equal(sr1_search_open_external(&engine, scratch_path("folder.py"), NULL),
+                     SR1_E_IO);
+    assert_non_null(strstr(sr1_last_error(), "folder.py: it is no file"));
+    assert_int_equal(chmod(scratch_file("bare.py", "print(1)\n", 0), 0755), 0);
+    assert_int_equal(sr1_search_open_external(&engine, scratch_path("bare.py"), NULL),
+                     SR1_E_IO);
+    assert_non_null(strstr(sr1_last_error(), "its first line is not #!"));
     assert_null(engine);
 }
 
@@ -269,18 +471,107 @@ static void a_broken_program_rests(void **state)
     sr1_search_free(engine);
 }
 
+/* ---- what is left behind ---- */
+
+/* Has it ended? Who would wait for it may never do so. */
+static int is_gone(long pid)
+{
+    char path[64], state = 'Z';
+    FILE *f;
+
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    f = fopen(path, "r");
+    if (!f)
+        return 1;
+    if (fscanf(f, "%*d %*s %c", &state) != 1)
+        state = 'Z';
+    fclose(f);
+    return state == 'Z' || state == 'X';
+}
+
+static void assert_goes(long pid)
+{
+    for (int i = 0; i < 6000 && !is_gone(pid); i++)
+        usleep(10000);
+    assert_true(is_gone(pid));
+}
+
+static struct sr1__line_process *start_script(const char *script, long *helper)
+{
+    const char *const argv[] = {"sh", "-c", script, NULL};
+    struct sr1__line_process_options o = {.name = "sh", .argv = argv, .max_line = 100};
+    struct sr1__line_process *p = NULL;
+    struct sr1__buf line;
+    struct sr1__line_exchange x = {.line = &line};
+
+    OK(sr1__line_process_start(&p, &o));
+    sr1__buf_init(&line, 0);
+    OK(sr1__line_process_exchange(p, &x, -1, sr1__now() + 100));
+    *helper = atol(sr1__buf_cstr(&line));
+    sr1__buf_free(&line);
+    assert_true(*helper > 0 && !is_gone(*helper));
+    return p;
+}
+
+/* The leader, a wrapper, ends with its input; what it has started does not. */
+static void a_programs_helpers_end_with_it(void **state)
+{
+    static const char *const scripts[] = {
+        "sleep 1000 & echo $!; exec cat",
+        "(trap '' TERM; while :; do sleep 1; done) & echo $!; exec cat"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
+        long helper;
+
+        sr1__line_process_free(start_script(scripts[i], &helper));
+        assert_goes(helper);
+    }
+}
+
+/* One that does not read never sees that its input has ended. */
+static void a_program_ends_with_a_process_that_is_killed(void **state)
+{
+    int pipes[2];
+    long helper = 0;
+    pid_t child;
+
+    (void)state;
+    assert_int_equal(pipe(pipes), 0);
+    child = fork();
+    if (child == 0) {
+        (void)start_script("echo $$; exec sleep 1000", &helper);
+        (void)!write(pipes[1], &helper, sizeof helper);
+        kill(getpid(), SIGKILL);
+    }
+    assert_true(child > 0);
+    assert_int_equal(read(pipes[0], &helper, sizeof helper), (ssize_t)sizeof helper);
+    waitpid(child, NULL, 0);
+    assert_goes(helper);
+    close(pipes[0]);
+    close(pipes[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_program_scores),
         cmocka_unit_test(an_outage_is_no_score),
+        cmocka_unit_test(a_late_program_is_started_anew),
         cmocka_unit_test(a_program_searches),
+        cmocka_unit_test(long_requests_and_answers_cross),
+        cmocka_unit_test(a_busy_program_is_not_ended),
         cmocka_unit_test(a_program_is_an_environment),
+        cmocka_unit_test(bytes_that_are_no_text_are_shown),
+        cmocka_unit_test(a_new_program_is_asked_nothing_of_old_episodes),
+        cmocka_unit_test(a_program_may_take_long_to_start),
         cmocka_unit_test(the_example_is_an_environment),
         cmocka_unit_test(the_examples_score_and_search),
         cmocka_unit_test(an_outage_is_no_observation),
         cmocka_unit_test(files_that_are_no_program_are_named),
         cmocka_unit_test(a_broken_program_rests),
+        cmocka_unit_test(a_programs_helpers_end_with_it),
+        cmocka_unit_test(a_program_ends_with_a_process_that_is_killed),
     };
 
     return cmocka_run_group_tests(tests, make, scratch_remove);

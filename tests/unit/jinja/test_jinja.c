@@ -146,6 +146,16 @@ static void values_follow_python(void **state)
     } cases[] = {
         {"{{ 7 // -2 }} {{ -7 % 3 }} {{ 2 ** 10 }} {{ 1 / 2 }} {{ 1e16 }}",
          "-4 2 1024 0.5 1e+16"},
+        {"{% set c = cycler('a', 'b') %}{{ c.next() }}{{ c.current }}{{ c.next() }}"
+         "{{ c.next() }}{{ c.reset() }}{{ c.current }}",
+         "abbaNonea"},
+        {"{{ ['b', 'A', 'a', 'B']|groupby(0)|list }}",
+         "[('A', ['A', 'a']), ('b', ['b', 'B'])]"},
+        {"{% for g in [{'r': 1, 'x': 2}, {'r': 0}, {'r': 1}]|groupby('r') %}"
+         "{{ g.grouper }}:{{ g.list|length }} {% endfor %}",
+         "0:1 1:2 "},
+        {"{{ [1, 2, 3, 4, 5]|batch(2, 'x')|list }}", "[[1, 2], [3, 4], [5, 'x']]"},
+        {"{{ [1, 2, 3, 4, 5]|slice(3, 0)|list }}", "[[1, 2], [3, 4], [5, 0]]"},
         {"{{ [1, 'a', none, true, {'k': 1.0}] }}", "[1, 'a', None, True, {'k': 1.0}]"},
         {"{{ 'a' ~ 1 ~ none }}{{ nothing }}", "a1None"},
         {"{{ 1 < 2 < 3 }} {{ 'b' in 'abc' }} {{ 2 not in [1] }}", "True True True"},

@@ -63,43 +63,51 @@ static void fill(struct sr1__rng *rng, struct sr1__page_head *h, float *k, float
     }
 }
 
-static void expected(const float *q, const float *k, const float *v, int64_t n, size_t d,
-                     double *out)
+static void expected(const float *q, const float *k, const float *v, int64_t from,
+                     int64_t n, size_t d, double *out)
 {
     double s[TOKENS_MAX];
     double top = -INFINITY;
     double total = 0;
 
-    for (int64_t t = 0; t < n; t++) {
+    for (int64_t t = from; t < n; t++) {
         s[t] = 0;
         for (size_t i = 0; i < d; i++)
             s[t] += (double)q[i] * (double)k[(size_t)t * d + i];
         top = fmax(top, s[t]);
     }
     memset(out, 0, d * sizeof *out);
-    for (int64_t t = 0; t < n; t++)
+    for (int64_t t = from; t < n; t++)
         total += exp(s[t] - top);
-    for (int64_t t = 0; t < n; t++)
+    for (int64_t t = from; t < n; t++)
         for (size_t i = 0; i < d; i++)
             out[i] += exp(s[t] - top) / total * (double)v[(size_t)t * d + i];
 }
 
-/* Heads of the last of h's tokens. */
-static void attend(const struct sr1__page_head *h, const float *q, size_t n_heads,
-                   float *out)
+/* Heads of the last of h's tokens, each to a window one longer than the one before. */
+static void attend_windows(const struct sr1__page_head *h, const float *q, size_t n_heads,
+                           int64_t window, float *out)
 {
     struct sr1__page_query queries[8];
 
     for (size_t g = 0; g < n_heads; g++)
-        queries[g] = (struct sr1__page_query){q + g * (size_t)h->dim,
-                                              out + g * (size_t)h->dim, h->n};
+        queries[g] = (struct sr1__page_query){
+            q + g * (size_t)h->dim, out + g * (size_t)h->dim, h->n,
+            window ? sr1__window_start(h->n, window + (int64_t)g) : 0};
     sr1__page_attend(h, queries, n_heads);
+}
+
+static void attend(const struct sr1__page_head *h, const float *q, size_t n_heads,
+                   float *out)
+{
+    attend_windows(h, q, n_heads, 0, out);
 }
 
 static void check(int32_t dim, int bf16, double sd)
 {
     enum { HEADS = 3 };
     static const int64_t lengths[] = {1, 2, 31, 32, 33, 64, 65, TOKENS_MAX};
+    static const int64_t windows[] = {0, 1, 30, 32, 40, 70};
     unsigned char *pages[PAGES_MAX];
     struct sr1__page_head h = make_head(pages, dim, bf16);
     size_t d = (size_t)dim;
@@ -116,11 +124,15 @@ static void check(int32_t dim, int bf16, double sd)
         q[i] = (float)(sr1__rng_normal(&rng) / sqrt((double)dim));
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         h.n = lengths[i];
-        attend(&h, q, HEADS, out);
-        for (size_t g = 0; g < HEADS; g++) {
-            expected(q + g * d, k, v, h.n, d, want);
-            for (size_t j = 0; j < d; j++)
-                assert_true(fabs((double)out[g * d + j] - want[j]) < 4e-6 * sd);
+        for (size_t w = 0; w < sizeof windows / sizeof *windows; w++) {
+            attend_windows(&h, q, HEADS, windows[w], out);
+            for (size_t g = 0; g < HEADS; g++) {
+                int64_t window = windows[w] ? windows[w] + (int64_t)g : 0;
+
+                expected(q + g * d, k, v, sr1__window_start(h.n, window), h.n, d, want);
+                for (size_t j = 0; j < d; j++)
+                    assert_true(fabs((double)out[g * d + j] - want[j]) < 4e-6 * sd);
+            }
         }
     }
     for (size_t i = 0; i < PAGES_MAX; i++)
@@ -146,7 +158,7 @@ static void test_attend(void **state)
 
 /* A prompt's tokens at once, each of which sees those before it, have the bits of each
  * alone, in tiles of any size. */
-static void check_queries(int32_t dim, int bf16)
+static void check_queries(int32_t dim, int bf16, int64_t window)
 {
     unsigned char *pages[PAGES_MAX];
     struct sr1__page_head h = make_head(pages, dim, bf16);
@@ -165,7 +177,8 @@ static void check_queries(int32_t dim, int bf16)
     for (size_t i = 0; i < TOKENS_MAX * d; i++)
         q[i] = (float)sr1__rng_normal(&rng);
     for (size_t t = 0; t < TOKENS_MAX; t++) {
-        queries[t] = (struct sr1__page_query){q + t * d, one + t * d, (int64_t)t + 1};
+        queries[t] = (struct sr1__page_query){q + t * d, one + t * d, (int64_t)t + 1,
+                                              sr1__window_start((int64_t)t + 1, window)};
         sr1__page_attend(&h, &queries[t], 1);
         queries[t].out = all + t * d;
     }
@@ -190,8 +203,10 @@ static void test_queries(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
-        check_queries(dims[i], 0);
-        check_queries(dims[i], 1);
+        check_queries(dims[i], 0, 0);
+        check_queries(dims[i], 1, 0);
+        check_queries(dims[i], 0, 33);
+        check_queries(dims[i], 1, 3);
     }
 }
 
@@ -230,6 +245,61 @@ static void test_nan_shows(void **state)
     }
 }
 
+/* Nor does a token that a query does not see touch it, a later one or one before its
+ * window, whatever its value is, and whoever sees it in the same tile. */
+static void check_later_tokens(float bad, int bf16, int64_t window)
+{
+    unsigned char *pages[PAGES_MAX];
+    struct sr1__page_head h = make_head(pages, 64, bf16);
+    static float k[TOKENS_MAX * 64], v[TOKENS_MAX * 64], q[TOKENS_MAX * 64];
+    static float one[TOKENS_MAX * 64], all[TOKENS_MAX * 64];
+    struct sr1__page_query queries[TOKENS_MAX];
+    float value[64];
+    uint16_t value16[64];
+    struct sr1__rng rng;
+
+    sr1__rng_seed(&rng, 9, (uint64_t)bf16);
+    for (size_t i = 0; i < 64; i++)
+        value[i] = bad;
+    sr1__f32_to_bf16(value, value16, 64);
+    for (size_t i = 0; i < TOKENS_MAX * 64; i++)
+        q[i] = (float)sr1__rng_normal(&rng);
+    for (size_t at = 1; at < TOKENS_MAX; at += 5) {
+        fill(&rng, &h, k, v, 1);
+        h.n = TOKENS_MAX;
+        sr1__page_put(&h, (int64_t)at, k, bf16 ? (void *)value16 : (void *)value);
+        for (size_t t = 0; t < TOKENS_MAX; t++) {
+            int64_t n = (int64_t)t + 1;
+
+            queries[t] = (struct sr1__page_query){q + t * 64, one + t * 64, n,
+                                                  n > window ? n - window : 0};
+            sr1__page_attend(&h, &queries[t], 1);
+            queries[t].out = all + t * 64;
+        }
+        sr1__page_attend(&h, queries, TOKENS_MAX);
+        for (size_t t = 0; t < TOKENS_MAX; t++) {
+            int sees = queries[t].from <= (int64_t)at && (int64_t)at < queries[t].n;
+
+            assert_int_equal(isfinite(all[t * 64]) != 0, !sees);
+            if (!sees)
+                assert_memory_equal(one + t * 64, all + t * 64, 64 * sizeof *one);
+        }
+    }
+    for (size_t i = 0; i < PAGES_MAX; i++)
+        free(pages[i]);
+}
+
+static void test_later_tokens(void **state)
+{
+    (void)state;
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        check_later_tokens(INFINITY, bf16, TOKENS_MAX);
+        check_later_tokens(NAN, bf16, TOKENS_MAX);
+        check_later_tokens(NAN, bf16, 5);
+        check_later_tokens(INFINITY, bf16, 37);
+    }
+}
+
 static void test_get(void **state)
 {
     unsigned char *pages[PAGES_MAX];
@@ -265,9 +335,9 @@ static void test_bf16_rounding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_attend),        cmocka_unit_test(test_queries),
-        cmocka_unit_test(test_nan_shows),     cmocka_unit_test(test_get),
-        cmocka_unit_test(test_bf16_rounding),
+        cmocka_unit_test(test_attend),    cmocka_unit_test(test_queries),
+        cmocka_unit_test(test_nan_shows), cmocka_unit_test(test_later_tokens),
+        cmocka_unit_test(test_get),       cmocka_unit_test(test_bf16_rounding),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -95,9 +95,12 @@ static void run(const struct numbers *m, sr1__product_fn fn, size_t group, size_
                                       group * SR1__GROUP_OUT * m->depth * size,
                                   (const char *)m->rows + row * m->depth * size,
                                   m->depth,
+                                  1,
                                   n,
                                   m->depth,
-                                  tile};
+                                  tile,
+                                  SR1__GROUP_OUT,
+                                  0};
 
     fn(&w);
 }

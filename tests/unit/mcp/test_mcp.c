@@ -117,6 +117,7 @@ static void a_programs_tools_are_called(void **state)
     (void)state;
     assert_non_null(strstr(tools, "\"description\": \"Adds two numbers.\""));
     assert_non_null(strstr(tools, "\"name\": \"variable\"")); /* of the last page */
+    assert_non_null(strstr(tools, "\"x\": {\"unevaluatedItems\": false}"));
     check_cases(env);
     sr1_env_free(env);
 }
@@ -243,16 +244,57 @@ static void variables_and_filters_of_the_file(void **state)
 
     (void)state;
     setenv("SR1_TEST_TOKEN", "abc", 1);
-    OK(sr1_env_add_mcp(env,
-                       stdio_file(", \"env\": {\"TOKEN\": \"x-${SR1_TEST_TOKEN}-${env:"
-                                  "SR1_TEST_TOKEN}\"}, \"includeTools\": [\"variable\", "
-                                  "\"add\"], \"excludeTools\": [\"add\"]"),
-                       NULL));
+    OK(sr1_env_add_mcp(
+        env,
+        stdio_file(
+            ", \"env\": {\"TOKEN\": \"x-${SR1_TEST_TOKEN}-${env:"
+            "SR1_TEST_TOKEN}-${SR1_NO_VARIABLE:-d}\"}, \"includeTools\": [\"variable\", "
+            "\"add\"], \"excludeTools\": [\"add\"]"),
+        NULL));
     assert_int_equal(call(env, "variable", "{\"name\": \"TOKEN\"}", block, sizeof block),
                      SR1_ACTION_OK);
-    assert_string_equal(block, BLOCK("x-abc-abc"));
+    assert_string_equal(block, BLOCK("x-abc-abc-d"));
     assert_null(strstr(sr1_env_tools(env), "\"add\""));
     assert_null(strstr(sr1_env_tools(env), "\"echo\""));
+    sr1_env_free(env);
+}
+
+static char warned[2048];
+
+static void keep_warnings(void *user, int32_t level, const char *message)
+{
+    (void)user;
+    if (level == SR1_LOG_WARN)
+        strncat(warned, message, sizeof warned - strlen(warned) - 1);
+}
+
+static void what_a_file_says_in_vain_is_told(void **state)
+{
+    static const struct {
+        const char *more, *said;
+    } refused[] = {
+        {", \"includeTools\": [\"add\", \"eccho\"]",
+         "MCP server 'town': includeTools: it has no tool 'eccho'; it has echo, add, "
+         "fail"},
+        {", \"excludeTools\": [\"eccho\"]", "excludeTools: it has no tool 'eccho'"},
+        {", \"disabled\": \"true\"", "server 'town': disabled must be true or false"},
+        {", \"disabled\": true", "all its servers are disabled"},
+    };
+    sr1_env *env = open_tools();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        assert_int_equal(sr1_env_add_mcp(env, stdio_file(refused[i].more), NULL),
+                         SR1_E_INVALID);
+        if (!strstr(sr1_last_error(), refused[i].said))
+            fail_msg("'%s' is not in: %s", refused[i].said, sr1_last_error());
+    }
+    sr1_log_set(keep_warnings, NULL);
+    OK(sr1_env_add_mcp(env, stdio_file(", \"timeout\": 5, \"trust\": true"), NULL));
+    sr1_log_set(NULL, NULL);
+    assert_non_null(strstr(warned, "the key 'timeout' does nothing here: the key "
+                                   "tools_timeout is the limit"));
+    assert_non_null(strstr(warned, "the key 'trust' does nothing here: no call"));
     sr1_env_free(env);
 }
 
@@ -276,10 +318,19 @@ static void two_servers_with_one_tool_are_refused(void **state)
 
 /* ---- no program is left ---- */
 
+static void read_line(struct sr1__line_process *p, struct sr1__buf *line)
+{
+    struct sr1__line_exchange x = {.line = line};
+
+    OK(sr1__line_process_exchange(p, &x, -1, sr1__now() + 100));
+    assert_true(x.came);
+}
+
 static void a_server_that_lingers_is_ended(void **state)
 {
     const char *const argv[] = {"sh", "-c", "trap '' TERM; cat; sleep 1000", NULL};
     struct sr1__line_process_options o = {.name = "sh", .argv = argv, .max_line = 100};
+    struct sr1__line_exchange x = {.text = "so\n", .n = 3};
     struct sr1__line_process *p = NULL;
     struct sr1__buf line;
     long id;
@@ -287,8 +338,9 @@ static void a_server_that_lingers_is_ended(void **state)
     (void)state;
     OK(sr1__line_process_start(&p, &o));
     sr1__buf_init(&line, 0);
-    OK(sr1__line_process_write(p, "so", 2, 1, sr1__now() + 60));
-    OK(sr1__line_process_read(p, &line, sr1__now() + 60));
+    x.line = &line;
+    OK(sr1__line_process_exchange(p, &x, -1, sr1__now() + 100));
+    read_line(p, &line);
     assert_string_equal(sr1__buf_cstr(&line), "so");
     id = sr1__line_process_id(p);
     sr1__line_process_free(p);
@@ -306,18 +358,25 @@ static void a_program_that_says_much_first_is_heard(void **state)
         .name = "sh", .argv = argv, .max_line = 1000000};
     struct sr1__line_process *p = NULL;
     size_t n = 500000, lines = 0;
-    char *request = calloc(1, n + 1);
+    char *request = calloc(1, n + 2);
+    struct sr1__line_exchange x = {.text = request, .n = n + 1};
     struct sr1__buf line;
 
     (void)state;
     memset(request, 'q', n);
+    request[n] = '\n';
     OK(sr1__line_process_start(&p, &o));
     sr1__buf_init(&line, 0);
-    OK(sr1__line_process_write(p, request, n, 1, sr1__now() + 100));
+    x.line = &line;
+    for (; x.n > 0; x.text += x.written, x.n -= x.written) {
+        OK(sr1__line_process_exchange(p, &x, -1, sr1__now() + 100));
+        lines += x.came && strcmp(sr1__buf_cstr(&line), "line") == 0;
+    }
     do
-        OK(sr1__line_process_read(p, &line, sr1__now() + 100));
+        read_line(p, &line);
     while (strcmp(sr1__buf_cstr(&line), "line") == 0 && ++lines > 0);
     assert_int_equal(lines, 20000);
+    request[n] = '\0';
     assert_string_equal(sr1__buf_cstr(&line), request);
     sr1__line_process_free(p);
     sr1__buf_free(&line);
@@ -326,27 +385,37 @@ static void a_program_that_says_much_first_is_heard(void **state)
 
 /* ---- HTTP ---- */
 
-static void an_http_servers_tools_are_called(void **state)
+/* The test's server, and a file that names it at that path. */
+static struct sr1__line_process *open_http_server(const char *path, struct sr1__buf *line)
 {
     const char *const argv[] = {"python3", server, "http", NULL};
     struct sr1__line_process_options o = {
         .name = "server", .argv = argv, .max_line = 100};
     struct sr1__line_process *program = NULL;
-    struct sr1__buf line;
-    char text[1024], block[512];
-    sr1_env *env = open_tools();
+    char text[1024];
 
-    (void)state;
-    sr1__buf_init(&line, 0);
+    sr1__buf_init(line, 0);
     OK(sr1__line_process_start(&program, &o));
-    OK(sr1__line_process_read(program, &line, sr1__now() + 60));
+    read_line(program, line);
     setenv("SR1_TEST_TOKEN", "secret", 1);
     snprintf(text, sizeof text,
              "{\"mcpServers\": {\"web\": {\"type\": \"http\", \"url\": "
-             "\"http://127.0.0.1:%s/mcp\", \"headers\": {\"Authorization\": \"Bearer "
+             "\"http://127.0.0.1:%s/%s\", \"headers\": {\"Authorization\": \"Bearer "
              "${SR1_TEST_TOKEN}\"}}}}",
-             sr1__buf_cstr(&line));
-    OK(sr1_env_add_mcp(env, scratch_file("http.json", text, 0), NULL));
+             sr1__buf_cstr(line), path);
+    scratch_file("http.json", text, 0);
+    return program;
+}
+
+static void an_http_servers_tools_are_called(void **state)
+{
+    struct sr1__buf line;
+    struct sr1__line_process *program = open_http_server("mcp", &line);
+    char block[512];
+    sr1_env *env = open_tools();
+
+    (void)state;
+    OK(sr1_env_add_mcp(env, scratch_path("http.json"), NULL));
     check_cases(env);
     assert_int_equal(call(env, "die", "{}", block, sizeof block), SR1_ACTION_OK);
     check_cases(env); /* in a new session */
@@ -362,6 +431,46 @@ static void an_http_servers_tools_are_called(void **state)
     sr1__buf_free(&line);
 }
 
+/* A call that was refused with a reason is neither sent again nor the session's end, and
+ * the session ends with the environment. */
+static void a_refused_call_keeps_its_session(void **state)
+{
+    struct sr1__buf line;
+    struct sr1__line_process *program = open_http_server("mcp", &line);
+    char block[512];
+    sr1_env *env = open_tools();
+
+    (void)state;
+    OK(sr1_env_add_mcp(env, scratch_path("http.json"), NULL));
+    assert_int_equal(call(env, "dear", "{}", block, sizeof block), SR1_ACTION_OK);
+    assert_string_equal(block, BLOCK("Error: it is too dear, 1"));
+    assert_int_equal(call(env, "dear", "{}", block, sizeof block), SR1_ACTION_OK);
+    assert_string_equal(block, BLOCK("Error: it is too dear, 2"));
+    sr1_env_free(env);
+    read_line(program, &line);
+    assert_string_equal(sr1__buf_cstr(&line), "deleted s1");
+    sr1__line_process_free(program);
+    sr1__buf_free(&line);
+}
+
+/* Where there is no session none can be lost. */
+static void without_a_session_nothing_is_sent_twice(void **state)
+{
+    struct sr1__buf line;
+    struct sr1__line_process *program = open_http_server("plain", &line);
+    char block[512];
+    sr1_env *env = open_tools();
+
+    (void)state;
+    OK(sr1_env_add_mcp(env, scratch_path("http.json"), NULL));
+    assert_int_equal(call(env, "gate", "{}", block, sizeof block), SR1_ACTION_ERROR);
+    assert_int_equal(call(env, "dear", "{}", block, sizeof block), SR1_ACTION_OK);
+    assert_string_equal(block, BLOCK("Error: it is too dear, 2"));
+    sr1_env_free(env);
+    sr1__line_process_free(program);
+    sr1__buf_free(&line);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,10 +480,13 @@ int main(void)
         cmocka_unit_test(a_server_that_cannot_start_is_named),
         cmocka_unit_test(answers_find_their_calls),
         cmocka_unit_test(variables_and_filters_of_the_file),
+        cmocka_unit_test(what_a_file_says_in_vain_is_told),
         cmocka_unit_test(two_servers_with_one_tool_are_refused),
         cmocka_unit_test(a_server_that_lingers_is_ended),
         cmocka_unit_test(a_program_that_says_much_first_is_heard),
         cmocka_unit_test(an_http_servers_tools_are_called),
+        cmocka_unit_test(a_refused_call_keeps_its_session),
+        cmocka_unit_test(without_a_session_nothing_is_sent_twice),
     };
 
     return cmocka_run_group_tests(tests, make, scratch_remove);

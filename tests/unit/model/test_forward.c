@@ -2,6 +2,7 @@
 #include "golden.h"
 
 #include "tensor/model/model.h"
+#include "tensor/model/model_memory.h"
 
 #include <searchr1/ext/model_details.h>
 
@@ -39,6 +40,21 @@ static void logits_equal_transformers(void **state)
 
         for (size_t i = 0; i < golden_count(&g, "sequences"); i++)
             check_logits(&g, m, i);
+        sr1_model_free(m);
+        golden_close(&g);
+    }
+}
+
+/* What plans compute from config.json alone. */
+static void parameters_are_counted(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < GOLDEN_COUNT; c++) {
+        struct golden g = golden_open(golden_names[c]);
+        sr1_model *m = open_golden(&g);
+
+        assert_true(sr1__memory_parameters(&m->config) ==
+                    (double)sr1_model_info(m, SR1_MODEL_PARAMETERS));
         sr1_model_free(m);
         golden_close(&g);
     }
@@ -215,6 +231,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logits_equal_transformers),
+        cmocka_unit_test(parameters_are_counted),
         cmocka_unit_test(log_probs_equal_transformers),
         cmocka_unit_test(gradients_equal_transformers),
         cmocka_unit_test(saved_model_loads_equal),

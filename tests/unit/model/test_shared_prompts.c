@@ -1,9 +1,13 @@
 /* A prompt that stands once before all that continue it: hidden states and gradients are
- * those of each sequence with a prompt of its own, by rounding. */
+ * those of each sequence with a prompt of its own, by rounding; log-probs by the pass
+ * that decodes are, to the bit. */
 #include "golden.h"
 
 #include "base/rng.h"
+#include "kernels/matmul.h"
+#include "support/torture.h"
 #include "tensor/model/adapter.h"
+#include "tensor/model/host_score.h"
 #include "tensor/model/model.h"
 
 #include <searchr1/ext/model_details.h>
@@ -16,8 +20,16 @@ static const char config[] =
     "\"max_position_embeddings\":512,\"rms_norm_eps\":1e-6,\"rope_theta\":10000.0,"
     "\"tie_word_embeddings\":true,\"hidden_act\":\"silu\"}";
 
+/* Layers of two kinds, whose windows end within a prompt, at its end and behind it. */
+static const char windowed[] =
+    "{\"model_type\":\"smollm3\",\"architectures\":[\"SmolLM3ForCausalLM\"],"
+    "\"hidden_size\":32,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"intermediate_size\":64,\"vocab_size\":101,"
+    "\"max_position_embeddings\":512,\"no_rope_layers\":[0,1,0],"
+    "\"use_sliding_window\":true,\"sliding_window\":11}";
+
 enum { GROUPS = 5, MEMBERS = 5, PROMPT = 40, REST = 30, VOCAB = 101 };
-enum { SEQS = GROUPS * MEMBERS, MAX_N = SEQS * (PROMPT + REST) };
+enum { SETS = 2, SEQS = SETS * GROUPS * MEMBERS, MAX_N = SEQS * (PROMPT + REST) };
 
 /* Groups of samples; some have one member, some members nothing behind the prompt. */
 struct groups {
@@ -104,13 +116,19 @@ static void pack_group(struct packed *p, const struct groups *g, int i, int shar
     }
 }
 
-static struct packed *pack(const struct groups *g, int share)
+static struct packed *pack_sets(const struct groups *g, size_t sets, int share)
 {
     struct packed *p = calloc(1, sizeof *p);
 
-    for (int i = 0; i < GROUPS; i++)
-        pack_group(p, g, i, share && (g->members[i] > 1 || i % 2));
+    for (size_t k = 0; k < sets; k++)
+        for (int i = 0; i < GROUPS; i++)
+            pack_group(p, &g[k], i, share && (g[k].members[i] > 1 || i % 2));
     return p;
+}
+
+static struct packed *pack(const struct groups *g, int share)
+{
+    return pack_sets(g, 1, share);
 }
 
 /* The sum of weighed log-probs, or values of a critic; its gradients end to end. */
@@ -154,14 +172,19 @@ static size_t count_numbers(const sr1_model *m)
     return n;
 }
 
-static sr1_model *make_model(const char *dtype)
+static sr1_model *make_model_of(const char *shape, const char *dtype)
 {
     sr1_model_options o = {
         .struct_size = sizeof o, .device = "cpu", .init = "fan_in", .dtype = dtype};
     sr1_model *m = NULL;
 
-    OK(sr1_model_new_random(&m, config, 3, &o));
+    OK(sr1_model_new_random(&m, shape, 3, &o));
     return m;
+}
+
+static sr1_model *make_model(const char *dtype)
+{
+    return make_model_of(config, dtype);
 }
 
 /* Numbers that differ into what training begins with as zeros. */
@@ -220,6 +243,13 @@ static void so_they_are_with_checkpointing(void **state)
 {
     (void)state;
     check_same(make_model("fp32"), 1);
+}
+
+static void so_they_are_with_windows(void **state)
+{
+    (void)state;
+    check_same(make_model_of(windowed, "fp32"), 0);
+    check_same(make_model_of(windowed, "fp32"), 1);
 }
 
 static void so_are_a_critics(void **state)
@@ -305,15 +335,206 @@ static void only_what_begins_anew_is_continued(void **state)
     sr1_model_free(m);
 }
 
+/* ---- whose bits a training pass gives ---- */
+
+static float *hidden_states(sr1_model *m, const struct sr1__packed *in)
+{
+    size_t n = (size_t)(in->cu_seqlens[in->n_seqs] * m->config.hidden_size);
+    float *out = calloc(n, sizeof *out);
+    sr1_scope *s = sr1__scope_open(SR1__CPU, "pass");
+
+    t_to_host_f32(s, t_detach(s, sr1__qwen_forward(s, m, in, NULL)), out, n);
+    OK(sr1__scope_close(s));
+    return out;
+}
+
+/* In fp32 on a CPU, and without shared prompts. */
+static void a_sequence_has_its_own_bits(void **state)
+{
+    sr1_model *m = make_model("fp32");
+    struct groups *g = calloc(1, sizeof *g);
+    size_t e = 32;
+
+    (void)state;
+    OK(sr1__model_train(m, 1));
+    for (uint64_t seed = 0; seed < 4 && sr1__matmul_is_fast(); seed++) {
+        struct packed *p;
+        float *all;
+
+        make_groups(g, seed);
+        p = pack(g, 0);
+        all = hidden_states(m, &(struct sr1__packed){p->ids, p->cu, p->n_spans, NULL});
+        for (size_t i = 0; i < p->n_spans; i++) {
+            int64_t cu[2] = {0, p->cu[i + 1] - p->cu[i]};
+            struct sr1__packed one = {p->ids + p->cu[i], cu, 1, NULL};
+            float *alone = hidden_states(m, &one);
+
+            assert_memory_equal(alone, all + (size_t)p->cu[i] * e,
+                                (size_t)cu[1] * e * sizeof *alone);
+            free(alone);
+        }
+        free(all);
+        free(p);
+    }
+    free(g);
+    sr1_model_free(m);
+}
+
+/* ---- log-probs by the pass that decodes ---- */
+
+/* As training computes them: the oracle. */
+static float *training_log_probs(sr1_model *m, const struct packed *p, double temperature)
+{
+    struct sr1__packed in = {p->ids, p->cu, p->n_spans, NULL};
+    sr1_scope *s = sr1__scope_open(SR1__CPU, "pass");
+    float *out = calloc((size_t)p->n + 1, sizeof *out);
+    sr1_tensor *h;
+
+    sr1__scope_no_grad(s);
+    h = t_index_select(s, sr1__qwen_forward(s, m, &in, NULL), 0,
+                       t_from_i64(s, p->rows, T_SHAPE(p->n)));
+    h = sr1__nn_token_log_probs(s, h, m->head, t_from_i64(s, p->targets, T_SHAPE(p->n)),
+                                temperature, 0, NULL);
+    t_to_host_f32(s, h, out, (size_t)p->n);
+    OK(sr1__scope_close(s));
+    return out;
+}
+
+struct scoring {
+    sr1_model *m;
+    struct packed *p;
+    int share;
+    int64_t chunk;
+    struct sr1__sampling how;
+    int32_t rows[MAX_N], ids[MAX_N];
+    float out[MAX_N];
+};
+
+static sr1_status score(void *arg)
+{
+    struct scoring *c = arg;
+    const struct packed *p = c->p;
+    struct sr1__packed in = {p->ids, p->cu, p->n_spans, c->share ? p->continues : NULL};
+    struct sr1__score_targets targets = {c->rows, c->ids, (size_t)p->n};
+
+    for (int64_t i = 0; i < p->n; i++) {
+        c->rows[i] = (int32_t)p->rows[i];
+        c->ids[i] = (int32_t)p->targets[i];
+    }
+    return sr1__host_score(c->m, &in, &targets, &c->how, c->chunk, c->out);
+}
+
+static void check_scores(sr1_model *m, const struct groups *g, size_t sets,
+                         double temperature)
+{
+    struct packed *plain = pack_sets(g, sets, 0), *shared = pack_sets(g, sets, 1);
+    struct scoring *a = calloc(1, sizeof *a), *b = calloc(1, sizeof *b);
+    float *want = training_log_probs(m, plain, temperature);
+
+    *a = (struct scoring){.m = m, .p = plain, .how = {temperature, 0, 1.0}};
+    *b = (struct scoring){.m = m, .p = shared, .share = 1, .chunk = 7, .how = a->how};
+    OK(score(a));
+    for (int64_t i = 0; i < plain->n; i++)
+        if (!(fabs((double)a->out[i] - want[i]) <= 2e-5))
+            fail_msg("target %d: %.9g is not %.9g", (int)i, a->out[i], want[i]);
+    assert_int_equal(plain->n, shared->n);
+    for (int32_t threads = 1; threads <= 3; threads++) {
+        OK(sr1__torch_threads(threads));
+        memset(b->out, 0, sizeof b->out);
+        OK(score(b));
+        assert_memory_equal(a->out, b->out, (size_t)plain->n * sizeof *a->out);
+    }
+    free(want);
+    free(a);
+    free(b);
+    free(plain);
+    free(shared);
+}
+
+/* However they are packed, in one cut or several, and with any number of threads. */
+static void decoding_scores_the_same_log_probs(void **state)
+{
+    sr1_model *m = make_model("fp32");
+    struct groups *g = calloc(SETS, sizeof *g);
+    int32_t before = sr1__torch_threads_get();
+
+    (void)state;
+    assert_true(sr1__host_scores(m));
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        make_groups(&g[0], seed);
+        make_groups(&g[1], seed + 100);
+        check_scores(m, g, 1 + seed % SETS, seed % 3 ? 1.0 : 0.7);
+    }
+    OK(sr1__torch_threads(before));
+    free(g);
+    sr1_model_free(m);
+}
+
+static void check_refused(sr1_status st, const char *text)
+{
+    assert_int_equal(st, SR1_E_INVALID);
+    assert_non_null(strstr(sr1_last_error(), text));
+}
+
+static void what_cannot_be_scored_is_refused(void **state)
+{
+    static const int64_t cu[3] = {0, 2, 4};
+    static const int32_t ids[4] = {1, 2, 3, 4}, foreign[4] = {1, 2, VOCAB, 4};
+    static const struct sr1__sampling how = {1.0, 0, 1.0};
+    int32_t row = 3, target = 5, beyond = 4, negative = -1;
+    struct sr1__packed in = {ids, cu, 2, NULL};
+    struct sr1__score_targets targets = {&row, &target, 1};
+    sr1_model *m = make_model("fp32"), *bf16 = make_model("bf16");
+    float out[1];
+
+    (void)state;
+    assert_false(sr1__host_scores(bf16));
+    OK(sr1__host_score(m, &in, &targets, &how, 0, out));
+    in.ids = foreign;
+    check_refused(sr1__host_score(m, &in, &targets, &how, 0, out), "id 101");
+    in.ids = ids;
+    targets.rows = &beyond;
+    check_refused(sr1__host_score(m, &in, &targets, &how, 0, out), "token 4");
+    targets.rows = &negative;
+    check_refused(sr1__host_score(m, &in, &targets, &how, 0, out), "token -1");
+    targets.rows = &row;
+    targets.ids = &negative;
+    check_refused(sr1__host_score(m, &in, &targets, &how, 0, out), "token -1");
+    sr1_model_free(bf16);
+    sr1_model_free(m);
+}
+
+static void scores_fail_whole(void **state)
+{
+    struct groups *g = calloc(1, sizeof *g);
+    struct scoring *c = calloc(1, sizeof *c);
+
+    (void)state;
+    make_groups(g, 3);
+    *c = (struct scoring){.m = make_model("fp32"), .share = 1, .how = {1.0, 0, 1.0}};
+    c->p = pack(g, 1);
+    OK(score(c)); /* the rotary tables stay */
+    torture(score, c);
+    free(c->p);
+    sr1_model_free(c->m);
+    free(c);
+    free(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_those_of_the_plain_form),
         cmocka_unit_test(so_they_are_with_checkpointing),
+        cmocka_unit_test(so_they_are_with_windows),
         cmocka_unit_test(so_are_a_critics),
         cmocka_unit_test(so_are_an_adapters),
         cmocka_unit_test(bf16_rounds_no_worse),
         cmocka_unit_test(only_what_begins_anew_is_continued),
+        cmocka_unit_test(a_sequence_has_its_own_bits),
+        cmocka_unit_test(decoding_scores_the_same_log_probs),
+        cmocka_unit_test(what_cannot_be_scored_is_refused),
+        cmocka_unit_test(scores_fail_whole),
     };
 
     return cmocka_run_group_tests_name("shared prompts", tests, NULL, NULL);

@@ -31,6 +31,7 @@ struct recorded {
     int fail_code;              /* 0: none */
     const char *const *replies; /* in place of the rows', in turn; NULL: none */
     size_t n_replies;
+    const char *finish; /* NULL: stop */
     int completions;
     char kept[64][1024]; /* bodies, which must outlive the reply */
 };
@@ -91,10 +92,10 @@ static void answer_completion(const char *request, struct reply *r)
     reply = rec.replies ? rec.replies[(size_t)rec.completions % rec.n_replies]
                         : find_reply(text);
     rec.completions++;
-    said =
-        json_pack("{s:[{s:i, s:s, s:{s:s, s:s}}], s:{s:i, s:i}}", "choices", "index", 0,
-                  "finish_reason", "stop", "message", "role", "assistant", "content",
-                  reply, "usage", "prompt_tokens", 100, "completion_tokens", 20);
+    said = json_pack("{s:[{s:i, s:s, s:{s:s, s:s}}], s:{s:i, s:i}}", "choices", "index",
+                     0, "finish_reason", rec.finish ? rec.finish : "stop", "message",
+                     "role", "assistant", "content", reply, "usage", "prompt_tokens", 100,
+                     "completion_tokens", 20);
     (void)json_dumpb(said, memset(out, 0, 1024), 1023, 0);
     json_decref(said);
     json_decref(body);
@@ -130,6 +131,7 @@ static void begin(struct server *s)
 {
     rec.fail_code = rec.completions = 0;
     rec.replies = NULL;
+    rec.finish = NULL;
     server_start(s, serve, NULL);
 }
 
@@ -352,6 +354,66 @@ static void a_score_out_of_range_is_none(void **state)
     server_stop(&s);
 }
 
+/* A judge that thinks aloud repeats the rubric before it comes to its score. */
+static void a_reply_that_is_cut_off_is_none(void **state)
+{
+    static const char *const replies[] = {
+        "The task: end with \"Score: 1\" if it is right, else \"Score: 0\". Let me"};
+    const sr1_judge_item item = {sizeof(item), "q", "a", NULL, 0};
+    sr1_judge_counters c = {sizeof(c)};
+    struct server s;
+    sr1_judge_options o;
+    double score;
+    sr1_judge *j;
+
+    (void)state;
+    begin(&s);
+    rec.replies = replies;
+    rec.n_replies = 1;
+    rec.finish = "length";
+    o = quick(&s);
+    o.cache_dir = scratch_path("judged-cut");
+    j = open_judge(&o);
+    for (int i = 0; i < 2; i++) {
+        score = 0;
+        assert_int_equal(sr1_judge_score(j, &item, 1, &score), SR1_OK);
+        assert_true(isnan(score));
+    }
+    assert_int_equal(sr1_judge_counters_get(j, &c), SR1_OK);
+    assert_int_equal(c.unreadable, 2); /* nothing was kept */
+    sr1_judge_free(j);
+    server_stop(&s);
+}
+
+/* What is kept is the reply's number, not what an older max_score made of it. */
+static void a_kept_score_follows_max_score(void **state)
+{
+    static const char *const replies[] = {"Score: 1"};
+    static const double scores[] = {1, 0.1, 1};
+    const sr1_judge_item item = {sizeof(item), "q", "a", NULL, 0};
+    struct server s;
+    sr1_judge_options o;
+
+    (void)state;
+    begin(&s);
+    rec.replies = replies;
+    rec.n_replies = 1;
+    o = quick(&s);
+    o.cache_dir = scratch_path("judged-max");
+    for (int i = 0; i < 3; i++) {
+        sr1_judge *j;
+        double score;
+
+        o.max_score = i == 1 ? 10 : 1;
+        j = open_judge(&o);
+        assert_int_equal(sr1_judge_score(j, &item, 1, &score), SR1_OK);
+        assert_true(score == scores[i]);
+        sr1_judge_free(j);
+    }
+    assert_int_equal(rec.completions, 1);
+    server_stop(&s);
+}
+
 static void a_budget_is_kept(void **state)
 {
     sr1_judge_item items[ROWS_MAX];
@@ -477,6 +539,8 @@ int main(void)
         cmocka_unit_test(equal_answers_are_asked_once),
         cmocka_unit_test(several_replies_are_one_score),
         cmocka_unit_test(a_score_out_of_range_is_none),
+        cmocka_unit_test(a_reply_that_is_cut_off_is_none),
+        cmocka_unit_test(a_kept_score_follows_max_score),
         cmocka_unit_test(a_budget_is_kept),
         cmocka_unit_test(an_outage_is_no_score),
         cmocka_unit_test(options_are_checked),

@@ -366,6 +366,99 @@ static sr1_status grow_set(void *self, const sr1_trajectory *const *t, size_t n,
 }
 
 /* Metrics hold a name whole, and are JSON. */
+/* What TRL makes of (1, None), (None, 4), (2, 4): nansum of (weight * score), weights 1
+ * and 0.5; and what it does not have: a score that could not be had, and none at all. */
+static const double given[5][2] = {{1, 0}, {0, 4}, {2, 4}, {1, 0}, {0, 0}};
+static const int32_t marks[5][2] = {
+    {SR1_REWARD_SCORED, SR1_REWARD_NOT_APPLICABLE},
+    {SR1_REWARD_NOT_APPLICABLE, SR1_REWARD_SCORED},
+    {SR1_REWARD_SCORED, SR1_REWARD_SCORED},
+    {SR1_REWARD_SCORED, SR1_REWARD_UNKNOWN},
+    {SR1_REWARD_NOT_APPLICABLE, SR1_REWARD_NOT_APPLICABLE},
+};
+
+static sr1_status tell_states(void *self, const sr1_trajectory *const *t, size_t n,
+                              double *out, int32_t *states)
+{
+    int k = *(const int *)self;
+
+    (void)t;
+    for (size_t i = 0; i < n; i++) {
+        out[i] = marks[i][k] == SR1_REWARD_SCORED ? given[i][k] : NAN;
+        states[i] = marks[i][k];
+    }
+    return SR1_OK;
+}
+
+static sr1_status tell_wrong_state(void *self, const sr1_trajectory *const *t, size_t n,
+                                   double *out, int32_t *states)
+{
+    (void)self, (void)t, (void)n;
+    out[0] = 1;
+    states[0] = 3;
+    return SR1_OK;
+}
+
+static void check_applied(sr1_trajectory *t, double want)
+{
+    const char *name;
+    double value, weight;
+
+    if (isnan(want)) {
+        assert_false(sr1_trajectory_has_reward(t));
+        assert_int_equal(sr1_trajectory_stop_reason(t), SR1_STOP_UNSCORED);
+        return;
+    }
+    assert_true(sr1_trajectory_reward(t) == want);
+    for (size_t k = 0; k < 2; k++) {
+        assert_int_equal(sr1_trajectory_reward_component(t, k, &name, &value, &weight),
+                         SR1_OK);
+        assert_true(isnan(value) ? weight == 0 : weight == (k ? 0.5 : 1));
+    }
+}
+
+static void rewards_need_not_apply_to_all(void **state)
+{
+    static int columns[2] = {0, 1};
+    static const double totals_of_trl[3] = {1, 2, 4};
+    sr1_reward_options none = {.struct_size = sizeof none, .rewards = ""};
+    sr1_reward_ops ops = {.struct_size = sizeof ops, .score_states = tell_states};
+    sr1_trajectory *t[5];
+    double parts[5][2], totals[5];
+    sr1_reward_set *set = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(make_trajectory(&responses[i % N_RESPONSES], &t[i]), SR1_OK);
+    assert_int_equal(sr1_reward_set_new(&set, &none), SR1_OK);
+    ops.name = "first";
+    assert_int_equal(sr1_reward_set_add(set, &ops, &columns[0], 1), SR1_OK);
+    ops.name = "second";
+    assert_int_equal(sr1_reward_set_add(set, &ops, &columns[1], 0.5), SR1_OK);
+    assert_int_equal(sr1_reward_set_score(set, (const sr1_trajectory *const *)t, 5,
+                                          &parts[0][0], totals),
+                     SR1_OK);
+    for (size_t i = 0; i < 5; i++)
+        for (size_t k = 0; k < 2; k++)
+            assert_true(marks[i][k] == SR1_REWARD_SCORED ? parts[i][k] == given[i][k]
+                                                         : isnan(parts[i][k]));
+    assert_int_equal(sr1_reward_set_apply(set, t, 5), SR1_OK);
+    for (size_t i = 0; i < 5; i++) {
+        double want = i < 3 ? totals_of_trl[i] : NAN;
+
+        assert_true(isnan(want) ? isnan(totals[i]) : totals[i] == want);
+        check_applied(t[i], want);
+    }
+    ops.name = "wrong";
+    ops.score_states = tell_wrong_state;
+    assert_int_equal(sr1_reward_set_add(set, &ops, NULL, 1), SR1_OK);
+    assert_int_equal(sr1_reward_set_apply(set, t, 5), SR1_E_CALLBACK);
+    assert_non_null(strstr(sr1_last_error(), "'wrong' of trajectory 0: state 3"));
+    sr1_reward_set_free(set);
+    for (size_t i = 0; i < 5; i++)
+        sr1_trajectory_free(t[i]);
+}
+
 static void names_are_short_texts(void **state)
 {
     char longest[202];
@@ -476,6 +569,7 @@ int main(void)
         cmocka_unit_test(a_missing_gold_answer_is_named),
         cmocka_unit_test(wrong_options_are_named),
         cmocka_unit_test(callers_can_add_rewards),
+        cmocka_unit_test(rewards_need_not_apply_to_all),
         cmocka_unit_test(names_are_short_texts),
         cmocka_unit_test(a_reward_cannot_add_to_its_own_set),
         cmocka_unit_test(any_allocation_may_fail),

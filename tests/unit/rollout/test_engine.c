@@ -62,17 +62,19 @@ static sr1_status fake_open(void *self, int32_t slot, const sr1_query *q)
     return SR1_OK;
 }
 
-/* What is new are the ids that follow what the slot has, and no other. */
+/* The ids are the script's, of which the slot has what it was given before. */
 static void take_input(struct fake *f, const struct sr1__engine_input *in)
 {
     struct fake_slot *s = &f->slots[in->slot];
     const int32_t *ids = sr1_trajectory_ids(s->script);
 
     assert_false(s->owes);
-    assert_true(in->n_ids > 0 && in->max_tokens > 0);
-    assert_true(s->held + in->n_ids < sr1_trajectory_token_count(s->script));
-    assert_memory_equal(in->ids, ids + s->held, in->n_ids * sizeof *ids);
-    s->held += in->n_ids;
+    assert_true(in->n_ids > in->n_held && in->max_tokens > 0 && in->n_scored == 0);
+    assert_int_equal(in->held_by, in->slot);
+    assert_int_equal(in->n_held, s->held);
+    assert_true(in->n_ids < sr1_trajectory_token_count(s->script));
+    assert_memory_equal(in->ids, ids, in->n_ids * sizeof *ids);
+    s->held = in->n_ids;
     s->owes = 1;
 }
 
@@ -357,6 +359,79 @@ static void a_broken_engine_ends_the_call(void **state)
     tiny_free_all(scripts, QUESTIONS);
 }
 
+/* ---- an engine of this process ---- */
+
+#define LONGEST 12
+
+static struct sr1__engine_output step_once(const struct sr1__engine *e,
+                                           const struct sr1__engine_input *in, size_t n)
+{
+    struct sr1__engine_output out[MOST] = {{0}};
+    size_t n_out = 0;
+
+    OK(e->ops->step(e->self, in, n, out, &n_out));
+    assert_true(n_out <= 1);
+    return out[0];
+}
+
+/* Scores of the last two ids, from a slot that begins as `in` says. */
+static void score_two(const struct sr1__engine *e, struct sr1__engine_input in,
+                      float scores[4])
+{
+    struct sr1__engine_output o;
+
+    in.n_scored = 2;
+    o = step_once(e, &in, 1);
+    assert_int_equal(o.slot, in.slot);
+    assert_null(o.ids);
+    assert_int_equal(o.n, 2);
+    memcpy(scores, o.log_probs, 2 * sizeof *scores);
+    memcpy(scores + 2, o.entropies, 2 * sizeof *scores);
+}
+
+/* Read whole, continued, copied from another slot, or cut back: the scores are the same,
+ * and nothing of what was dropped is left. */
+static void beginnings_may_be_held_anywhere(void **state)
+{
+    sr1_rollout *r = tiny_rollout(tiny_config("searcher", "max_rows=4", NULL), NULL);
+    const struct sr1__engine *e = &r->engines[0];
+    struct sr1__rollout_stats stats = {0};
+    const struct sr1__engine_task task = {.sampling = &r->sampling,
+                                          .score_temperature = 1,
+                                          .env = r->env,
+                                          .n_slots = 3,
+                                          .stats = &stats,
+                                          .lock = &r->env_lock};
+    int32_t ids[LONGEST], other[LONGEST];
+    float whole[4], scores[4];
+    struct sr1__engine_input in[2] = {{.slot = 0, .ids = ids, .n_ids = LONGEST}};
+
+    (void)state;
+    for (int32_t i = 0; i < LONGEST; i++) {
+        ids[i] = 20 + 3 * i;
+        other[i] = i < 6 ? ids[i] : 21 + 3 * i;
+    }
+    OK(e->ops->begin(e->self, &task));
+    score_two(e, in[0], whole);
+    assert_true(isfinite(whole[0]) && whole[2] > 0);
+
+    /* slot 1 reads something else behind six ids, slot 2 begins with five of them */
+    in[0] = (struct sr1__engine_input){
+        .slot = 2, .ids = ids, .n_ids = 5, .n_held = 5, .held_by = 1};
+    in[1] = (struct sr1__engine_input){
+        .slot = 1, .ids = other, .n_ids = LONGEST, .held_by = 1};
+    step_once(e, in, 2);
+    assert_int_equal(stats.decode_steps, 1);
+    score_two(e, (struct sr1__engine_input){2, 2, ids, LONGEST, 5, 0, NULL, 0}, scores);
+    assert_memory_equal(scores, whole, sizeof whole);
+    score_two(e, (struct sr1__engine_input){1, 1, ids, LONGEST, 6, 0, NULL, 0}, scores);
+    assert_memory_equal(scores, whole, sizeof whole);
+    score_two(e, (struct sr1__engine_input){2, 1, ids, LONGEST, 4, 0, NULL, 0}, scores);
+    assert_memory_equal(scores, whole, sizeof whole);
+    e->ops->end(e->self);
+    sr1_rollout_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -364,6 +439,7 @@ int main(void)
         cmocka_unit_test(what_it_fails_to_continue_is_excluded),
         cmocka_unit_test(its_finish_ends_an_open_turn),
         cmocka_unit_test(a_broken_engine_ends_the_call),
+        cmocka_unit_test(beginnings_may_be_held_anywhere),
     };
 
     return cmocka_run_group_tests(tests, make, scratch_remove);

@@ -2,6 +2,8 @@
  * their places, what actions earn is recorded, and every state is given back. */
 #include "support/tiny.h"
 
+#include "policy/rollout.h"
+
 #include <searchr1/ext/reward_set.h>
 #include <searchr1/ext/trajectory_details.h>
 #include <searchr1/ext/world.h>
@@ -239,6 +241,16 @@ static void every_state_is_given_back(void **state)
     }
 }
 
+static int count_refusals(const sr1_trajectory *t)
+{
+    const char *at = sr1_trajectory_generated_text(t, NULL);
+    int n = 0;
+
+    for (; (at = strstr(at, "Nothing happens.")) != NULL; at++)
+        n++;
+    return n;
+}
+
 static void rooms_by_configuration(void **state)
 {
     sr1_query q = tiny_query("Where?");
@@ -246,6 +258,7 @@ static void rooms_by_configuration(void **state)
     sr1_rollout *r = tiny_rollout(tiny_config("again", "environment=rooms",
                                               "search_engine=none", "max_turns=3", NULL),
                                   NULL);
+    struct sr1__rollout_stats stats;
     sr1_trajectory *t[2];
     sr1_action_event e = {sizeof e};
 
@@ -258,6 +271,10 @@ static void rooms_by_configuration(void **state)
     OK(sr1_trajectory_search(t[1], 0, &e));
     assert_true(e.reward == 0 && e.success == 0);
     assert_int_equal(sr1_trajectory_search_count(t[1]), 3);
+    sr1__rollout_stats(r, &stats);
+    assert_int_equal(stats.searches, 6);
+    assert_int_equal(stats.refused_actions, count_refusals(t[0]) + count_refusals(t[1]));
+    assert_true(stats.refused_actions > 0);
     tiny_free_all(t, 2);
     sr1_rollout_free(r);
 }

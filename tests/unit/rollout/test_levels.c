@@ -619,6 +619,50 @@ static void no_memory_is_an_error(void **state)
     sr1_rollout_free(x.r);
 }
 
+/* Where it is short for many steps at once, fewer are compared at once, and what the
+ * first try has counted does not count. */
+static void memory_that_runs_out_halves_the_rows(void **state)
+{
+    sr1_rollout *r = open_rollout("thinker", "max_rows=16", "workers=1");
+    sr1_trajectory *t = four_turns(sr1_rollout_tokenizer(r), "Where?", 0);
+    struct seen seen = {.r = r, .kind = "entropy", .temperature = 1};
+    struct sr1__level_branch_options o = options(&seen);
+    struct sr1__level_branch_step want[4], steps[4];
+    struct sr1__level_branch_stats all, stats;
+    int64_t n, again = 0;
+
+    (void)state;
+    o.look = NULL;
+    OK(sr1__rollout_level_branches(r, &t, 1, NULL, &o, want, NULL)); /* decoders stay */
+    sr1__mem_fail_at(0);
+    OK(sr1__rollout_level_branches(r, &t, 1, NULL, &o, want, &all));
+    n = sr1__mem_count();
+    for (int64_t k = 1; k <= n; k += 2) {
+        sr1_status st;
+
+        sr1__mem_fail_at(k);
+        st = sr1__rollout_level_branches(r, &t, 1, NULL, &o, steps, &stats);
+        sr1__mem_fail_at(0);
+        if (st != SR1_OK) {
+            assert_int_equal(st, SR1_E_NOMEM);
+            continue;
+        }
+        again++;
+        assert_memory_equal(stats.outcomes, all.outcomes, sizeof all.outcomes);
+        assert_int_equal(stats.tokens_made, all.tokens_made);
+        for (int i = 0; i < 3 * SR1_THINKING_LEVELS; i++) {
+            int step = i / SR1_THINKING_LEVELS, level = i % SR1_THINKING_LEVELS;
+
+            assert_true(steps[step].costs[level] == want[step].costs[level]);
+            tiny_near(steps[step].confidences[level], want[step].confidences[level],
+                      2e-5);
+        }
+    }
+    assert_true(again > n / 4);
+    sr1_trajectory_free(t);
+    sr1_rollout_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -631,6 +675,7 @@ int main(void)
         cmocka_unit_test(another_protocol_is_refused),
         cmocka_unit_test(thoughts_depend_on_their_step_alone),
         cmocka_unit_test(no_memory_is_an_error),
+        cmocka_unit_test(memory_that_runs_out_halves_the_rows),
         cmocka_unit_test(tiny_nothing_leaks),
     };
 

@@ -3,6 +3,7 @@
 #include "support/tiny.h"
 
 #include "policy/rollout_internal.h"
+#include "tensor/model/host_score.h"
 
 #define GROUPS 16
 #define SAMPLES 4
@@ -76,6 +77,8 @@ static void compare(const char *model, const char *t_pair, const char *p_pair,
     printf("%s %s %s %s: %zu tokens, max %.2e, mean %.2e\n", model, t_pair, p_pair,
            k_pair, total, worst, sum / (double)total);
     assert_true(total >= at_least);
+    if (sr1__host_scores(sr1_rollout_model(r))) /* one pass computes both */
+        assert_true(worst == 0.0);
     assert_true(worst <= 1e-4);
     assert_true(sum / (double)total <= 1e-6);
     tiny_free_all(t, N);

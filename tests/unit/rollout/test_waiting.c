@@ -558,9 +558,72 @@ static void after_an_outage_searches_are_answered_again(void **state)
     wait_for(&g, &g.destroyed);
 }
 
+/* ---- counts ---- */
+
+static void ask_queries(struct sr1__env_completions *b, size_t n)
+{
+    static const char *const queries[] = {"tower", "river", "rain"};
+    struct sr1__env_completion replies[3];
+    struct sr1__action actions[3];
+    int32_t rows[3];
+    size_t got = 0, k;
+
+    for (size_t i = 0; i < n; i++) {
+        actions[i] = (struct sr1__action){i, queries[i], strlen(queries[i]), 0};
+        rows[i] = (int32_t)i;
+    }
+    OK(sr1__env_completions_submit(b, rows, actions, n));
+    while (got < n) {
+        OK(sr1__env_completions_collect(b, 5.0, replies, &k));
+        got += k;
+        while (k > 0)
+            sr1__observation_free(&replies[--k].observation);
+    }
+}
+
+/* Of generations that overlap each counts its own searches, not those of others that ask
+ * the engine meanwhile. */
+static void each_generation_counts_its_own_searches(void **state)
+{
+    const char *const other[] = {"moon", "sun"};
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    struct sr1__env_executor *a = NULL;
+    struct sr1__env_completions *one = NULL, *two = NULL;
+    struct sr1__search_tally of_one = {0}, of_two = {0};
+    sr1_search_results *found = NULL;
+    sr1_search *engine = NULL;
+    sr1_env *env = NULL;
+
+    (void)state;
+    OK(sr1_search_open_mock(&engine, NULL, NULL, 0));
+    OK(sr1_env_open(&env, "search", engine, NULL));
+    OK(sr1__env_executor_new(
+        &a, env, &(struct sr1__env_executor_options){.threads = 1, .env_lock = &lock}));
+    of_one.engine = of_two.engine = engine;
+    OK(sr1__env_completions_new(&one, a, 3));
+    OK(sr1__env_completions_new(&two, a, 3));
+    sr1__env_completions_count(one, &of_one);
+    sr1__env_completions_count(two, &of_two);
+    ask_queries(one, 3);
+    OK(sr1_search_run(engine, other, 2, 1, &found));
+    sr1_search_results_free(found);
+    ask_queries(two, 1);
+    ask_queries(one, 2);
+    assert_int_equal(of_one.queries, 5);
+    assert_int_equal(of_two.queries, 1);
+    assert_true(of_one.calls >= 2 && of_one.calls <= 5);
+    assert_int_equal(of_two.calls, 1);
+    sr1__env_completions_free(one);
+    sr1__env_completions_free(two);
+    sr1__env_executor_free(a);
+    sr1_env_free(env);
+    sr1_search_free(engine);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_generation_counts_its_own_searches),
         cmocka_unit_test(a_slow_search_delays_its_own_row_only),
         cmocka_unit_test(a_search_that_hangs_is_given_up),
         cmocka_unit_test(the_time_in_the_queue_counts),

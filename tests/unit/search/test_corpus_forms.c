@@ -233,6 +233,56 @@ static void beirs_rows_and_titles_are_read(void **state)
     sr1__document_store_close(d);
 }
 
+/* psgs_w100.tsv: what Python's csv writes with tabs. */
+static void dprs_passages_are_read_as_published(void **state)
+{
+    static const char tsv[] =
+        "id\ttext\ttitle\n"
+        "1\t\"Aaron (or; \"\"Ahron\"\") is a prophet of France.\"\tAaron\n"
+        "2\tNo quote \"here\" but \\ and \xc3\xa9 in Lyon.\t\"A \"\"title\"\"\"\r\n"
+        "3\tWithout a title in Nice.\t\n";
+    unsigned char packed[1024];
+    size_t n = gzip(tsv, strlen(tsv), packed, sizeof packed);
+
+    (void)state;
+    for (int zipped = 0; zipped < 2; zipped++) {
+        expect_built(zipped ? scratch_file("psgs.tsv.gz", packed, n)
+                            : scratch_file("psgs.tsv", tsv, 0));
+        expect_hit(
+            "france", "1", "Aaron\nAaron (or; \"Ahron\") is a prophet of France.",
+            "{\"id\": \"1\", \"title\": \"Aaron\", \"text\": \"Aaron (or; "
+            "\\\"Ahron\\\") is a prophet of France.\", \"contents\": \"Aaron\\nAaron "
+            "(or; \\\"Ahron\\\") is a prophet of France.\"}");
+        expect_hit(
+            "lyon", "2", "A \"title\"\nNo quote \"here\" but \\ and \xc3\xa9 in Lyon.",
+            "{\"id\": \"2\", \"title\": \"A \\\"title\\\"\", \"text\": \"No quote "
+            "\\\"here\\\" but \\\\ and \xc3\xa9 in Lyon.\", \"contents\": \"A "
+            "\\\"title\\\"\\nNo quote \\\"here\\\" but \\\\ and \xc3\xa9 in Lyon.\"}");
+        expect_hit("nice", "3", "Without a title in Nice.",
+                   "{\"id\": \"3\", \"title\": \"\", \"text\": \"Without a title in "
+                   "Nice.\", \"contents\": \"Without a title in Nice.\"}");
+    }
+}
+
+static void other_rows_of_passages_are_errors(void **state)
+{
+    static const struct {
+        const char *row, *says;
+    } rows[] = {{"4\tone tab", "bad.tsv:3: a row of a TSV corpus is id, text and title"},
+                {"4\ta\tb\tc", "bad.tsv:3: a row of a TSV corpus"},
+                {"4\ta\tb\t", "bad.tsv:3: a row of a TSV corpus"},
+                {"4\t\"a\tb", "bad.tsv:3: a quote of the row is never closed"},
+                {"4\ta\xff\tb", "bad.tsv:3: the row is not UTF-8"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char corpus[1024];
+
+        snprintf(corpus, sizeof corpus, "id\ttext\ttitle\n1\ta\tb\n%s\n", rows[i].row);
+        expect_refused(scratch_file("bad.tsv", corpus, 0), SR1_E_PARSE, rows[i].says);
+    }
+}
+
 static void half_a_surrogate_pair_spoils_nothing(void **state)
 {
     static const char corpus[] =
@@ -343,6 +393,8 @@ int main(void)
         cmocka_unit_test(damaged_ones_are_errors),
         cmocka_unit_test(documents_by_number_want_a_plain_file),
         cmocka_unit_test(beirs_rows_and_titles_are_read),
+        cmocka_unit_test(dprs_passages_are_read_as_published),
+        cmocka_unit_test(other_rows_of_passages_are_errors),
         cmocka_unit_test(half_a_surrogate_pair_spoils_nothing),
         cmocka_unit_test(ids_written_in_two_ways_are_equal),
         cmocka_unit_test(errors_have_one_line_number),

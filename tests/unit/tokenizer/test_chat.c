@@ -356,6 +356,38 @@ static void contents_cannot_break_out(void **state)
     sr1_tokenizer_free(t);
 }
 
+/* All of tokenizer_config.json's special tokens have their names in templates; those
+ * that it lacks are undefined. */
+static void templates_see_special_tokens(void **state)
+{
+    static const char config[] =
+        "{\"chat_template\": \"{{ unk_token }}|{{ cls_token is defined }}|"
+        "{{ mask_token }}|{{ additional_special_tokens|join(' ') }}|"
+        "{{ messages[0].content }}\", \"unk_token\": {\"content\": \"<unk>\"}, "
+        "\"mask_token\": \"<|im_end|>\", \"additional_special_tokens\": "
+        "[\"<|im_start|>\", {\"content\": \"<a>\"}]}";
+    static const char *const role = "user", *const content = "Hi";
+    sr1_chat_options o = {.struct_size = sizeof o};
+    sr1_tokenizer *t = NULL;
+    struct sr1__buf file;
+    char *text = NULL;
+    int32_t *ids = NULL;
+    size_t n_text = 0, n = 0;
+
+    (void)state;
+    OK(sr1__file_read(fixture_path("small/tokenizer.json"), 0, &file));
+    OK(sr1__dir_make(scratch_path("named")));
+    scratch_file("named/tokenizer.json", file.data, file.len);
+    scratch_file("named/tokenizer_config.json", config, 0);
+    sr1__buf_free(&file);
+    OK(sr1_tokenizer_open(&t, scratch_path("named")));
+    OK(sr1_tokenizer_chat(t, &role, &content, NULL, 1, &o, &text, &n_text, &ids, &n));
+    assert_string_equal(text, "<unk>|False|<|im_end|>|<|im_start|> <a>|Hi");
+    sr1_free(ids);
+    sr1_free(text);
+    sr1_tokenizer_free(t);
+}
+
 /* The same of a template that is run: also of one that builds its markers of parts. */
 static void contents_cannot_break_out_of_a_run(void **state)
 {
@@ -408,15 +440,15 @@ static void prompt_ids(const sr1_tokenizer *t, const char *question, int32_t **i
     sr1_chat_options o = {.struct_size = sizeof o, .add_generation_prompt = 1};
     struct sr1__prompt_template *around = NULL;
     struct sr1__spans own = {0};
-    struct sr1__chat_text message = {.role = "user", .own = &own};
+    struct sr1__messages messages = {0};
     struct sr1__buf text;
 
     sr1__buf_init(&text, 0);
     OK(sr1__question_template(&around, SR1__QUESTION_SEARCH_R1));
     OK(sr1__question_render(around, question, strlen(question), &text, &own));
-    message.text = sr1__buf_cstr(&text);
-    message.size = text.len;
-    OK(sr1__tokenizer_chat_ids(t, &message, 1, &o, ids, n));
+    OK(sr1__messages_add_copy(&messages, "user", sr1__buf_cstr(&text), text.len, &own));
+    OK(sr1__tokenizer_chat_ids(t, &messages, &o, ids, n));
+    sr1__messages_free(&messages);
     sr1__prompt_template_free(around);
     sr1__spans_free(&own);
     sr1__buf_free(&text);
@@ -620,6 +652,7 @@ int main(void)
         cmocka_unit_test(other_templates_are_run),
         cmocka_unit_test(families_equal_their_templates),
         cmocka_unit_test(contents_cannot_break_out_of_a_run),
+        cmocka_unit_test(templates_see_special_tokens),
         cmocka_unit_test(a_tools_message_is_the_protocols),
         cmocka_unit_test(a_changed_template_is_another),
         cmocka_unit_test(what_prints_nothing_does_not_count),

@@ -92,6 +92,14 @@ static void unigram_is_the_references(void **state)
     same_as_reference(fixture_path("unigram"), fixture_path("unigram.jsonl"), 400);
 }
 
+/* BPE over characters, in the forms of Llama 2 and Gemma. */
+static void text_bpe_is_the_references(void **state)
+{
+    (void)state;
+    same_as_reference(fixture_path("llama2"), fixture_path("llama2.jsonl"), 400);
+    same_as_reference(fixture_path("gemma"), fixture_path("gemma.jsonl"), 400);
+}
+
 static sr1_tokenizer *variant(const json_t *v)
 {
     json_t *file = file_of(json_string_value(json_object_get(v, "folder")));
@@ -121,6 +129,15 @@ static void each_part_is_the_references(void **state)
 {
     (void)state;
     assert_true(each_line(fixture_path("parts.jsonl"), one_variant, NULL) >= 40);
+}
+
+static void each_part_of_text_bpe_is_the_references(void **state)
+{
+    const char *given = getenv("SR1_TOKENIZER_PARTS");
+
+    (void)state;
+    assert_true(each_line(given ? given : fixture_path("text_bpe_parts.jsonl"),
+                          one_variant, NULL) >= 30);
 }
 
 static void each_text(const json_t *c, void *arg)
@@ -178,6 +195,8 @@ int main(void)
         cmocka_unit_test(bert_vocab_is_the_references),
         cmocka_unit_test(unigram_is_the_references),
         cmocka_unit_test(each_part_is_the_references),
+        cmocka_unit_test(text_bpe_is_the_references),
+        cmocka_unit_test(each_part_of_text_bpe_is_the_references),
     };
     const struct CMUnitTest minilm[] = {cmocka_unit_test(minilm_in_both_forms)};
     const struct CMUnitTest given[] = {cmocka_unit_test(given_cases_are_the_references)};

@@ -29,7 +29,8 @@ static const struct refusal refusals[] = {
     {WP, "model.unk_token", "3", SR1_E_PARSE, "string"},
     {WP, "model.continuing_subword_prefix", "[]", SR1_E_PARSE, "string"},
     {WP, "model.max_input_chars_per_word", "-1", SR1_E_PARSE, "-1"},
-    {WP, "normalizer", "{\"type\": \"Prepend\"}", SR1_E_UNSUPPORTED, "Prepend"},
+    {WP, "normalizer", "{\"type\": \"Prepend\"}", SR1_E_PARSE, "Prepend"},
+    {WP, "normalizer", "{\"type\": \"Append\"}", SR1_E_UNSUPPORTED, "Append"},
     {WP, "normalizer", "{}", SR1_E_UNSUPPORTED, "normalizer ''"},
     {WP, "normalizer", "{\"type\": \"Replace\"}", SR1_E_PARSE, "pattern"},
     {WP, "normalizer",
@@ -65,6 +66,20 @@ static const struct refusal refusals[] = {
     {WP, "decoder", "{\"type\": \"ByteLevel\"}", SR1_E_UNSUPPORTED, "ByteLevel"},
     {WP, "decoder", "{\"type\": \"Fuse\"}", SR1_E_UNSUPPORTED, "Fuse"},
     {WP, "added_tokens.0.single_word", "true", SR1_E_UNSUPPORTED, "single_word"},
+    {"llama2", "model.unk_token", "\"nowhere\"", SR1_E_PARSE, "nowhere"},
+    {"llama2", "model.dropout", "0.1", SR1_E_UNSUPPORTED, "dropout"},
+    {"llama2", "model.merges.+", "[[\"a\", \"nowhere\"]]", SR1_E_PARSE, "nowhere"},
+    {"llama2", "model.merges.+", "[\"ab\"]", SR1_E_PARSE, "no space"},
+    {"llama2", "decoder.decoders", "[]", SR1_E_UNSUPPORTED, "no Fuse"},
+    {"llama2", "decoder.decoders", "[{\"type\": \"Fuse\"}, {\"type\": \"ByteFallback\"}]",
+     SR1_E_UNSUPPORTED, "ByteFallback at this place"},
+    {"llama2", "decoder.decoders.3.content", "\"ab\"", SR1_E_PARSE, "Strip"},
+    {"llama2", "decoder.decoders.0.pattern", "{\"Regex\": \" \"}", SR1_E_UNSUPPORTED,
+     "Replace"},
+    {"llama2", "pre_tokenizer", "{\"type\": \"Split\", \"pattern\": {\"Regex\": \" \"}}",
+     SR1_E_UNSUPPORTED, "Split"},
+    {"gemma", "pre_tokenizer.behavior", "\"Kept\"", SR1_E_UNSUPPORTED, "Kept"},
+    {"gemma", "pre_tokenizer.invert", "true", SR1_E_UNSUPPORTED, "invert"},
     {UN, "model.vocab", "[]", SR1_E_PARSE, "no token"},
     {UN, "model.vocab", "{}", SR1_E_PARSE, "array"},
     {UN, "model.vocab.+", "[[\"zz\"]]", SR1_E_PARSE, "its score"},
@@ -105,7 +120,8 @@ static void refuses_by_name(void **state)
 /* Cut anywhere, a file is refused and nothing leaks. */
 static void refuses_cut_files(void **state)
 {
-    static const char *const files[] = {WP "/tokenizer.json", UN "/tokenizer.json"};
+    static const char *const files[] = {WP "/tokenizer.json", UN "/tokenizer.json",
+                                        "llama2/tokenizer.json"};
 
     (void)state;
     for (size_t i = 0; i < 2; i++) {

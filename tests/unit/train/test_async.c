@@ -4,6 +4,8 @@
 
 #include "runs.h"
 
+#include "base/clock.h"
+#include "policy/background_rollout.h"
 #include "train/rollout_queue.h"
 
 #include <searchr1/ext/trajectory_details.h>
@@ -386,6 +388,54 @@ static void a_rollout_that_fails_ends_its_own_step(void **state)
     openai_stop(&server);
 }
 
+/* Once step 1 has its trajectories, the server fails... */
+static sr1_status fail_from_then(void *user, const char *phase, int64_t done,
+                                 int64_t total)
+{
+    const sr1_trainer *tr = user;
+
+    if (tr->step == 0 && strcmp(phase, "rollout") == 0 && done == total) {
+        server.fail_code = 400;
+        server.fail_every = 1;
+    }
+    return SR1_OK;
+}
+
+/* ...until the rollout of step 2 has failed, before the checkpoint. */
+static sr1_status be_well_again(void *user, const sr1_step_report *report,
+                                int64_t planned)
+{
+    const sr1_trainer *tr = user;
+
+    (void)report;
+    (void)planned;
+    assert_non_null(tr->queue);
+    assert_true(sr1__background_rollout_wait(tr->queue->run, sr1__now() + 100, NULL));
+    server.fail_every = 0;
+    return SR1_OK;
+}
+
+/* A checkpoint keeps what is over, and that includes a failure. */
+static void a_checkpoint_forgets_no_failure(void **state)
+{
+    static const char *const intervals[] = {"save_interval=0", "save_interval=1"};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        sr1_run_callbacks cb = {
+            .struct_size = sizeof cb, .step = be_well_again, .phase = fail_from_then};
+        sr1_trainer *tr;
+
+        start_server();
+        tr = open_trainer(ASYNC(intervals[i], "max_steps=2", intervals[i]));
+        cb.user = tr;
+        REFUSED(sr1_trainer_run(tr, &cb), SR1_E_NETWORK, "step 2");
+        sr1_trainer_free(tr);
+        server.fail_code = server.fail_every = 0;
+        openai_stop(&server);
+    }
+}
+
 /* ---- refusals ---- */
 
 static void where_it_cannot_hold_it_is_refused(void **state)
@@ -431,6 +481,7 @@ int main(void)
         cmocka_unit_test(tokens_keep_the_version_of_their_weights),
         cmocka_unit_test(what_was_generated_is_not_asked_for_again),
         cmocka_unit_test(a_rollout_that_fails_ends_its_own_step),
+        cmocka_unit_test(a_checkpoint_forgets_no_failure),
         cmocka_unit_test(where_it_cannot_hold_it_is_refused),
         cmocka_unit_test(tiny_nothing_leaks),
     };

@@ -82,7 +82,8 @@ static void parameters_are_those_published(void **state)
     }
 }
 
-/* SmolLM2-135M, Llama 3.2 1B and 3.1 8B, Mistral NeMo 12B. */
+/* SmolLM2-135M, Llama 3.2 1B and 3.1 8B, Mistral NeMo 12B, SmolLM3 3B, Qwen3 30B A3B,
+ * Gemma 3 1B. */
 static void other_families_too(void **state)
 {
     static const struct {
@@ -90,11 +91,17 @@ static void other_families_too(void **state)
         int hidden, layers, heads, kv_heads, head_dim, inter, vocab;
         const char *tied;
         double parameters;
+        const char *more;
     } known[] = {
-        {"Llama", 576, 30, 9, 3, 64, 1536, 49152, "true", 134515008.0},
-        {"Llama", 2048, 16, 32, 8, 64, 8192, 128256, "true", 1235814400.0},
-        {"Llama", 4096, 32, 32, 8, 128, 14336, 128256, "false", 8030261248.0},
-        {"Mistral", 5120, 40, 32, 8, 128, 14336, 131072, "false", 12247782400.0}};
+        {"Llama", 576, 30, 9, 3, 64, 1536, 49152, "true", 134515008.0, ""},
+        {"Llama", 2048, 16, 32, 8, 64, 8192, 128256, "true", 1235814400.0, ""},
+        {"Llama", 4096, 32, 32, 8, 128, 14336, 128256, "false", 8030261248.0, ""},
+        {"Mistral", 5120, 40, 32, 8, 128, 14336, 131072, "false", 12247782400.0, ""},
+        {"SmolLM3", 2048, 36, 16, 4, 128, 11008, 128256, "true", 3075098624.0, ""},
+        {"Qwen3Moe", 2048, 48, 32, 4, 128, 6144, 151936, "false", 30532122624.0,
+         ", \"num_experts\": 128, \"moe_intermediate_size\": 768"},
+        {"Gemma3", 1152, 26, 4, 1, 256, 6912, 262144, "true", 999885952.0,
+         ", \"sliding_window\": 512"}};
 
     (void)state;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -106,10 +113,10 @@ static void other_families_too(void **state)
                  "\"num_hidden_layers\": %d, \"num_attention_heads\": %d, "
                  "\"num_key_value_heads\": %d, \"head_dim\": %d, "
                  "\"intermediate_size\": %d, \"vocab_size\": %d, "
-                 "\"tie_word_embeddings\": %s, \"torch_dtype\": \"bfloat16\"}",
+                 "\"tie_word_embeddings\": %s, \"torch_dtype\": \"bfloat16\"%s}",
                  known[i].name, known[i].hidden, known[i].layers, known[i].heads,
                  known[i].kv_heads, known[i].head_dim, known[i].inter, known[i].vocab,
-                 known[i].tied);
+                 known[i].tied, known[i].more);
         p = PLAN(scratch_file("other.json", text, 0), 1000, "lora_rank=0");
         assert_true(sr1__memory_parameters(&p->shapes.policy) == known[i].parameters);
         sr1_plan_free(p);
@@ -276,6 +283,68 @@ static void keys_are_chosen_by_memory(void **state)
     assert_true(tokens > 4096 && rows > 16);
 }
 
+/* Word for 0. */
+static void keys_are_left_by_a_word(void **state)
+{
+    const char *path = write_shape("shape.json", 1024, 28, 16, 3072, 1);
+    sr1_plan *word = PLAN(path, 24, "micro_batch_tokens=auto", "max_rows=auto"),
+             *zero = PLAN(path, 24, "micro_batch_tokens=0", "max_rows=0");
+
+    (void)state;
+    assert_string_equal(sr1_plan_json(word), sr1_plan_json(zero));
+    assert_true(chosen(word, 0) > 0 && chosen(word, 1) > 0);
+    sr1_plan_free(word);
+    sr1_plan_free(zero);
+}
+
+/* 8 x 8 completions of 1,024 tokens: Qwen3-4B and Qwen2.5-7B with an adapter, and 4B with
+ * the optimizer's states on the host. */
+static void cards_of_24_48_and_32_gb(void **state)
+{
+    static const char qwen2[] =
+        "{\"architectures\": [\"Qwen2ForCausalLM\"], \"model_type\": \"qwen2\", "
+        "\"hidden_size\": 3584, \"num_hidden_layers\": 28, \"num_attention_heads\": 28, "
+        "\"num_key_value_heads\": 4, \"intermediate_size\": 18944, \"vocab_size\": "
+        "152064, \"tie_word_embeddings\": false, \"torch_dtype\": \"bfloat16\"}";
+    const char *small = write_shape("shape.json", 2560, 36, 32, 9728, 1);
+    const struct {
+        const char *path, *key, *rows;
+        double card, most;
+    } runs[] = {
+        {small, "lora_rank=16", "max_rows=32", 24, 20e9},
+        {small, "lora_rank=16", "max_rows=auto", 20, 20e9},
+        {small, "optimizer_offload=true", "max_rows=64", 48, 48e9},
+        {scratch_file("qwen2.json", qwen2, 0), "lora_rank=16", "max_rows=64", 32, 32e9}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        sr1_plan *p =
+            PLAN(runs[i].path, runs[i].card, runs[i].key, runs[i].rows, "batch_size=8",
+                 "group_size=8", "max_tokens=1024", "max_prompt_tokens=512",
+                 "gradient_checkpointing=true", "micro_batch_tokens=4096");
+
+        assert_int_equal(sr1_plan_fits(p), 1);
+        assert_true(p->figures.peak <= runs[i].most);
+        assert_true(p->figures.peak > 0.5 * runs[i].most);
+        sr1_plan_free(p);
+    }
+}
+
+static void ranks_beyond_the_model_are_told(void **state)
+{
+    const char *path = write_shape("shape.json", 1024, 28, 16, 3072, 1);
+    sr1_plan *wide = PLAN(path, 24, "lora_rank=4096"),
+             *narrow = PLAN(path, 24, "lora_rank=1024");
+
+    (void)state;
+    assert_non_null(strstr(sr1_plan_text(wide),
+                           "\nwarning   lora_rank is 4096 and the model is 1024 wide"));
+    assert_non_null(strstr(sr1_plan_json(wide), "\"lora_rank is 4096 and"));
+    assert_null(strstr(sr1_plan_text(narrow), "warning"));
+    sr1_plan_free(wide);
+    sr1_plan_free(narrow);
+}
+
 /* No more than a step has; and the least, with advice, where that does not fit. */
 static void what_is_chosen_has_bounds(void **state)
 {
@@ -424,6 +493,9 @@ int main(void)
         cmocka_unit_test(a_small_disk_is_told),
         cmocka_unit_test(keys_lower_the_peak),
         cmocka_unit_test(keys_are_chosen_by_memory),
+        cmocka_unit_test(keys_are_left_by_a_word),
+        cmocka_unit_test(cards_of_24_48_and_32_gb),
+        cmocka_unit_test(ranks_beyond_the_model_are_told),
         cmocka_unit_test(what_is_chosen_has_bounds),
         cmocka_unit_test(int8_references_take_half),
         cmocka_unit_test(int8_references_are_refused),

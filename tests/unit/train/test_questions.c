@@ -178,6 +178,28 @@ static void long_questions_are_left_out(void **state)
     assert_false(sr1__path_exists(scratch_path("unfit")));
 }
 
+/* Before the first rollout, not in the middle of a run. */
+static void a_row_that_no_reward_can_score_is_refused(void **state)
+{
+    const char *rows =
+        "{\"question\": \"Capital of France?\", \"golden_answers\": [\"Paris\"]}\n"
+        "{\"question\": \"Who knows?\"}\n";
+    char file[600];
+    sr1_trainer *tr = NULL;
+    sr1_config *c;
+
+    (void)state;
+    snprintf(file, sizeof file, "train_file=%s", scratch_file("bare.jsonl", rows, 0));
+    c = RUN("bare", file, "answers_optional=true", "rewards=format,f1");
+    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG,
+            "bare.jsonl:2: question 'Who knows?' has no gold answer, and reward f1 "
+            "compares with one");
+    OK(sr1_config_set_pair(c, "rewards=format"));
+    OK(sr1_trainer_new(&tr, c, NULL));
+    sr1_trainer_free(tr);
+    sr1_config_free(c);
+}
+
 /* ---- selection ---- */
 
 static int count_of(const char *list, int k)
@@ -457,6 +479,7 @@ int main(void)
         cmocka_unit_test(passes_end_with_the_questions),
         cmocka_unit_test(baselines_are_asked_again),
         cmocka_unit_test(long_questions_are_left_out),
+        cmocka_unit_test(a_row_that_no_reward_can_score_is_refused),
         cmocka_unit_test(the_least_seen_come_first),
         cmocka_unit_test(the_most_uncertain_come_first),
         cmocka_unit_test(choices_are_resumed),

@@ -11,10 +11,13 @@ static int make(void **state)
         {"", "<tool>"},          {"<tool>", TINY_CALL},  {TINY_CALL, "</tool>"},
         {"", "<answer>"},        {"<answer>", " Paris"}, {"<answer>", " Rome"},
         {" Paris", "</answer>"}, {" Rome", "</answer>"}};
+    static const struct tiny_rule wrong[] = {
+        {"", "<tool>"}, {"<tool>", " Paris"}, {" Paris", "</tool>"}};
 
     if (scratch_make(state) != 0)
         return -1;
     tiny_model("model", either, 8, 12);
+    tiny_model("wrong", wrong, 3, 12);
     return 0;
 }
 
@@ -112,7 +115,25 @@ static void steps_are_made(void **state)
         OK(sr1_trainer_train_step(tr, &q, 1, 0, &r, NULL));
         assert_int_equal(step_metric(&r, "training/excluded_trajectories"), 0);
         assert_true(r.avg_reward > 0 && r.avg_reward < 2.6);
+        assert_true(step_metric(&r, "env/number_of_searches") > 0);
+        assert_true(step_metric(&r, "env/refused_rate") == 0);
     }
+    sr1_trainer_free(tr);
+}
+
+/* No call of this model can be read. */
+static void refused_calls_are_a_share_of_the_actions(void **state)
+{
+    sr1_trainer *tr = tiny_trainer(
+        tiny_config("wrong", "protocol=mt-grpo", "environment=tools", "max_env_steps=2",
+                    "max_tokens=40", "skip_zero_variance_groups=false", NULL));
+    sr1_query q = tiny_query("Where?");
+    sr1_step_report r = {.struct_size = sizeof r};
+
+    (void)state;
+    OK(sr1_trainer_train_step(tr, &q, 1, 0, &r, NULL));
+    assert_true(step_metric(&r, "env/number_of_searches") > 0);
+    assert_true(step_metric(&r, "env/refused_rate") == 1);
     sr1_trainer_free(tr);
 }
 
@@ -158,6 +179,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_demonstration_has_the_tokens_of_a_rollout),
         cmocka_unit_test(steps_are_made),
+        cmocka_unit_test(refused_calls_are_a_share_of_the_actions),
         cmocka_unit_test(turns_have_credit_of_their_own),
         cmocka_unit_test(tiny_nothing_leaks),
     };

@@ -326,6 +326,34 @@ static void what_has_no_gradient_is_counted_but_not_computed(void **state)
     tiny_free_all(t, N);
 }
 
+/* All rewards are equal, and the policy is the one that sampled: only a KL with a slope
+ * at 0 has a gradient. */
+static void a_kl_with_a_slope_at_once_is_computed(void **state)
+{
+    static const struct {
+        const char *kind;
+        int trains;
+    } cases[] = {{"kl_kind=k1", 1},
+                 {"kl_kind=abs", 1},
+                 {"kl_kind=k1+", 0},
+                 {"kl_kind=k2", 0},
+                 {"kl_kind=k3", 0}};
+    sr1_query q = tiny_query("Where?");
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        sr1_trainer *tr = tiny_trainer(tiny_config(
+            "model", cases[k].kind, "beta=0.1", "rewards=format", "format_reward=0",
+            "format_penalty=0", "skip_zero_variance_groups=false", NULL));
+        sr1_step_report r = {.struct_size = sizeof r};
+
+        OK(sr1_trainer_train_step(tr, &q, 1, 4, &r, NULL));
+        if ((r.trained > 0) != cases[k].trains)
+            fail_msg("%s: trained %d", cases[k].kind, (int)r.trained);
+        sr1_trainer_free(tr);
+    }
+}
+
 /* The KL to the policy that sampled is 0 where nothing moves; that to where training
  * began is not, nor is an entropy bonus. */
 static void nothing_to_learn_is_no_update_unless_a_term_needs_it(void **state)
@@ -764,6 +792,7 @@ int main(void)
         cmocka_unit_test(masked_tokens_have_exactly_zero_gradient),
         cmocka_unit_test(a_zero_advantage_moves_nothing),
         cmocka_unit_test(what_has_no_gradient_is_counted_but_not_computed),
+        cmocka_unit_test(a_kl_with_a_slope_at_once_is_computed),
         cmocka_unit_test(nothing_to_learn_is_no_update_unless_a_term_needs_it),
         cmocka_unit_test(nothing_to_train_on_is_no_division_by_zero),
         cmocka_unit_test(

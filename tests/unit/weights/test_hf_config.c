@@ -81,12 +81,12 @@ static const struct bad_row {
     sr1_status status;
     const char *also; /* in the text beside the key */
 } bad[] = {
-    {"architectures", "[\"Qwen3MoeForCausalLM\"]", SR1_E_UNSUPPORTED,
-     "Qwen3MoeForCausalLM"},
+    {"architectures", "[\"Qwen2MoeForCausalLM\"]", SR1_E_UNSUPPORTED,
+     "Qwen2MoeForCausalLM"},
     {"architectures", "[\"GemmaForCausalLM\"]", SR1_E_UNSUPPORTED, "LlamaForCausalLM"},
     {"architectures", NULL, SR1_E_PARSE, "architectures"},
     {"architectures", "\"Qwen3ForCausalLM\"", SR1_E_PARSE, "architectures"},
-    {"use_sliding_window", "true", SR1_E_UNSUPPORTED, "sliding"},
+    {"use_sliding_window", "3", SR1_E_PARSE, "true or false"},
     {"rope_scaling", "{\"rope_type\":\"dynamic\",\"factor\":4.0}", SR1_E_UNSUPPORTED,
      "'rope_scaling': rope of type 'dynamic'"},
     {"rope_scaling", "{\"rope_type\":7}", SR1_E_UNSUPPORTED, "no text"},
@@ -107,10 +107,10 @@ static const struct bad_row {
     {"rope_scaling", "3", SR1_E_PARSE, "object"},
     {"rope_parameters", "{\"partial_rotary_factor\":0.5}", SR1_E_UNSUPPORTED, "partial"},
     {"rope_parameters", "{\"rope_theta\":\"x\"}", SR1_E_PARSE, "rope_theta"},
-    {"layer_types", "[\"full_attention\",\"sliding_attention\"]", SR1_E_UNSUPPORTED,
-     "layer_types"},
+    {"num_hidden_layers", "1025", SR1_E_INVALID, "1024"},
     {"layer_types", "7", SR1_E_PARSE, "layer_types"},
     {"num_experts", "128", SR1_E_UNSUPPORTED, "experts"},
+    {"shared_expert_intermediate_size", "128", SR1_E_UNSUPPORTED, "all tokens"},
     {"num_local_experts", "8", SR1_E_UNSUPPORTED, "experts"},
     {"moe_intermediate_size", "768", SR1_E_UNSUPPORTED, "experts"},
     {"rope_parameters", "{\"full_attention\":{\"rope_theta\":1e6}}", SR1_E_UNSUPPORTED,
@@ -232,6 +232,7 @@ static void test_absent_heads(void **state)
         {BARE("Qwen2ForCausalLM", "64", ",\"head_dim\":8"), 32, 8},
         {BARE("LlamaForCausalLM", "64", ""), 64, 32},
         {BARE("MistralForCausalLM", "64", ""), 8, 32},
+        {BARE("SmolLM3ForCausalLM", "64", ""), 4, 32},
     };
     struct sr1__hf_config c;
 
@@ -247,37 +248,107 @@ static void test_absent_heads(void **state)
                      SR1_E_INVALID);
 }
 
-/* A window bounds the context; Mistral's is 4096 where the key is absent, and Qwen's key
- * counts only with use_sliding_window, which is refused. */
-static void test_windows(void **state)
+#define THREE(arch, more)                                                                \
+    "{\"architectures\":[\"" arch "\"],\"vocab_size\":100,\"hidden_size\":2048,"         \
+    "\"intermediate_size\":64,\"num_hidden_layers\":3,\"num_attention_heads\":64" more   \
+    "}"
+
+/* What each architecture says of its layers: w has the window, n no rope, b both, -
+ * neither . Qwen's window counts only with use_sliding_window, Mistral's is 4096 where
+ * the key is absent, Llama has none. */
+static void test_layers(void **state)
 {
     static const struct {
         const char *text;
-        int64_t window, context;
+        int64_t window;
+        const char *layers;
     } rows[] = {
-        {BARE("MistralForCausalLM", "64", ""), 4096, 4096},
-        {BARE("MistralForCausalLM", "64", ",\"sliding_window\":null"), 0, 131072},
-        {BARE("MistralForCausalLM", "64", ",\"sliding_window\":7"), 7, 7},
-        {BARE("MistralForCausalLM", "64",
-              ",\"sliding_window\":70,\"max_position_embeddings\":60"),
-         70, 60},
-        {BARE("Qwen2ForCausalLM", "64", ",\"sliding_window\":7"), 0, 32768},
-        {BARE("LlamaForCausalLM", "64", ",\"sliding_window\":7"), 0, 2048},
+        {THREE("MistralForCausalLM", ""), 4096, "www"},
+        {THREE("MistralForCausalLM", ",\"sliding_window\":null"), 0, "---"},
+        {THREE("MistralForCausalLM", ",\"sliding_window\":7"), 7, "www"},
+        {THREE("Qwen2ForCausalLM", ",\"sliding_window\":7"), 0, "---"},
+        {THREE("Qwen2ForCausalLM", ",\"use_sliding_window\":true,\"sliding_window\":7"),
+         7, "---"},
+        {THREE("Qwen3ForCausalLM",
+               ",\"use_sliding_window\":true,\"max_window_layers\":1"),
+         4096, "-ww"},
+        {THREE("Qwen3ForCausalLM",
+               ",\"use_sliding_window\":true,\"sliding_window\":9,"
+               "\"layer_types\":[\"sliding_attention\",\"full_attention\","
+               "\"sliding_attention\"]"),
+         9, "w-w"},
+        {THREE("LlamaForCausalLM", ",\"sliding_window\":7"), 0, "---"},
+        {THREE("SmolLM3ForCausalLM", ""), 0, "---"},
+        {THREE("SmolLM3ForCausalLM", ",\"no_rope_layer_interval\":2"), 0, "-n-"},
+        {THREE("SmolLM3ForCausalLM", ",\"no_rope_layers\":[0,1,0,1]"), 0, "n-n"},
+        {THREE("SmolLM3ForCausalLM",
+               ",\"no_rope_layers\":[0,1,0],\"use_sliding_window\":true,"
+               "\"sliding_window\":5"),
+         5, "b-b"},
+        {THREE("SmolLM3ForCausalLM",
+               ",\"no_rope_layers\":[0,1,0],\"use_sliding_window\":true,"
+               "\"sliding_window\":5,\"layer_types\":[\"full_attention\","
+               "\"sliding_attention\",\"full_attention\"]"),
+         5, "nwn"},
+        {THREE("Qwen3MoeForCausalLM", ""), 0, "eee"},
+        {THREE("Qwen3MoeForCausalLM", ",\"decoder_sparse_step\":2"), 0, "-e-"},
+        {THREE("Qwen3MoeForCausalLM",
+               ",\"mlp_only_layers\":[0],\"use_sliding_window\":true"),
+         4096, "wxx"},
     };
     struct sr1__hf_config c;
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        assert_int_equal(parse(&c, rows[i].text), SR1_OK);
+        if (parse(&c, rows[i].text) != SR1_OK)
+            fail_msg("row %zu: %s", i, sr1_last_error());
         assert_int_equal(c.sliding_window, rows[i].window);
-        assert_int_equal(sr1__hf_config_context(&c), rows[i].context);
+        for (int l = 0; l < 3; l++)
+            assert_int_equal("-nwbe?x"[c.layers[l]], rows[i].layers[l]);
     }
-    assert_int_equal(
-        parse(&c, BARE("MistralForCausalLM", "64", ",\"sliding_window\":-1")),
-        SR1_E_INVALID);
-    assert_int_equal(
-        parse(&c, BARE("MistralForCausalLM", "64", ",\"sliding_window\":true")),
-        SR1_E_PARSE);
+}
+
+static void test_bad_layers(void **state)
+{
+    static const struct {
+        const char *text;
+        sr1_status status;
+        const char *also;
+    } rows[] = {
+        {THREE("Qwen3MoeForCausalLM", ",\"mlp_only_layers\":[3]"), SR1_E_PARSE,
+         "from 0 to 2"},
+        {THREE("Qwen3MoeForCausalLM", ",\"decoder_sparse_step\":0"), SR1_E_PARSE,
+         "'decoder_sparse_step'"},
+        {THREE("Qwen3MoeForCausalLM", ",\"num_experts\":4"), SR1_E_INVALID,
+         "'num_experts_per_tok' 8 is above 'num_experts' 4"},
+        {THREE("Qwen3MoeForCausalLM", ",\"num_experts\":0"), SR1_E_INVALID,
+         "'num_experts'"},
+        {THREE("MistralForCausalLM", ",\"sliding_window\":-1"), SR1_E_INVALID,
+         "'sliding_window'"},
+        {THREE("MistralForCausalLM", ",\"sliding_window\":true"), SR1_E_PARSE,
+         "'sliding_window'"},
+        {THREE("LlamaForCausalLM",
+               ",\"layer_types\":[\"full_attention\",\"full_attention\","
+               "\"sliding_attention\"]"),
+         SR1_E_PARSE, "'sliding_window'"},
+        {THREE("Qwen3ForCausalLM", ",\"max_window_layers\":-1"), SR1_E_PARSE,
+         "'max_window_layers'"},
+        {THREE("Qwen3ForCausalLM", ",\"layer_types\":[\"full_attention\"]"), SR1_E_PARSE,
+         "has 1 entries"},
+        {THREE("SmolLM3ForCausalLM", ",\"no_rope_layers\":[1,0]"), SR1_E_PARSE,
+         "each of the 3 layers"},
+        {THREE("SmolLM3ForCausalLM", ",\"no_rope_layers\":[1,0,2]"), SR1_E_PARSE,
+         "neither 1"},
+        {THREE("SmolLM3ForCausalLM", ",\"no_rope_layer_interval\":0"), SR1_E_PARSE,
+         "at least 1"},
+    };
+    struct sr1__hf_config c;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(parse(&c, rows[i].text), rows[i].status);
+        assert_non_null(strstr(sr1_last_error(), rows[i].also));
+    }
 }
 
 static void test_not_json(void **state)
@@ -307,7 +378,7 @@ static void test_round_trip(void **state)
         snprintf(path, sizeof path, "%s/tests/golden/model/%s", getenv("SR1_SRC"),
                  golden_names[i]);
         assert_int_equal(sr1__hf_config_load(&first, path), SR1_OK);
-        assert_int_equal(first.n_layers, 2);
+        assert_int_equal(first.n_layers > 0, 1);
         assert_int_equal(first.qkv_bias, strstr(golden_names[i], "bias") ||
                                              strstr(golden_names[i], "qwen2"));
         assert_int_equal(first.eos_ids[0], 1);
@@ -376,7 +447,8 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_unknown_rope_members),
         cmocka_unit_test(test_absent_heads),
-        cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_bad_layers),
         cmocka_unit_test(test_not_json),
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_generation_config),

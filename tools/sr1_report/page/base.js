@@ -103,7 +103,7 @@ const swatch = i => el('span', {class: `swatch ${runClass(i)}`});
 /* Every row has every metric; those of what a run does not do are 0 in all of them. */
 const ofRollouts = /^(?!(loss|actor\/(pg_loss|lr|grad_norm)|grad_norm|learning_rate|val\/))/;
 const ofSome = new RegExp('^(critic/(vf_|values|returns|grad_norm|lr|kl)|thinking/|rollout' +
-    '|env/success|val/(success|thinking|excluded)|actor/(entropy_(loss|coeff)|pg_clipfrac_' +
+    '|env/(success|refused)|val/(success|thinking|excluded)|actor/(entropy_(loss|coeff)|pg_clipfrac_' +
     'lower)|timing_s/(levels|update_critic)|perf/max_memory|training/(masked|sampling|' +
     'unscored))');
 const isSft = run => asText((run.config || {}).stage) === 'sft';

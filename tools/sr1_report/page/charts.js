@@ -25,14 +25,17 @@ const shown = [
     { title: 'Loss', metric: 'loss' },
     { title: 'Response length', metric: 'response_length/mean', low: 'response_length/min',
         high: 'response_length/max', note: 'sampled tokens; band: least to greatest' },
-    { title: 'Searches per trajectory', note: 'mean',
+    { title: 'Actions per trajectory', note: 'searches, calls, moves; mean',
         values: run => ratio(run, 'env/number_of_searches', 'training/trajectories') },
+    { title: 'Refused actions', metric: 'env/refused_rate', kind: 'share',
+        when: run => (column(run, 'env/refused_rate') || []).some(v => v > 0) },
     { title: 'Well-formed responses', metric: 'health/format_rate', kind: 'share' },
     { title: 'KL', metric: 'kl_div', note: 'nats a token' },
     { title: 'Entropy', metric: 'entropy', note: 'nats a token' },
     { title: 'Clip fraction', metric: 'actor/pg_clipfrac', kind: 'share' },
     { title: 'Gradient norm', metric: 'grad_norm', note: 'before clipping' },
-    { title: 'Learning rate', metric: 'learning_rate', exact: true },
+    { title: 'Learning rate', metric: 'learning_rate', exact: true,
+        values: run => ofUpdates(run, 'learning_rate') },
     { title: 'Rollout against training', metric: 'sampling/sampling_logp_difference/mean',
         note: 'log-prob, mean absolute difference' },
     { title: 'Value loss', metric: 'critic/vf_loss' },
@@ -46,6 +49,14 @@ const shown = [
 /* Names that stand for figures drawn above. */
 const drawn = new Set(shown.filter(s => !s.when || runs.some(s.when))
     .flatMap(s => [s.metric, s.low, s.high]));
+
+/* Without the zeros of steps that made no update. */
+function ofUpdates(run, name) {
+    const skipped = column(run, 'training/skipped_updates') || [];
+    const trained = column(run, 'training/trained_trajectories') || [];
+    const c = column(run, name);
+    return c && c.map((v, i) => v === 0 && (skipped[i] > 0 || trained[i] === 0) ? null : v);
+}
 
 function valuesOf(spec, run) {
     if (spec.when && !spec.when(run)) return null;
@@ -243,7 +254,9 @@ function draw(chart) {
     const marks = log ? logTicks(r.low, r.high) : [];
     chart.yTicks = marks.length > 1 ? marks : ticks(r.low, r.high, 4);
     if (log) chart.yTicks = chart.yTicks.filter(v => v > 0);
-    const widest = Math.max(...chart.yTicks.map(v => axisText(v, chart.spec.kind).length));
+    const label = v => axisText(v, chart.spec.kind); /* each once, the lowest of its kind */
+    chart.yTicks = chart.yTicks.filter((v, i, all) => !i || label(v) !== label(all[i - 1]));
+    const widest = Math.max(...chart.yTicks.map(v => label(v).length));
     const box = chart.box = { left: Math.round(widest * 6.6 + 12), right: width - 8,
         top: 8, bottom: height - 39 };
     chart.px = x => box.left + (x - r.left) / (r.right - r.left) * (box.right - box.left);

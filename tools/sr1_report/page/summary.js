@@ -117,7 +117,7 @@ const figureRows = [
     ['validation_reward_best', 'Best reward, validation', 'plain'],
     ['loss_last', 'Loss', 'plain', 'loss_first'],
     ['format_rate_last', 'Well-formed', 'share'],
-    ['searches_last', 'Searches per trajectory', 'plain'],
+    ['searches_last', 'Actions per trajectory', 'plain'],
     ['response_length_last', 'Response length', 'plain'],
     ['kl_last', 'KL', 'plain'],
     ['entropy_last', 'Entropy', 'plain'],

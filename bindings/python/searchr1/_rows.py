@@ -1,0 +1,135 @@
+"""Rows from a program: a list or an iterator of mappings, a datasets.Dataset, a table of
+pandas or pyarrow, a .parquet or .arrow file. They become lines of JSON in a file, so the
+library reads them as it reads files: one at a time, checked, hashed and resumed by."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any, Iterable, Iterator, Mapping, Union
+
+from ._text import PathLike
+from .parquet import is_table, read_rows
+
+Rows = Union[PathLike, Iterable[Mapping[str, Any]]]
+
+
+def is_path(rows: Any) -> bool:
+    """A file's name, not rows."""
+    return isinstance(rows, (str, bytes, os.PathLike))
+
+
+def _each(rows: Any) -> Iterable[Any]:
+    """Row by row, whatever holds them."""
+    if is_path(rows):
+        return read_rows(os.fsdecode(rows))
+    if isinstance(rows, Mapping):
+        raise TypeError(
+            f"rows are wanted, and this is a mapping with {', '.join(map(str, rows))}: "
+            "choose one split, or give [row] for a single row"
+        )
+    if hasattr(rows, "iterrows"):  # pandas
+        return (row.to_dict() for _, row in rows.iterrows())
+    if hasattr(rows, "to_batches"):  # pyarrow
+        return (row for batch in rows.to_batches() for row in batch.to_pylist())
+    return rows  # type: ignore[no-any-return]
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no form for: numbers and arrays of numpy, dates."""
+    for form in ("tolist", "isoformat"):
+        if hasattr(value, form):
+            return getattr(value, form)()
+    raise TypeError(f"a {type(value).__name__} has no form in JSON; turn it into text")
+
+
+def _line(number: int, row: Any) -> str:
+    if not isinstance(row, Mapping):
+        raise TypeError(f"row {number} is no mapping of columns: {row!r:.80}")
+    try:
+        return json.dumps(dict(row), ensure_ascii=False, allow_nan=False, default=_plain)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"row {number}: {error}") from None
+
+
+def lines_of(rows: Any) -> Iterator[str]:
+    """Each row as a line of JSON, without its end."""
+    return (_line(number, row) for number, row in enumerate(_each(rows)))
+
+
+def write(rows: Any, path: PathLike) -> str:
+    """Write rows to a file; the hash of what is in it."""
+    digest = hashlib.sha256()
+    with open(path, "xb") as file:
+        for line in lines_of(rows):
+            data = (line + "\n").encode("utf-8", "surrogatepass")
+            digest.update(data)
+            file.write(data)
+    if file_is_empty(path):
+        raise ValueError("there are no rows; an iterator can be read once only")
+    return digest.hexdigest()[:16]
+
+
+def file_is_empty(path: PathLike) -> bool:
+    return os.path.getsize(path) == 0
+
+
+def as_file(rows: Any) -> bool:
+    """The name of a file that the library itself reads."""
+    return is_path(rows) and not is_table(os.fsdecode(rows))
+
+
+class Kept:
+    """Rows in the folder of a run, so that it goes on without the program that had them:
+    RUN/rows/HASH/NAME.jsonl."""
+
+    def __init__(self, rows: Any, run_folder: PathLike, name: str) -> None:
+        place = Path(os.path.abspath(os.fsdecode(run_folder)), "rows")
+        self._made = [folder for folder in (place, place.parent) if not folder.exists()]
+        place.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(prefix=".part-", dir=place))
+        try:
+            self.hash = write(rows, part / f"{name}.jsonl")
+            self.folder = place / self.hash
+            self.path = self.folder / f"{name}.jsonl"
+            self._new = not self.path.exists()
+            if self._new:
+                self.folder.mkdir(exist_ok=True)
+                os.replace(part / f"{name}.jsonl", self.path)
+        except BaseException:
+            shutil.rmtree(part)
+            self._remove_empty()
+            raise
+        shutil.rmtree(part)
+
+    def forget(self) -> None:
+        """Remove the file, unless it was there before or a run has begun to use it."""
+        run = self.folder.parent.parent
+        if not self._new or (run / "config.json").exists():
+            return
+        self._new = False
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self._remove_empty()
+
+    def _remove_empty(self) -> None:
+        for folder in self._made:
+            try:
+                folder.rmdir()
+            except OSError:
+                return
+
+
+def check_same(run_folder: PathLike, name: str, given: str, recorded: Any) -> None:
+    """The rows of a run that goes on, by their hash, are those it began with."""
+    names = [recorded] if isinstance(recorded, str) else list(recorded or [])
+    hashes = [Path(name).parent.name for name in names]
+    if hashes != [given]:
+        raise ValueError(
+            f"{os.fsdecode(run_folder)} began with other rows for {name} (hash "
+            f"{', '.join(hashes) or 'none'}, these have {given}); give those, or none: the "
+            "run has kept them"
+        )

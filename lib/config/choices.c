@@ -1,0 +1,88 @@
+/* config/choices.c - the tables of config/choices.h. */
+#include "config/choices.h"
+
+#include "config/config.h"
+
+static const struct sr1__environment_choice environments[] = {
+    {.name = "search", .acts = 1, .has_engine = 1, .needs_engine = 1},
+    {.name = "tools", .acts = 1, .has_engine = 1, .takes_tools = 1},
+    {.name = "rooms", .acts = 1},
+    {.name = "critique",
+     .acts = 1,
+     .judged_by_tests = 1,
+     .revises = 1,
+     .protocol = "ctrl"},
+    {.name = "program", .acts = 1, .of_user = 1},
+    {.name = "none"},
+};
+
+static const char by_query[] = "to search by a query between <search> and </search>";
+static const char by_function[] =
+    "to call functions by JSON between <tool_call> and </tool_call>";
+
+static const struct sr1__protocol_choice protocols[] = {
+    {"search-r1", by_query, "search", NULL},
+    {"search-r1-compat", by_query, "search", NULL},
+    {"mt-grpo", "to call tools by JSON between <tool> and </tool>", "tools", NULL},
+    {"hermes", by_function, "tools", NULL},
+    {"qwen3-coder", "to call functions by tags between <tool_call> and </tool_call>",
+     "tools", NULL},
+    {"llama3", "to call functions by a JSON object", "tools", NULL},
+    {"rlvcr", "to act in a world between <action> and </action>", "rooms", NULL},
+    {"ctrl", NULL, "critique", "protocol ctrl goes with environment critique (or none)"},
+    {"chat", NULL, NULL,
+     "protocol chat has no tags to act by; it needs environment none "
+     "(a chat with searches or tools is protocol search-r1 or hermes)"},
+};
+
+/* What a stage, or a way of sending weights, does otherwise. */
+struct flagged_choice {
+    const char *name;
+    int flag;
+};
+
+static const struct flagged_choice imitates[] = {{"rl", 0}, {"sft", 1}, {0}};
+static const struct flagged_choice sends_weights[] = {
+    {"none", 0}, {"disk", 1}, {"lora", 1}, {0}};
+static const struct flagged_choice sends_adapters[] = {
+    {"none", 0}, {"disk", 0}, {"lora", 1}, {0}};
+
+const struct sr1__environment_choice *sr1__environment_choice(const sr1_config *c)
+{
+    for (size_t i = 0; i < sizeof(environments) / sizeof(environments[0]); i++)
+        if (sr1__config_is(c, "environment", environments[i].name))
+            return &environments[i];
+    return NULL;
+}
+
+const struct sr1__protocol_choice *sr1__protocol_choice(const sr1_config *c)
+{
+    for (size_t i = 0; i < sizeof(protocols) / sizeof(protocols[0]); i++)
+        if (sr1__config_is(c, "protocol", protocols[i].name))
+            return &protocols[i];
+    return NULL;
+}
+
+static int has_flag(const sr1_config *c, const char *key,
+                    const struct flagged_choice *rows)
+{
+    while (rows->name && !sr1__config_is(c, key, rows->name))
+        rows++;
+    return rows->flag;
+}
+
+int sr1__config_imitates(const sr1_config *c)
+{
+    return has_flag(c, "stage", imitates);
+}
+
+int sr1__config_sends_weights(const sr1_config *c)
+{
+    return *sr1__config_str(c, "openai_sync_url") ||
+           has_flag(c, "weight_sync_backend", sends_weights);
+}
+
+int sr1__config_sends_adapters(const sr1_config *c)
+{
+    return has_flag(c, "weight_sync_backend", sends_adapters);
+}

@@ -1,0 +1,218 @@
+/* policy/suite_scores.c - see suite_scores.h. A share p of n questions has Wilson's score
+ * interval (Wilson 1927)
+ *
+ *     (p + z^2 / 2n +- z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n)
+ *
+ * and any other mean the percentiles 2.5 and 97.5 of the means of bootstrap resamples of
+ * its questions (Efron 1979). */
+#include "policy/suite_scores.h"
+
+#include "base/mem.h"
+#include "base/rng.h"
+
+#include <searchr1/ext/critique.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RESAMPLES 1000
+#define SEED 1979
+#define Z 1.959963984540054 /* 97.5 % of the normal distribution lie below */
+
+/* What a figure is computed with. */
+struct figure {
+    const char *name;
+    double (*of_row)(const struct figure *f, const struct sr1__suite_row *r);
+    int32_t is_share; /* each question is right or not: where there is one answer, or
+                         always */
+    int32_t samples, k;
+};
+
+enum { NEVER, OF_ONE_ANSWER, ALWAYS };
+
+static double row_exact_match(const struct figure *f, const struct sr1__suite_row *r)
+{
+    return (double)r->right / f->samples;
+}
+
+static double row_f1(const struct figure *f, const struct sr1__suite_row *r)
+{
+    (void)f;
+    return r->f1;
+}
+
+static double row_majority(const struct figure *f, const struct sr1__suite_row *r)
+{
+    (void)f;
+    return r->majority;
+}
+
+static double row_pass(const struct figure *f, const struct sr1__suite_row *r)
+{
+    double p = 0.0;
+
+    (void)sr1_pass_at_k(f->samples, r->right, f->k, &p);
+    return p;
+}
+
+static double row_searches(const struct figure *f, const struct sr1__suite_row *r)
+{
+    (void)f;
+    return r->searches;
+}
+
+static double row_tokens(const struct figure *f, const struct sr1__suite_row *r)
+{
+    (void)f;
+    return r->tokens;
+}
+
+static const struct figure figures[] = {
+    {"exact_match", row_exact_match, OF_ONE_ANSWER, 0, 0},
+    {"f1", row_f1, NEVER, 0, 0},
+    {"majority", row_majority, ALWAYS, 0, 0},
+    {"pass", row_pass, OF_ONE_ANSWER, 0, 0},
+    {"searches", row_searches, NEVER, 0, 0},
+    {"tokens", row_tokens, NEVER, 0, 0},
+};
+
+static sr1_status find_figure(const char *name, int32_t samples, int32_t k,
+                              struct figure *out)
+{
+    for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++) {
+        if (strcmp(figures[i].name, name) != 0)
+            continue;
+        *out = figures[i];
+        out->samples = samples;
+        out->k = k;
+        if (strcmp(name, "pass") == 0 && (k < 1 || k > samples))
+            return sr1__fail(SR1_E_INVALID, "pass@%d of %d answers", (int)k,
+                             (int)samples);
+        return SR1_OK;
+    }
+    return sr1__fail(SR1_E_NOT_FOUND, "a suite has no figure '%.64s'", name);
+}
+
+int64_t sr1__suite_set_known(const struct sr1__suite_set *set)
+{
+    int64_t n = 0;
+
+    for (int64_t i = 0; i < set->n; i++)
+        n += set->rows[i].known;
+    return n;
+}
+
+/* The figure of every question that is known. */
+static double *list_values(const struct figure *f, const struct sr1__suite_set *set,
+                           int64_t *count)
+{
+    double *v = sr1__calloc((size_t)set->n + 1, sizeof(*v));
+
+    *count = 0;
+    for (int64_t i = 0; v && i < set->n; i++)
+        if (set->rows[i].known)
+            v[(*count)++] = f->of_row(f, &set->rows[i]);
+    return v;
+}
+
+static double mean_of(const double *v, int64_t n)
+{
+    double sum = 0.0;
+
+    for (int64_t i = 0; i < n; i++)
+        sum += v[i];
+    return sum / (double)n;
+}
+
+/* Add the mean of each resample of v[n], divided by the number of sets, to means. */
+static void add_resamples(const double *v, int64_t n, uint64_t stream, size_t n_sets,
+                          double *means)
+{
+    struct sr1__rng rng;
+
+    sr1__rng_seed(&rng, SEED, stream);
+    for (size_t b = 0; b < RESAMPLES; b++) {
+        double sum = 0.0;
+
+        for (int64_t i = 0; i < n; i++)
+            sum += v[sr1__rng_below(&rng, (uint64_t)n)];
+        means[b] += sum / (double)n / (double)n_sets;
+    }
+}
+
+static int compare_means(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Between neighbours, as numpy's default. */
+static double percentile(const double *sorted, double share)
+{
+    double at = share * (RESAMPLES - 1);
+    size_t i = (size_t)at;
+    double rest = at - (double)i;
+
+    return i + 1 < RESAMPLES ? sorted[i] + rest * (sorted[i + 1] - sorted[i]) : sorted[i];
+}
+
+static void wilson(double p, int64_t questions, struct sr1__suite_value *out)
+{
+    double n = (double)questions, z2 = Z * Z / n;
+    double middle = (p + z2 / 2) / (1 + z2);
+    double half = Z * sqrt(p * (1 - p) / n + z2 / (4 * n)) / (1 + z2);
+
+    out->low = p > 0 ? middle - half : 0.0;
+    out->high = p < 1 ? middle + half : 1.0;
+}
+
+/* One set's part of the figure; *counted grows where it has questions. */
+static sr1_status add_set(const struct figure *f, const struct sr1__suite_set *set,
+                          uint64_t stream, size_t n_sets, double *means,
+                          struct sr1__suite_value *out)
+{
+    int64_t n = 0;
+    double *v = list_values(f, set, &n);
+
+    SR1__CHECK_ALLOC(v, "figures of a suite");
+    out->value += n ? mean_of(v, n) / (double)n_sets : NAN;
+    if (n > 0)
+        add_resamples(v, n, stream, n_sets, means);
+    sr1__free(v);
+    return SR1_OK;
+}
+
+static int is_share(const struct figure *f, size_t n_sets)
+{
+    return n_sets == 1 &&
+           (f->is_share == ALWAYS || (f->is_share == OF_ONE_ANSWER && f->samples == 1));
+}
+
+sr1_status sr1__suite_figure(const struct sr1__suite_set *sets, size_t n_sets,
+                             int32_t samples, const char *name, int32_t k,
+                             struct sr1__suite_value *out)
+{
+    struct sr1__suite_value found = {0.0, NAN, NAN};
+    struct figure f;
+    double *means;
+    sr1_status st = SR1_OK;
+
+    SR1__TRY(find_figure(name, samples, k, &f));
+    means = sr1__calloc(RESAMPLES, sizeof(*means));
+    SR1__CHECK_ALLOC(means, "resamples of a suite");
+    for (size_t i = 0; i < n_sets && st == SR1_OK; i++)
+        st = add_set(&f, &sets[i], i, n_sets, means, &found);
+    if (st == SR1_OK && isfinite(found.value) && n_sets > 0) {
+        qsort(means, RESAMPLES, sizeof(*means), compare_means);
+        found.low = percentile(means, 0.025);
+        found.high = percentile(means, 0.975);
+        if (is_share(&f, n_sets))
+            wilson(found.value, sr1__suite_set_known(sets), &found);
+    }
+    sr1__free(means);
+    if (st == SR1_OK)
+        *out = found;
+    return st;
+}

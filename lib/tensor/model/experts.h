@@ -1,0 +1,17 @@
+/* tensor/model/experts.h - an MLP of routed experts (Qwen3-MoE):
+ *
+ *     p = softmax(Wrouter h)       k experts of the largest p, their p made to add up to
+ * 1 y = sum_k p_k Wdown_k (silu(Wgate_k h) * (Wup_k h))         where the model says so
+ */
+#ifndef SR1__MODEL_EXPERTS_H
+#define SR1__MODEL_EXPERTS_H
+
+#include "tensor/model/model.h"
+
+/* The output [N,E] of the experts of a layer for x [N,E]; the matrices are multiplied by
+ * `by`. */
+sr1_tensor *sr1__experts_run(sr1_scope *s, const sr1_model *m,
+                             const struct sr1__attention *by, int32_t layer,
+                             sr1_tensor *x);
+
+#endif

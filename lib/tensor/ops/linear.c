@@ -1,0 +1,190 @@
+/* tensor/ops/linear.c - matrices of tensors for the kernels, and a node for autograd. */
+#include "tensor/ops/linear.h"
+
+#include "base/mem.h"
+#include "kernels/matmul.h"
+#include "tensor/ops/fused.h"
+
+#include <stdatomic.h>
+
+/* ---- products ---- */
+
+/* A product whose tasks are divided among libtorch's threads. */
+struct product_job {
+    struct sr1__matmul work;
+    atomic_int failed; /* a thread got no scratch */
+};
+
+static void run_tasks(void *arg, int64_t begin, int64_t end)
+{
+    struct product_job *j = arg;
+    void *scratch = sr1__malloc_aligned(sr1__matmul_scratch(&j->work));
+
+    if (!scratch)
+        atomic_store(&j->failed, 1);
+    for (int64_t i = begin; scratch && i < end; i++)
+        sr1__matmul_run(&j->work, (size_t)i, scratch);
+    sr1__free(scratch);
+}
+
+static void run_product(sr1_scope *s, const struct sr1__matmul *work)
+{
+    struct product_job j = {.work = *work};
+
+    if (sr1__scope_status(s) != SR1_OK)
+        return;
+    atomic_init(&j.failed, 0);
+    sr1__scope_check(
+        s, sr1__shim_parallel((int64_t)sr1__matmul_tasks(work), 1, run_tasks, &j));
+    if (atomic_load(&j.failed))
+        sr1__scope_check(s, sr1__fail_nomem("product"));
+}
+
+static int has_kernel(const sr1_tensor *t)
+{
+    return t && t_ndim(t) == 2 && t_dtype(t) == SR1__F32 && t_numel(t) > 0 &&
+           sr1__shim_data(t);
+}
+
+static int can_multiply(const sr1_tensor *a, const sr1_tensor *b)
+{
+    return sr1__fused_is_enabled() && has_kernel(a) && has_kernel(b) &&
+           sr1__matmul_is_fast();
+}
+
+static struct sr1__strided as_rows(const sr1_tensor *t)
+{
+    return (struct sr1__strided){sr1__shim_data(t), (size_t)t_size(t, 1), 1};
+}
+
+static struct sr1__strided as_columns(const sr1_tensor *t)
+{
+    return (struct sr1__strided){sr1__shim_data(t), 1, (size_t)t_size(t, 1)};
+}
+
+sr1_tensor *sr1__linear_forward(sr1_scope *s, sr1_tensor *x, sr1_tensor *w,
+                                sr1_tensor *bias)
+{
+    sr1_tensor *y;
+
+    if (!can_multiply(x, w) || t_size(x, 1) != t_size(w, 1) ||
+        (bias && (t_dtype(bias) != SR1__F32 || t_numel(bias) != t_size(w, 0) ||
+                  !sr1__shim_data(bias))))
+        return t_linear(s, x, w, bias);
+    y = t_empty(s, SR1__F32, T_SHAPE(t_size(x, 0), t_size(w, 0)));
+    run_product(s, &(struct sr1__matmul){.a = as_rows(x),
+                                         .b = as_columns(w),
+                                         .bias = bias ? sr1__shim_data(bias) : NULL,
+                                         .c = y ? sr1__shim_data(y) : NULL,
+                                         .m = (size_t)t_size(x, 0),
+                                         .n = (size_t)t_size(w, 0),
+                                         .k = (size_t)t_size(x, 1)});
+    return y;
+}
+
+sr1_tensor *sr1__linear_grad_x(sr1_scope *s, sr1_tensor *g, sr1_tensor *w)
+{
+    sr1_tensor *y;
+
+    if (!can_multiply(g, w) || t_size(g, 1) != t_size(w, 0))
+        return t_matmul(s, g, w);
+    y = t_empty(s, SR1__F32, T_SHAPE(t_size(g, 0), t_size(w, 1)));
+    run_product(s, &(struct sr1__matmul){.a = as_rows(g),
+                                         .b = as_rows(w),
+                                         .c = y ? sr1__shim_data(y) : NULL,
+                                         .m = (size_t)t_size(g, 0),
+                                         .n = (size_t)t_size(w, 1),
+                                         .k = (size_t)t_size(w, 0)});
+    return y;
+}
+
+/* gw is dense; add: to what it has. */
+static void multiply_turned(sr1_scope *s, sr1_tensor *gw, sr1_tensor *g, sr1_tensor *x,
+                            int add)
+{
+    run_product(s, &(struct sr1__matmul){.a = as_columns(g),
+                                         .b = as_rows(x),
+                                         .c = gw ? sr1__shim_data(gw) : NULL,
+                                         .m = (size_t)t_size(g, 1),
+                                         .n = (size_t)t_size(x, 1),
+                                         .k = (size_t)t_size(x, 0),
+                                         .add = add});
+}
+
+void sr1__linear_add_grad_w(sr1_scope *s, sr1_tensor *gw, sr1_tensor *g, sr1_tensor *x)
+{
+    if (can_multiply(g, x) && has_kernel(gw) && t_size(g, 0) == t_size(x, 0) &&
+        t_size(gw, 0) == t_size(g, 1) && t_size(gw, 1) == t_size(x, 1))
+        multiply_turned(s, gw, g, x, 1);
+    else
+        t_addmm_(s, gw, t_transpose(s, g, 0, 1), x);
+}
+
+/* ---- with gradients ---- */
+
+struct kept_linear {
+    sr1_tensor *x;
+    sr1_tensor *w;
+    int x_wanted, w_wanted, bias_wanted;
+};
+
+static void kept_linear_free(void *p)
+{
+    struct kept_linear *k = p;
+
+    sr1__tensor_free(k->x);
+    sr1__tensor_free(k->w);
+    sr1__free(k);
+}
+
+static void linear_backward(sr1_scope *s, void *p, sr1_tensor *const *grads_y,
+                            sr1_tensor **grads)
+{
+    const struct kept_linear *k = p;
+    sr1_tensor *g = t_contiguous(s, grads_y[0]);
+
+    if (k->x_wanted)
+        grads[0] = sr1__linear_grad_x(s, g, k->w);
+    if (k->w_wanted) {
+        grads[1] = t_empty(s, SR1__F32, t_ndim(k->w), sr1__shim_sizes(k->w));
+        multiply_turned(s, grads[1], g, k->x, 0);
+    }
+    if (k->bias_wanted)
+        grads[2] = t_sum_dim(s, g, 0, 0);
+}
+
+static struct kept_linear *keep_linear(sr1_scope *s, sr1_tensor *x, sr1_tensor *w,
+                                       sr1_tensor *bias)
+{
+    struct kept_linear *k = sr1__calloc(1, sizeof *k);
+
+    if (!k) {
+        sr1__scope_check(s, sr1__fail_nomem("saved tensors"));
+        return NULL;
+    }
+    k->x = t_hold(s, x);
+    k->w = t_hold(s, w);
+    k->x_wanted = t_needs_grad(x);
+    k->w_wanted = t_needs_grad(w);
+    k->bias_wanted = bias && t_needs_grad(bias);
+    return k;
+}
+
+sr1_tensor *sr1__linear(sr1_scope *s, sr1_tensor *x, sr1_tensor *w, sr1_tensor *bias)
+{
+    sr1_tensor *inputs[3] = {x, w, bias};
+    struct kept_linear *k;
+    sr1_tensor *y;
+
+    if (!can_multiply(x, w))
+        return t_linear(s, x, w, bias);
+    if (!t_needs_grad(x) && !t_needs_grad(w) && !(bias && t_needs_grad(bias)))
+        return sr1__linear_forward(s, x, w, bias);
+    y = sr1__linear_forward(s, t_detach(s, x), t_detach(s, w),
+                            bias ? t_detach(s, bias) : NULL);
+    k = keep_linear(s, x, w, bias);
+    if (k)
+        t_with_backward(s, &y, 1, inputs, bias ? 3 : 2, linear_backward, k,
+                        kept_linear_free);
+    return y;
+}

@@ -1,0 +1,590 @@
+/* train/mlflow.c - see mlflow.h. Requests: https://mlflow.org/docs/latest/rest-api.html
+ * (experiments/get-by-name, experiments/create, runs/create, runs/update,
+ * runs/log-batch). The address, the experiment and the credentials have the names of
+ * MLflow's own client in the environment. */
+#include "train/mlflow.h"
+
+#include "base/clock.h"
+#include "base/executor.h"
+#include "base/file.h"
+#include "base/io.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/config.h"
+#include "retrieval/net/service.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define API "/api/2.0/mlflow/"
+#define STATE "mlflow.json"
+#define CHUNK ((size_t)256 << 10) /* bytes of rows at a time */
+#define MOST_METRICS 1000         /* of one request; the API's limits */
+#define MOST_PARAMS 100
+#define PARAM_BYTES 500 /* of a value; what older servers take */
+#define TIMEOUT_S 10.0
+#define LAST_S 15.0 /* what the end of a run may take */
+
+struct sr1__mlflow {
+    struct sr1__http *http;
+    struct sr1__executor *thread;
+    struct sr1__task task;
+    atomic_int queued;         /* 1: the task is posted and has not begun */
+    atomic_uint_fast64_t size; /* bytes of metrics.jsonl */
+    char *uri, *experiment, *name, *folder;
+    char *authorization; /* a header; NULL: none */
+    char *secret;        /* of it, for messages */
+    /* The thread's, and after it the owner's. */
+    char experiment_id[64], run_id[64];
+    uint64_t sent;
+    int begun, failing;
+};
+
+/* ---- one request ---- */
+
+static char *name_url(const struct sr1__mlflow *m, const char *call)
+{
+    struct sr1__buf b;
+    char *url;
+
+    sr1__buf_init(&b, 0);
+    sr1__buf_fmt(&b, "%s" API "%s", m->uri, call);
+    url = sr1__buf_take(&b);
+    sr1__buf_free(&b);
+    return url;
+}
+
+static sr1_status read_answer(const struct sr1__http_response *r, const char *call,
+                              json_t **out)
+{
+    if (!out)
+        return SR1_OK;
+    return sr1__json_parse(out, sr1__buf_cstr(&r->body), r->body.len, call);
+}
+
+/* body NULL: GET. *code (may be NULL) becomes HTTP's, also of a refusal. */
+static sr1_status call_server(const struct sr1__mlflow *m, const char *call,
+                              const json_t *body, int32_t *code, json_t **out)
+{
+    const char *headers[] = {"Content-Type: application/json", m->authorization};
+    struct sr1__http_request q = {.headers = headers,
+                                  .n_headers = m->authorization ? 2 : 1};
+    struct sr1__http_response r = {0};
+    struct sr1__buf text;
+    char *url = name_url(m, call);
+    sr1_status st = url ? SR1_OK : sr1__fail_nomem("address");
+
+    sr1__buf_init(&text, 0);
+    if (st == SR1_OK && body)
+        st = sr1__json_dump(body, 0, &text);
+    q.url = url;
+    q.body = body ? sr1__buf_cstr(&text) : NULL;
+    q.body_len = text.len;
+    if (st == SR1_OK)
+        st = sr1__http_run(m->http, &q, 1, &r);
+    if (st == SR1_OK) {
+        if (code)
+            *code = r.code;
+        st = r.status == SR1_OK ? read_answer(&r, call, out)
+                                : sr1__service_fail(m->secret, &r);
+        sr1__http_response_free(&r);
+    }
+    sr1__buf_free(&text);
+    sr1__free(url);
+    return st;
+}
+
+/* POST body, which is taken over. */
+static sr1_status post(const struct sr1__mlflow *m, const char *call, json_t *body,
+                       int32_t *code, json_t **out)
+{
+    sr1_status st = body ? call_server(m, call, body, code, out)
+                         : sr1__fail_nomem("request to MLflow");
+
+    json_decref(body);
+    return st;
+}
+
+/* A text of an answer. */
+static sr1_status take_id(const json_t *answer, const char *object, const char *inner,
+                          const char *member, char *id, size_t size)
+{
+    const json_t *o = json_object_get(answer, object);
+    const char *text;
+
+    text =
+        json_string_value(json_object_get(inner ? json_object_get(o, inner) : o, member));
+    if (!text && !object)
+        text = json_string_value(json_object_get(answer, member));
+    if (!text || !*text || strlen(text) >= size)
+        return sr1__fail(SR1_E_NETWORK, "the answer has no %s", member);
+    snprintf(id, size, "%s", text);
+    return SR1_OK;
+}
+
+/* ---- the state ---- */
+
+static char *name_file(const struct sr1__mlflow *m, const char *name)
+{
+    return sr1__path_join(m->folder, name);
+}
+
+static sr1_status save_state(const struct sr1__mlflow *m)
+{
+    char *path = name_file(m, STATE);
+    json_t *o =
+        json_pack("{s:s, s:s, s:s, s:I}", "tracking_uri", m->uri, "experiment_id",
+                  m->experiment_id, "run_id", m->run_id, "sent", (json_int_t)m->sent);
+    sr1_status st = path && o ? sr1__json_save(o, 2, path) : sr1__fail_nomem("state");
+
+    json_decref(o);
+    sr1__free(path);
+    return st;
+}
+
+/* Of the run that is gone on with, where it went to the same server. */
+static void load_state(struct sr1__mlflow *m)
+{
+    char *path = name_file(m, STATE);
+    const char *uri = "", *run = "", *experiment = "";
+    json_t *o = NULL;
+    int64_t sent = 0;
+
+    if (path && sr1__path_exists(path) &&
+        sr1__json_load(&o, path, (size_t)1 << 16) == SR1_OK &&
+        sr1__json_get_str(o, "tracking_uri", &uri) == SR1_OK &&
+        strcmp(uri, m->uri) == 0 && sr1__json_get_str(o, "run_id", &run) == SR1_OK &&
+        sr1__json_get_str(o, "experiment_id", &experiment) == SR1_OK &&
+        sr1__json_get_int(o, "sent", &sent) == SR1_OK && sent >= 0) {
+        snprintf(m->run_id, sizeof(m->run_id), "%s", run);
+        snprintf(m->experiment_id, sizeof(m->experiment_id), "%s", experiment);
+        m->sent = (uint64_t)sent;
+    }
+    json_decref(o);
+    sr1__free(path);
+}
+
+/* ---- experiment and run ---- */
+
+static int64_t now_ms(void)
+{
+    return (int64_t)time(NULL) * 1000;
+}
+
+static sr1_status find_experiment(struct sr1__mlflow *m)
+{
+    struct sr1__buf call;
+    json_t *answer = NULL;
+    int32_t code = 0;
+    sr1_status st;
+
+    sr1__buf_init(&call, 0);
+    sr1__buf_str(&call, "experiments/get-by-name?experiment_name=");
+    sr1__url_escape(&call, m->experiment);
+    st = call_server(m, sr1__buf_cstr(&call), NULL, &code, &answer);
+    sr1__buf_free(&call);
+    if (st == SR1_OK)
+        st = take_id(answer, "experiment", NULL, "experiment_id", m->experiment_id,
+                     sizeof(m->experiment_id));
+    else if (code == 404) {
+        st = post(m, "experiments/create", json_pack("{s:s}", "name", m->experiment),
+                  NULL, &answer);
+        if (st == SR1_OK)
+            st = take_id(answer, NULL, NULL, "experiment_id", m->experiment_id,
+                         sizeof(m->experiment_id));
+    }
+    json_decref(answer);
+    return st;
+}
+
+static sr1_status create_run(struct sr1__mlflow *m)
+{
+    json_t *answer = NULL;
+    json_t *body =
+        json_pack("{s:s, s:s, s:I, s:[{s:s, s:s}, {s:s, s:s}]}", "experiment_id",
+                  m->experiment_id, "run_name", m->name, "start_time",
+                  (json_int_t)now_ms(), "tags", "key", "mlflow.runName", "value", m->name,
+                  "key", "mlflow.source.name", "value", "searchr1");
+    sr1_status st = post(m, "runs/create", body, NULL, &answer);
+
+    if (st == SR1_OK)
+        st = take_id(answer, "run", "info", "run_id", m->run_id, sizeof(m->run_id));
+    json_decref(answer);
+    return st;
+}
+
+static sr1_status set_status(const struct sr1__mlflow *m, const char *status, int ended,
+                             int32_t *code)
+{
+    json_t *body = json_pack("{s:s, s:s}", "run_id", m->run_id, "status", status);
+
+    if (body && ended)
+        (void)json_object_set_new(body, "end_time", json_integer(now_ms()));
+    return post(m, "runs/update", body, code, NULL);
+}
+
+static sr1_status send_params(const struct sr1__mlflow *m, json_t *params)
+{
+    if (json_array_size(params) == 0)
+        return SR1_OK;
+    return post(m, "runs/log-batch",
+                json_pack("{s:s, s:O}", "run_id", m->run_id, "params", params), NULL,
+                NULL);
+}
+
+static int add_param(json_t *params, const char *key, const char *value)
+{
+    size_t n = strlen(value);
+
+    if (n > PARAM_BYTES)
+        n = PARAM_BYTES;
+    while (n > 0 && ((unsigned char)value[n] & 0xc0) == 0x80) /* within a character */
+        n--;
+    return json_array_append_new(params,
+                                 json_pack("{s:s, s:s%}", "key", key, "value", value, n));
+}
+
+/* Every key of config.json; a value that was sent before is the same. */
+static sr1_status send_config(const struct sr1__mlflow *m)
+{
+    char *path = name_file(m, "config.json");
+    json_t *config = NULL, *v, *params = json_array();
+    const char *key;
+    sr1_status st = path && params ? sr1__json_load(&config, path, (size_t)1 << 22)
+                                   : sr1__fail_nomem("parameters");
+
+    json_object_foreach(config, key, v)
+    {
+        char dumped[PARAM_BYTES + 1];
+        size_t n = json_dumpb(v, dumped, PARAM_BYTES, JSON_ENCODE_ANY);
+        const char *text = json_is_string(v) ? json_string_value(v) : dumped;
+
+        dumped[n < PARAM_BYTES ? n : PARAM_BYTES] = '\0';
+        if (*text && add_param(params, key, text) != 0)
+            st = sr1__fail_nomem("parameters");
+        if (st == SR1_OK && json_array_size(params) == MOST_PARAMS) {
+            st = send_params(m, params);
+            (void)json_array_clear(params);
+        }
+        if (st != SR1_OK)
+            break;
+    }
+    if (st == SR1_OK)
+        st = send_params(m, params);
+    json_decref(config);
+    json_decref(params);
+    sr1__free(path);
+    return st;
+}
+
+/* A run of the server's: the one that the folder names, unless it was deleted there. */
+static sr1_status begin_run(struct sr1__mlflow *m)
+{
+    int32_t code = 0;
+    sr1_status st;
+
+    if (m->begun)
+        return SR1_OK;
+    if (*m->run_id) {
+        st = set_status(m, "RUNNING", 0, &code);
+        if (st == SR1_OK)
+            m->begun = 1;
+        if (st == SR1_OK || code != 404)
+            return st;
+        m->sent = 0;
+    }
+    SR1__TRY(find_experiment(m));
+    SR1__TRY(create_run(m));
+    SR1__TRY(send_config(m));
+    m->begun = 1;
+    return save_state(m);
+}
+
+/* ---- rows ---- */
+
+/* Letters, digits and _-./ and spaces are in every server's names. */
+static void clean_name(const char *name, char *out, size_t size)
+{
+    size_t n = 0;
+
+    for (; *name && n + 1 < size; name++)
+        out[n++] = isalnum((unsigned char)*name) || strchr("_-./ ", *name) ? *name : '_';
+    out[n] = '\0';
+}
+
+static sr1_status send_metrics(const struct sr1__mlflow *m, json_t *metrics)
+{
+    sr1_status st;
+
+    if (json_array_size(metrics) == 0)
+        return SR1_OK;
+    st = post(m, "runs/log-batch",
+              json_pack("{s:s, s:O}", "run_id", m->run_id, "metrics", metrics), NULL,
+              NULL);
+    (void)json_array_clear(metrics);
+    return st;
+}
+
+static sr1_status add_row(const struct sr1__mlflow *m, const json_t *row, json_t *metrics)
+{
+    json_int_t step = json_integer_value(json_object_get(row, "step"));
+    json_int_t at = json_integer_value(json_object_get(row, "perf/timestamp")) * 1000;
+    const char *key;
+    json_t *v;
+
+    json_object_foreach((json_t *)(uintptr_t)row, key, v)
+    {
+        char name[256];
+
+        if (!json_is_number(v) || strcmp(key, "step") == 0 ||
+            strcmp(key, "perf/timestamp") == 0)
+            continue;
+        clean_name(key, name, sizeof(name));
+        if (json_array_append_new(metrics, json_pack("{s:s, s:f, s:I, s:I}", "key", name,
+                                                     "value", json_number_value(v),
+                                                     "timestamp", at, "step", step)) != 0)
+            return sr1__fail_nomem("metrics");
+        if (json_array_size(metrics) == MOST_METRICS)
+            SR1__TRY(send_metrics(m, metrics));
+    }
+    return SR1_OK;
+}
+
+/* The whole lines of text; *used becomes the bytes they have. */
+static sr1_status send_lines(const struct sr1__mlflow *m, const char *text, size_t n,
+                             size_t *used)
+{
+    json_t *metrics = json_array();
+    sr1_status st = metrics ? SR1_OK : sr1__fail_nomem("metrics");
+    const char *stop;
+
+    *used = 0;
+    while (st == SR1_OK && (stop = memchr(text + *used, '\n', n - *used)) != NULL) {
+        size_t size = (size_t)(stop - text) - *used;
+        json_t *row = NULL;
+
+        if (sr1__json_parse(&row, text + *used, size, "metrics.jsonl") == SR1_OK)
+            st = add_row(m, row, metrics);
+        json_decref(row);
+        *used += size + 1;
+    }
+    if (st == SR1_OK)
+        st = send_metrics(m, metrics);
+    json_decref(metrics);
+    return st;
+}
+
+static sr1_status read_chunk(const struct sr1__mlflow *m, uint64_t size, char *text,
+                             size_t *n)
+{
+    char *path = name_file(m, "metrics.jsonl");
+    int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    size_t want = size - m->sent < CHUNK ? (size_t)(size - m->sent) : CHUNK;
+    ssize_t got = fd >= 0 ? sr1__pread_all(fd, text, want, m->sent) : -1;
+    sr1_status st =
+        got < 0 ? sr1__fail_errno("read", path ? path : "metrics.jsonl") : SR1_OK;
+
+    *n = got > 0 ? (size_t)got : 0;
+    if (fd >= 0)
+        close(fd);
+    sr1__free(path);
+    return st;
+}
+
+/* What is in the file and not at the server. */
+static sr1_status send_rows(struct sr1__mlflow *m)
+{
+    uint64_t size = atomic_load(&m->size);
+    char *text = sr1__malloc(CHUNK + 1);
+    size_t n = 0, used = 0;
+    sr1_status st = text ? begin_run(m) : sr1__fail_nomem("rows of metrics");
+
+    if (m->sent > size) /* the journal was cut for a run that goes on */
+        m->sent = size;
+    while (st == SR1_OK && m->sent < size) {
+        st = read_chunk(m, size, text, &n);
+        if (st == SR1_OK)
+            st = send_lines(m, text, n, &used);
+        if (st != SR1_OK || used == 0)
+            break;
+        m->sent += used;
+        st = save_state(m);
+    }
+    sr1__free(text);
+    return st;
+}
+
+/* Said once, and once that it is over. */
+static void report_sending(struct sr1__mlflow *m, sr1_status st)
+{
+    if (st != SR1_OK && !m->failing)
+        sr1__log(SR1_LOG_WARN,
+                 "MLflow: %s; the metrics are in metrics.jsonl, and are sent when it "
+                 "answers",
+                 sr1_last_error());
+    if (st == SR1_OK && m->failing)
+        sr1__log(SR1_LOG_INFO, "MLflow answers again, and has all metrics");
+    m->failing = st != SR1_OK;
+}
+
+static void send_task(void *arg)
+{
+    struct sr1__mlflow *m = arg;
+
+    atomic_store(&m->queued, 0);
+    report_sending(m, send_rows(m));
+}
+
+void sr1__mlflow_tell(struct sr1__mlflow *m, uint64_t size)
+{
+    if (!m)
+        return;
+    atomic_store(&m->size, size);
+    if (!atomic_exchange(&m->queued, 1) &&
+        sr1__executor_post(m->thread, &m->task) != SR1_OK)
+        atomic_store(&m->queued, 0);
+}
+
+/* ---- opening and closing ---- */
+
+static const char *from_environment(const char *value, const char *variable)
+{
+    const char *v = getenv(variable);
+
+    return *value ? value : v ? v : "";
+}
+
+/* MLFLOW_TRACKING_TOKEN, else MLFLOW_TRACKING_USERNAME with its password. */
+static sr1_status read_credentials(struct sr1__mlflow *m)
+{
+    const char *user = getenv("MLFLOW_TRACKING_USERNAME");
+    const char *password = getenv("MLFLOW_TRACKING_PASSWORD");
+    struct sr1__buf b;
+    sr1_status st;
+
+    if (getenv("MLFLOW_TRACKING_TOKEN")) {
+        SR1__TRY(sr1__service_key(&m->secret, "MLFLOW_TRACKING_TOKEN"));
+        return sr1__service_bearer(&m->authorization, m->secret);
+    }
+    if (!user || !password)
+        return SR1_OK;
+    sr1__buf_init(&b, 0);
+    sr1__buf_fmt(&b, "%s:%s", user, password);
+    m->secret = sr1__strdup(password);
+    st = m->secret ? sr1__buf_status(&b, "credentials") : sr1__fail_nomem("credentials");
+    if (st == SR1_OK)
+        st = sr1__service_basic(&m->authorization, sr1__buf_cstr(&b));
+    sr1__buf_free(&b);
+    return st;
+}
+
+static sr1_status open_client(struct sr1__mlflow *m)
+{
+    struct sr1__http_options o = {.connect_timeout_s = 5.0,
+                                  .timeout_s = TIMEOUT_S,
+                                  .max_body = (size_t)1 << 20,
+                                  .concurrency = 1,
+                                  .ca_file = getenv("MLFLOW_TRACKING_SERVER_CERT_PATH")};
+
+    SR1__TRY(sr1__http_new(&m->http, &o));
+    return sr1__executor_new(&m->thread, "MLflow", 1, 0);
+}
+
+static sr1_status copy_text(char **out, const char *text)
+{
+    *out = sr1__strdup(text);
+    return *out ? SR1_OK : sr1__fail_nomem("MLflow");
+}
+
+static sr1_status fill(struct sr1__mlflow *m, const sr1_config *c, const char *uri,
+                       const char *folder)
+{
+    char origin[SR1__ORIGIN_MAX];
+    const char *experiment = from_environment(sr1__config_str(c, "mlflow_experiment"),
+                                              "MLFLOW_EXPERIMENT_NAME");
+    size_t n;
+
+    SR1__TRY(sr1__context(sr1__url_origin(uri, "mlflow_tracking_uri", origin), "MLflow"));
+    SR1__TRY(copy_text(&m->uri, uri));
+    for (n = strlen(m->uri); n > 0 && m->uri[n - 1] == '/'; n--)
+        m->uri[n - 1] = '\0';
+    SR1__TRY(copy_text(&m->experiment, *experiment ? experiment : "searchr1"));
+    SR1__TRY(copy_text(&m->name, sr1__config_str(c, "name")));
+    SR1__TRY(copy_text(&m->folder, folder));
+    SR1__TRY(read_credentials(m));
+    load_state(m);
+    return open_client(m);
+}
+
+static void mlflow_free(struct sr1__mlflow *m)
+{
+    sr1__executor_free(m->thread);
+    sr1__http_free(m->http);
+    sr1__service_wipe(m->authorization);
+    sr1__service_wipe(m->secret);
+    sr1__free(m->uri);
+    sr1__free(m->experiment);
+    sr1__free(m->name);
+    sr1__free(m->folder);
+    sr1__free(m);
+}
+
+sr1_status sr1__mlflow_open(struct sr1__mlflow **out, const sr1_config *config,
+                            const char *run_folder)
+{
+    const char *uri = sr1__config_str(config, "mlflow_tracking_uri");
+    struct sr1__mlflow *m;
+
+    *out = NULL;
+    if (strcmp(uri, "env") == 0) {
+        uri = from_environment("", "MLFLOW_TRACKING_URI");
+        if (!*uri)
+            return sr1__fail(SR1_E_CONFIG, "mlflow_tracking_uri is env, and the variable "
+                                           "MLFLOW_TRACKING_URI is not set");
+    }
+    if (!*uri)
+        return SR1_OK;
+    SR1__CALLOC(m, 1, "MLflow");
+    m->task = (struct sr1__task){.run = send_task, .arg = m};
+    SR1__RETURN_NEW(out, m, fill(m, config, uri, run_folder), mlflow_free);
+}
+
+static const char *name_outcome(sr1_status outcome)
+{
+    if (outcome == SR1_OK)
+        return "FINISHED";
+    return outcome == SR1_E_CANCELLED ? "KILLED" : "FAILED";
+}
+
+void sr1__mlflow_close(struct sr1__mlflow *m, sr1_status outcome)
+{
+    struct sr1__error before;
+    uint64_t size;
+
+    if (!m)
+        return;
+    sr1__error_save(&before, outcome);
+    size = atomic_load(&m->size);
+    sr1__mlflow_tell(m, size);
+    if (!sr1__executor_drain(m->thread, sr1__now() + LAST_S))
+        sr1__http_cancel(m->http);
+    (void)sr1__executor_drain(m->thread, INFINITY);
+    if (m->begun && !m->failing)
+        report_sending(m, set_status(m, name_outcome(outcome), 1, NULL));
+    if (m->sent < size)
+        sr1__log(SR1_LOG_WARN,
+                 "MLflow does not have the last %" PRIu64 " bytes of metrics.jsonl; "
+                 "python3 -m searchr1.track %s --to mlflow sends them",
+                 size - m->sent, m->folder);
+    mlflow_free(m);
+    (void)sr1__error_raise(&before);
+}

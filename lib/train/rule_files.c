@@ -1,0 +1,97 @@
+/* train/rule_files.c - small files that decide what a run does, beside its configuration
+ * and its data: protocols, programs, prompts. A checkpoint keeps their hashes, so that a
+ * run that goes on by others says so. */
+#include "train/internal.h"
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/rng.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define MAX_RULE_FILE ((size_t)64 << 20)
+#define PROGRAMS "reward_programs" /* a list */
+
+static const char *const keys[] = {
+    "protocol_file", "prompt_template",     "question_template",
+    "tools",         "environment_program", "search_program",
+    PROGRAMS,        "judge_prompt",        "critique_template",
+    "solve_template"};
+
+/* *hash goes on with the file's bytes; what is no file of reasonable size, such as a word
+ * in place of a path, counts as empty. */
+static sr1_status hash_rule_file(const char *path, uint64_t *hash)
+{
+    struct stat info;
+    struct sr1__buf text;
+
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode) ||
+        (uint64_t)info.st_size > MAX_RULE_FILE)
+        return SR1_OK;
+    SR1__TRY(sr1__file_read(path, MAX_RULE_FILE, &text));
+    *hash = sr1__hash64(sr1__buf_cstr(&text), text.len, *hash + 1);
+    sr1__buf_free(&text);
+    return SR1_OK;
+}
+
+/* Each FILE or FILE:NAME. */
+static sr1_status hash_programs(const sr1_config *c, uint64_t *hash)
+{
+    char **items = NULL;
+    size_t n = 0;
+    sr1_status st = sr1__config_list(c, PROGRAMS, &items, &n);
+
+    for (size_t i = 0; i < n && st == SR1_OK; i++) {
+        char *slash = strrchr(items[i], '/');
+        char *colon = strrchr(slash ? slash : items[i], ':');
+
+        if (colon)
+            *colon = '\0';
+        st = hash_rule_file(items[i], hash);
+    }
+    sr1__free(items);
+    return st;
+}
+
+static sr1_status hash_key(const sr1_config *c, const char *key, json_t *all)
+{
+    uint64_t hash = 0;
+    char text[17];
+    sr1_status st = strcmp(key, PROGRAMS) == 0
+                        ? hash_programs(c, &hash)
+                        : hash_rule_file(sr1__config_str(c, key), &hash);
+
+    snprintf(text, sizeof(text), "%016" PRIx64, hash);
+    if (st == SR1_OK && hash && json_object_set_new(all, key, json_string(text)) != 0)
+        st = sr1__fail_nomem("hashes of files");
+    return st;
+}
+
+sr1_status sr1__rule_files_hash(const sr1_config *c, json_t **out)
+{
+    json_t *all = json_object();
+    sr1_status st = all ? SR1_OK : sr1__fail_nomem("hashes of files");
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]) && st == SR1_OK; i++)
+        st = hash_key(c, keys[i], all);
+    SR1__RETURN_NEW(out, all, st, json_decref);
+}
+
+void sr1__rule_files_compare(const sr1_trainer *tr, const json_t *then)
+{
+    for (size_t i = 0; then && i < sizeof(keys) / sizeof(keys[0]); i++) {
+        const json_t *was = json_object_get(then, keys[i]);
+        const json_t *is = json_object_get(tr->rule_files, keys[i]);
+
+        if ((was || is) && !(was && is && json_equal(was, is)))
+            sr1__log(
+                SR1_LOG_WARN,
+                "resume: the file of the key %s is not what it was at the checkpoint: "
+                "from here on the run goes by other rules",
+                keys[i]);
+    }
+}

@@ -1,0 +1,291 @@
+"""Environments of other libraries: their interface in any case, themselves where they are
+installed."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from searchr1 import Action, Dataset, Environment, Episode, Trainer, adapters
+
+import tiny
+from conftest import SOURCE
+
+# Searches for one of two towns, reads, and ends.
+CHOOSER = [
+    ("", "<search>"),
+    ("<search>", " Paris"),
+    ("<search>", " Rome"),
+    (" Paris", "</search>"),
+    (" Rome", "</search>"),
+]
+
+
+class Discrete:
+    def __init__(self, n, start=0):
+        self.n, self.start = n, start
+
+
+class Towns:
+    """An environment with Gymnasium's methods: go to the town that the seed names."""
+
+    closed = 0
+
+    def __init__(self):
+        self.action_space = Discrete(3)
+        self.seed = None
+
+    def reset(self, seed=None, options=None):
+        self.seed = seed
+        return {"seed": seed}, {}
+
+    def step(self, action):
+        if self.seed == 13:
+            raise ConnectionError("the map server is gone")
+        right = action == 1
+        return {"at": action}, float(right), True, False, {}
+
+    def close(self):
+        Towns.closed += 1
+
+
+@pytest.fixture(scope="module")
+def chooser(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("chooser")
+    tiny.make(folder, CHOOSER)
+    return folder
+
+
+def environment():
+    return adapters.Gymnasium(Towns, text=str, names=["Rome", "Paris", "tower"])
+
+
+def test_actions_become_steps():
+    env = Environment(environment(), document_format="plain")
+    row = environment().rows(1, seed=5, prompt="Begin: {observation}")[0]
+    assert row == {"id": "seed-5", "question": "Begin: {'seed': 5}", "seed": 5}
+    episode = env.begin(seed=5)
+    wrong = env.step(episode, "London")
+    assert not wrong.executed and "the actions are rome, paris, tower" in wrong.text
+    right = env.step(episode, " paris ")
+    assert (right.reward, right.success, right.done) == (1.0, True, True)
+    assert "{'at': 1}" in right.text
+    env.finish(episode)
+    towns = environment()
+    towns.begin(Episode(1, "id", "question", 0, seed=7, row={"seed": 13}))
+    (lost,) = towns([Action("Rome", 0, 0, 1)])
+    assert isinstance(lost, ConnectionError)  # an outage: the trajectory is left out
+    towns.finish(1)
+
+
+def test_spaces():
+    read = adapters._by_space(Discrete(2, start=1), [])
+    assert (read("1"), read("2")) == (1, 2)
+    with pytest.raises(adapters.WrongAction):
+        read("0")
+    with pytest.raises(ValueError, match="1 names were given to 2 actions"):
+        adapters._by_space(Discrete(2), ["up"])
+
+    class Box:
+        pass
+
+    assert adapters._by_space(Box(), [])("[0.5, 1]") == [0.5, 1]
+    with pytest.raises(adapters.WrongAction, match="JSON"):
+        adapters._by_space(Box(), [])("left")
+
+
+def learn(folder, out, env):
+    config = tiny.config(
+        folder, out=out, max_steps=12, batch_size=2, group_size=8, max_turns=1,
+        learning_rate=2e-2, update_times=1, answers_optional=True,
+    )
+    rewards = []
+    with Trainer(config, train=env.rows(4), env=env, rewards="environment") as trainer:
+        trainer.run(step=lambda report, planned: rewards.append(report.avg_reward))
+    return rewards
+
+
+def test_a_policy_learns_in_one(chooser, tmp_path):
+    """Which of two towns is right comes from the environment's rewards alone."""
+    closed = Towns.closed
+    rewards = learn(chooser, tmp_path / "run", environment())
+    assert rewards[0] < 0.8 and min(rewards[-3:]) > 0.9
+    assert Towns.closed - closed >= 12 * 16
+
+
+def test_gymnasium_itself(chooser, tmp_path):
+    gymnasium = pytest.importorskip("gymnasium")
+    lake = adapters.Gymnasium(
+        "FrozenLake-v1", names=["left", "down", "right", "up"], is_slippery=False
+    )
+    env = Environment(lake, document_format="plain")
+    episode = env.begin(seed=0)
+    for move in ("right", "right", "down", "down", "down", "right"):
+        last = env.step(episode, move)
+    assert last.success and last.done and last.reward == 1.0  # the goal of the 4x4 map
+    assert "15" in last.text
+    env.finish(episode)
+
+    class Real(gymnasium.Env):
+        action_space = gymnasium.spaces.Discrete(3)
+        observation_space = gymnasium.spaces.Discrete(3)
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            return 0, {}
+
+        def step(self, action):
+            return int(action), float(action == 1), True, False, {}
+
+    real = adapters.Gymnasium(Real, names=["Rome", "Paris", "tower"])
+    rewards = learn(chooser, tmp_path / "run", real)
+    assert rewards[0] < 0.8 and min(rewards[-3:]) > 0.9
+
+
+# ---- verifiers ----
+
+WHERE = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Where?"}]
+
+
+class Rubric:
+    """What is used of a rubric."""
+
+    def __init__(self, funcs, weights):
+        self.funcs, self.weights, self.parser = funcs, weights, None
+        self.class_objects = {"words": {"Paris"}}
+
+
+class Guess:
+    """An environment with the methods of verifiers before 0.2: two guesses at a town."""
+
+    def __init__(self, rubric):
+        self.rubric = rubric
+
+    def get_dataset(self, n):
+        rows = [{"prompt": WHERE, "question": "Where?", "answer": "Paris", "example_id": i}
+                for i in range(6)]
+        return rows[: n if n > 0 else 6]
+
+    async def setup_state(self, state):
+        state["right"] = False
+
+    async def is_completed(self, state):
+        said = state["trajectory"][-1]["completion"][-1]["content"]
+        state["right"] = state["answer"] in said
+        return state["right"] or len(state["trajectory"]) == 2
+
+    async def env_response(self, messages, state):
+        assert messages[0]["content"] == "Be brief."
+        return [{"role": "user", "content": "No, guess again."}]
+
+
+async def right(state, words):
+    assert words == {"Paris"}
+    return float(state["right"])
+
+
+def named(completion, answer, **rest):
+    return answer in completion[-1]["content"] + completion[0]["content"]
+
+
+def plain(monkeypatch):
+    """As if verifiers were not installed."""
+    for name in ("verifiers", "verifiers.types", "verifiers.utils.message_utils"):
+        monkeypatch.setitem(sys.modules, name, None)
+
+
+def test_turns_and_rubrics_of_verifiers(chooser, tmp_path, monkeypatch):
+    plain(monkeypatch)
+    guess = adapters.Verifiers(
+        Guess(Rubric([right, named, named], [1.0, 0.5, 0.0])), "<search>{action}</search>"
+    )
+    row = guess.rows(1)[0]
+    assert (row["id"], row["golden_answers"], "question" in row) == ("0", ["Paris"], False)
+    config = tiny.config(
+        chooser, out=tmp_path / "run", max_steps=16, batch_size=2, group_size=8,
+        max_turns=2, learning_rate=4e-3, update_times=1,
+    )
+    reports, seen = [], []
+    with Trainer(config, train=guess.rows(), env=guess, rewards=guess.rewards()) as trainer:
+        _, group = trainer.train_step([trainer_query(guess)])
+        for t in group:
+            seen.append("guess again" in t.generated_text)
+            assert t.reward == (1.5 if "Paris" in t.generated_text else 0.0)
+        trainer.run(step=lambda report, planned: reports.append(report.avg_reward))
+    assert True in seen and reports[0] < 1.1 and min(reports[-3:]) > 1.3, reports
+
+    def whole(completions, answers):
+        return [0.0]
+
+    with pytest.raises(TypeError, match="whole compares a whole group"):
+        adapters.Verifiers(Guess(Rubric([whole], [1.0]))).rewards()
+
+
+def trainer_query(guess):
+    return Dataset.from_rows(guess.rows(1))[0]
+
+
+def test_what_fails_is_no_score(chooser, tmp_path, monkeypatch):
+    plain(monkeypatch)
+
+    def broken(completion):
+        raise ConnectionError("no judge")
+
+    guess = adapters.Verifiers(Guess(Rubric([broken], [1.0])))
+    config = tiny.config(chooser, out=tmp_path / "run", environment="none")
+    with Trainer(config, train=guess.rows(), rewards=guess.rewards()) as trainer:
+        _, group = trainer.train_step([trainer_query(guess)])
+        assert {t.stop_reason for t in group} == {"unscored"}
+
+
+def test_verifiers_itself(chooser, tmp_path):
+    """The program of the guide, as it stands there."""
+    if hasattr(pytest.importorskip("verifiers"), "MultiTurnEnv"):
+        pytest.skip("verifiers before 0.2 is installed")
+    done = subprocess.run(
+        [sys.executable, SOURCE / "examples/python/from_verifiers.py", chooser, tmp_path / "run"],
+        capture_output=True, text=True,
+        env=dict(os.environ, PYTHONPATH=str(SOURCE / "bindings/python")),
+    )
+    assert done.returncode == 0, done.stderr
+    rewards = [float(line.split()[-1]) for line in done.stdout.splitlines()]
+    assert rewards[-1] > rewards[0] + 0.2
+
+
+def test_verifiers_before_0_2(chooser, tmp_path):
+    """Turns, state, stop conditions and rubric of a MultiTurnEnv as published."""
+    vf = pytest.importorskip("verifiers")
+    if not hasattr(vf, "MultiTurnEnv"):
+        pytest.skip("verifiers since 0.2 is installed")
+    from datasets import Dataset as Rows
+
+    class TwoGuesses(vf.MultiTurnEnv):
+        async def setup_state(self, state):
+            state["right"] = False
+
+        async def env_response(self, messages, state, **kwargs):
+            said = messages[-1].content if hasattr(messages[-1], "content") else ""
+            state["right"] = state["answer"] in said
+            reply = [{"role": "user", "content": "Yes." if state["right"] else "No."}]
+            if state["right"]:
+                state["final_env_response"] = reply
+            return reply
+
+    def right(state):
+        return float(state["right"])
+
+    rows = Rows.from_list([{"question": f"Where is it? {i}", "answer": "Paris"} for i in range(6)])
+    env = TwoGuesses(
+        dataset=rows, system_prompt="Be brief.", max_turns=3, rubric=vf.Rubric([right], [2.0])
+    )
+    guess = adapters.Verifiers(env, "<search>{action}</search>")
+    assert [m["role"] for m in guess.rows(1)[0]["prompt"]] == ["system", "user"]
+    config = tiny.config(
+        chooser, out=tmp_path / "run", max_steps=16, batch_size=2, group_size=8,
+        max_turns=2, learning_rate=4e-3, update_times=1,
+    )
+    rewards = []
+    with Trainer(config, train=guess.rows(), env=guess, rewards=guess.rewards()) as trainer:
+        trainer.run(step=lambda report, planned: rewards.append(report.avg_reward))
+    assert rewards[0] < 1.5 and min(rewards[-3:]) > 1.7, rewards

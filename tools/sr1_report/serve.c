@@ -1,0 +1,200 @@
+/* serve.c - see serve.h. libmicrohttpd serves two resources: "/", the page, and "/made",
+ * when it was made, which the page asks for and reloads itself by. The page is made anew
+ * when a file of a run has changed, at most once in two seconds, for whoever asks. */
+#include "sr1_report/serve.h"
+
+#include "common/args.h"
+#include "common/stop.h"
+#include "retrieval/server/listen.h"
+#include "sr1_report/report.h"
+
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CONNECTIONS 16
+#define IDLE_S 30
+#define REST_S 2 /* between two pages; their times differ by it */
+#define FILES 3
+
+/* What a page was made from. */
+struct mark {
+    long long size, seconds, nanoseconds;
+};
+
+struct page_server {
+    const struct serve_options *o;
+    struct sr1__listener listener;
+    pthread_mutex_t lock; /* of what follows */
+    struct text page;
+    time_t made;
+    struct mark marks[REPORT_RUNS][FILES];
+};
+
+static void look_at(const char *folder, struct mark marks[FILES])
+{
+    static const char *const names[FILES] = {"metrics.jsonl", "trajectories.jsonl.zst",
+                                             "run.json"};
+
+    for (size_t i = 0; i < FILES; i++) {
+        char path[4200];
+        struct stat st = {0};
+
+        snprintf(path, sizeof(path), "%.4096s/%s", folder, names[i]);
+        (void)stat(path, &st);
+        marks[i] = (struct mark){(long long)st.st_size, (long long)st.st_mtim.tv_sec,
+                                 (long long)st.st_mtim.tv_nsec};
+    }
+}
+
+/* Make the page anew where a run has changed. 0, or an exit code. */
+static int refresh_page(struct page_server *s)
+{
+    struct mark now[REPORT_RUNS][FILES];
+    struct text page = {0};
+    time_t at = time(NULL);
+    int code;
+
+    memset(now, 0, sizeof(now));
+    for (size_t i = 0; i < s->o->n; i++)
+        look_at(s->o->folders[i], now[i]);
+    if (s->made && (at < s->made + REST_S || memcmp(now, s->marks, sizeof(now)) == 0))
+        return TOOL_OK;
+    code = s->o->make(s->o->user, &page);
+    if (code == TOOL_OK && page.failed)
+        code = TOOL_FAILED;
+    if (code != TOOL_OK) {
+        text_free(&page);
+        return code;
+    }
+    text_free(&s->page);
+    s->page = page;
+    s->made = at;
+    memcpy(s->marks, now, sizeof(now));
+    return TOOL_OK;
+}
+
+/* ---- answers ---- */
+
+static enum MHD_Result answer(struct MHD_Connection *c, unsigned code, const char *type,
+                              const void *bytes, size_t n)
+{
+    struct MHD_Response *r = MHD_create_response_from_buffer(n, (void *)(uintptr_t)bytes,
+                                                             MHD_RESPMEM_MUST_COPY);
+    enum MHD_Result done;
+
+    if (!r)
+        return MHD_NO;
+    (void)MHD_add_response_header(r, "Content-Type", type);
+    (void)MHD_add_response_header(r, "Cache-Control", "no-store");
+    (void)MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+    done = MHD_queue_response(c, code, r);
+    MHD_destroy_response(r);
+    return done;
+}
+
+static enum MHD_Result refuse(struct MHD_Connection *c, unsigned code, const char *text)
+{
+    return answer(c, code, "text/plain; charset=utf-8", text, strlen(text));
+}
+
+/* A name of another site that leads here (DNS rebinding) is none of ours; where others
+ * may come, names are theirs to choose. */
+static int is_our_name(const struct page_server *s, struct MHD_Connection *c)
+{
+    const char *host = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Host");
+    char name[2][64];
+
+    if (!s->listener.loopback)
+        return 1;
+    snprintf(name[0], sizeof(name[0]), "localhost:%d", (int)s->listener.port);
+    snprintf(name[1], sizeof(name[1]), "127.0.0.1:%d", (int)s->listener.port);
+    return host && (strcmp(host, name[0]) == 0 || strcmp(host, name[1]) == 0 ||
+                    strcmp(host, s->listener.url + strlen("http://")) == 0);
+}
+
+static enum MHD_Result answer_page(struct page_server *s, struct MHD_Connection *c,
+                                   int whole)
+{
+    enum MHD_Result done;
+    char made[32];
+    int code;
+
+    pthread_mutex_lock(&s->lock);
+    code = refresh_page(s);
+    snprintf(made, sizeof(made), "%lld\n", (long long)s->made);
+    if (code != TOOL_OK && !s->made)
+        done = refuse(c, MHD_HTTP_INTERNAL_SERVER_ERROR, "the page cannot be made\n");
+    else if (whole)
+        done =
+            answer(c, MHD_HTTP_OK, "text/html; charset=utf-8", s->page.data, s->page.len);
+    else
+        done = answer(c, MHD_HTTP_OK, "text/plain", made, strlen(made));
+    pthread_mutex_unlock(&s->lock);
+    return done;
+}
+
+static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const char *url,
+                                  const char *method, const char *version,
+                                  const char *body, size_t *size, void **state)
+{
+    struct page_server *s = user;
+
+    (void)version, (void)body, (void)size, (void)state;
+    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+        return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "this server shows a page\n");
+    if (!is_our_name(s, c))
+        return refuse(c, MHD_HTTP_FORBIDDEN, "this is not the name of this server\n");
+    if (strcmp(url, "/") == 0)
+        return answer_page(s, c, 1);
+    if (strcmp(url, "/made") == 0)
+        return answer_page(s, c, 0);
+    return refuse(c, MHD_HTTP_NOT_FOUND, "there is / alone\n");
+}
+
+/* ---- the server ---- */
+
+static void wait_for_stop(void)
+{
+    struct timespec t = {0, 100 * 1000 * 1000};
+
+    while (!stop_asked())
+        nanosleep(&t, NULL);
+}
+
+int serve_page(const struct serve_options *o)
+{
+    struct page_server s = {.o = o, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct MHD_Daemon *daemon;
+    sr1_status st;
+    int code = refresh_page(&s); /* what is wrong with a run is said before */
+
+    if (code != TOOL_OK)
+        return code;
+    st = sr1__listen(&s.listener, o->host, o->port, o->exposed);
+    if (st != SR1_OK) {
+        text_free(&s.page);
+        return tool_refused("sr1-report", st);
+    }
+    stop_note();
+    daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO, 0, NULL,
+                              NULL, on_request, &s, MHD_OPTION_LISTEN_SOCKET,
+                              s.listener.fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS,
+                              MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, MHD_OPTION_END);
+    if (!daemon) {
+        fprintf(stderr, "sr1-report: cannot start a server at %s\n", s.listener.url);
+        close(s.listener.fd);
+        text_free(&s.page);
+        return TOOL_FAILED;
+    }
+    printf("%s shows the run%s; Ctrl-C ends it\n", s.listener.url, o->n == 1 ? "" : "s");
+    fflush(stdout);
+    wait_for_stop();
+    MHD_stop_daemon(daemon);
+    text_free(&s.page);
+    return TOOL_OK;
+}
