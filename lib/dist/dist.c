@@ -678,7 +678,7 @@ static sr1_status sum_range(struct sr1__dist *d, const char *place, sr1_tensor *
     return sr1__scope_close(s);
 }
 
-static sr1_status make_room(const struct sr1__dist *d, struct sum_room *room, int64_t n)
+static sr1_status make_sum_room(const struct sr1__dist *d, struct sum_room *room, int64_t n)
 {
     int64_t part = sr1__min_i64(PART, (n + d->size - 1) / d->size);
     const int64_t all = d->size * part;
@@ -715,7 +715,7 @@ sr1_status sr1__dist_sum(struct sr1__dist *d, const char *place, sr1_status st,
     if (!d)
         return st;
     if (st == SR1_OK)
-        st = make_room(d, &room, n);
+        st = make_sum_room(d, &room, n);
     st = agree_with_size(d, place, st, (size_t)n);
     if (st == SR1_OK)
         st = check_sizes_equal(d, place);
