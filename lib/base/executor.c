@@ -202,7 +202,7 @@ sr1_status sr1__executor_submit(struct sr1__executor *x, struct sr1__task *t)
 }
 
 /* Wait for a change; 0 when it is too late. With the lock held. */
-static int wait_for_change(struct sr1__executor *x, double until)
+static int wait_for_executor(struct sr1__executor *x, double until)
 {
     struct timespec at;
 
@@ -222,7 +222,7 @@ int sr1__executor_wait(struct sr1__executor *x, struct sr1__task *t, double unti
     enum task_state state;
 
     pthread_mutex_lock(&x->lock);
-    while (t->state != TASK_ENDED && wait_for_change(x, until))
+    while (t->state != TASK_ENDED && wait_for_executor(x, until))
         ;
     state = (enum task_state)t->state;
     if (state == TASK_QUEUED)
@@ -240,7 +240,7 @@ void sr1__executor_join(struct sr1__executor *x, struct sr1__task *t)
     pthread_mutex_lock(&x->lock);
     while (t->state != TASK_ENDED) {
         if (x->first == NULL) {
-            (void)wait_for_change(x, INFINITY);
+            (void)wait_for_executor(x, INFINITY);
             continue;
         }
         x->n_joined++;
@@ -303,7 +303,7 @@ int sr1__executor_drain(struct sr1__executor *x, double until)
     int rests;
 
     pthread_mutex_lock(&x->lock);
-    while (!is_at_rest(x) && wait_for_change(x, until))
+    while (!is_at_rest(x) && wait_for_executor(x, until))
         ;
     rests = is_at_rest(x);
     pthread_mutex_unlock(&x->lock);
@@ -340,7 +340,7 @@ void sr1__executor_free(struct sr1__executor *x)
     x->quit = 1;
     pthread_cond_broadcast(&x->work);
     while (x->n_threads > x->n_lost)
-        (void)wait_for_change(x, INFINITY);
+        (void)wait_for_executor(x, INFINITY);
     joins = x->has_ended;
     last = x->ended;
     orphaned = x->orphaned = x->n_lost > 0;

@@ -142,9 +142,9 @@ struct sr1__generation {
     size_t n_entropies;
     struct sr1__search_tally searches; /* of the rollout's engine, for its actions; under
                                           the lock of whoever calls the environment */
-    pthread_mutex_t lock;     /* over all below and the caller's callbacks */
-    struct sr1__error outage; /* why the first trajectory was dropped */
-    size_t begun;             /* trajectories that ask something */
+    pthread_mutex_t lock;              /* over all below and the caller's callbacks */
+    struct sr1__error outage;          /* why the first trajectory was dropped */
+    size_t begun;                      /* trajectories that ask something */
     size_t finished;
     struct sr1__rollout_stats stats;
 };
@@ -160,7 +160,8 @@ sr1_status sr1__rollout_generate_beside(sr1_rollout *r, struct sr1__engine *engi
 
 /* Sequences of each engine at once, as configured. */
 int32_t sr1__rollout_engine_sequences(const sr1_rollout *r);
-/* Of its decoder, which can hold a step at four levels (level_branches.c) too. */
+/* Of its decoder, which can hold a step at four levels (level_branches.c) too: a prefix,
+ * four branches, and a row that slots are cut back with. */
 #define SR1__LEVEL_BRANCH_ROWS 6
 int32_t sr1__rollout_decoder_rows(const sr1_rollout *r);
 /* The decoders of all engines, where they are not there yet. */

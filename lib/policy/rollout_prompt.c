@@ -115,8 +115,8 @@ static sr1_status render_question(const sr1_rollout *r, const sr1_query *q,
     return sr1__buf_status(user, "question");
 }
 
-static sr1_status add_question(const sr1_rollout *r, const sr1_query *q,
-                               struct sr1__messages *m)
+static sr1_status add_user_message(const sr1_rollout *r, const sr1_query *q,
+                                   struct sr1__messages *m)
 {
     struct sr1__spans own = {0};
     struct sr1__buf text;
@@ -142,7 +142,7 @@ sr1_status sr1__rollout_messages(const sr1_rollout *r, const sr1_query *q,
     for (size_t i = given; i < q->n_history; i++)
         SR1__TRY(sr1__messages_add_copy(m, sr1__message_role(q->history_roles[i], i),
                                         q->history_texts[i], history_size(q, i), NULL));
-    return add_question(r, q, m);
+    return add_user_message(r, q, m);
 }
 
 static sr1_status encode_prompt(const sr1_rollout *r, const sr1_query *q, int32_t **ids,

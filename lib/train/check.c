@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "config/choices.h"
 
-static sr1_status check_settings(sr1_config *c)
+static sr1_status check_run_settings(sr1_config *c)
 {
     struct sr1__settings set;
 
@@ -39,7 +39,7 @@ sr1_status sr1_trainer_check(const sr1_config *config)
 
     SR1__REQUIRE(config, "trainer: config");
     SR1__TRY(sr1_config_copy(&c, config));
-    st = check_settings(c);
+    st = check_run_settings(c);
     if (st == SR1_OK)
         st = check_data(c);
     if (st == SR1_OK)

@@ -41,8 +41,9 @@ ACCELERATOR_API void accelerator_reset(void);
 ACCELERATOR_API void accelerator_limit(int64_t bytes);
 /* The n-th kernel from now fails as a CUDA kernel does, once; 0: none. */
 ACCELERATOR_API void accelerator_fail_kernel(int64_t n);
-/* The n-th kernel from now fails, and from then on all kernels, copies, allocations, waits
- * and graphs, as on a device that is gone; 0: it is there again, with what it held. */
+/* The n-th kernel from now fails, and from then on all kernels, copies, allocations,
+ * waits and graphs, as on a device that is gone; 0: it is there again, with what it held.
+ */
 ACCELERATOR_API void accelerator_lose(int64_t n);
 /* Address of the block that was allocated last and is alive; NULL: there is none. */
 ACCELERATOR_API const void *accelerator_newest(void);

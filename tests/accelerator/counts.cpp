@@ -14,8 +14,8 @@ std::mutex lock; /* of all below */
 accelerator_counts counts;
 std::map<std::string, int64_t> by_name;
 
-int64_t fail_in;       /* kernels until the one that fails; 0: none */
-int64_t lose_in;       /* kernels until the device is gone; 0: it stays */
+int64_t fail_in; /* kernels until the one that fails; 0: none */
+int64_t lose_in; /* kernels until the device is gone; 0: it stays */
 bool gone;
 thread_local int deep; /* kernels of this thread under way, one inside the other */
 

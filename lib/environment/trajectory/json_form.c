@@ -32,7 +32,7 @@ json_t *sr1__form_text_new(const char *data, size_t len)
                                       : hex_json(data, len);
 }
 
-static int hex_value(char c)
+static int read_hex_digit(char c)
 {
     static const char digits[] = "0123456789abcdef";
     const char *at = c ? strchr(digits, c) : NULL;
@@ -50,7 +50,7 @@ static sr1_status from_hex(const json_t *hex, json_t **out)
 
     SR1__CHECK_ALLOC(bytes, "text in hex");
     for (size_t i = 0; !bad && i < n / 2; i++) {
-        int high = hex_value(s[2 * i]), low = hex_value(s[2 * i + 1]);
+        int high = read_hex_digit(s[2 * i]), low = read_hex_digit(s[2 * i + 1]);
 
         bad = high < 0 || low < 0;
         bytes[i] = (char)(bad ? 0 : high << 4 | low);

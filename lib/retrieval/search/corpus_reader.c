@@ -85,7 +85,7 @@ void sr1__corpus_reader_free(struct sr1__corpus_reader *r)
     sr1__free(r);
 }
 
-static sr1_status read_chunk(struct sr1__corpus_reader *r)
+static sr1_status read_corpus_chunk(struct sr1__corpus_reader *r)
 {
     r->at = 0;
     return sr1__source_read(r->source, r->chunk, CHUNK, &r->n);
@@ -104,7 +104,7 @@ static sr1_status read_corpus_line(struct sr1__corpus_reader *r, struct sr1__buf
         size_t part;
 
         if (r->at == r->n) {
-            SR1__TRY(read_chunk(r));
+            SR1__TRY(read_corpus_chunk(r));
             if (r->n == 0)
                 break;
             from = r->chunk;

@@ -41,7 +41,7 @@ struct cache_batch {
     size_t n_left;
 };
 
-static int64_t now_ms(void)
+static int64_t cache_now_ms(void)
 {
     struct timespec t;
 
@@ -160,7 +160,7 @@ static sr1_status look_up_answer(struct cache_batch *a, const char *query, size_
     status = sr1__buf_status(&key, "search cache");
     if (status == SR1_OK &&
         sr1__disk_store_get(a->c->store, key.data, key.len, &value, &time) &&
-        fabs((double)now_ms() - (double)time) <= max_age_ms) {
+        fabs((double)cache_now_ms() - (double)time) <= max_age_ms) {
         status = sr1__disk_result_read(&value, a->sink, i);
         *given = status == SR1_OK;
     }
@@ -180,7 +180,7 @@ static void store_answer(struct cache_batch *a, const char *query,
     write_answer(&value, found, j);
     if (key.status == SR1_OK && value.status == SR1_OK)
         sr1__disk_store_put(a->c->store, key.data, key.len, value.data, value.len,
-                            now_ms());
+                            cache_now_ms());
     sr1__buf_free(&key);
     sr1__buf_free(&value);
 }

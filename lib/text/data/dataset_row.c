@@ -397,7 +397,7 @@ static char *content_id(const sr1_row *row)
     return sr1__strdup(id);
 }
 
-static sr1_status take_id(const struct sr1__fields *f, sr1_row *row)
+static sr1_status take_row_id(const struct sr1__fields *f, sr1_row *row)
 {
     const json_t *v = json_object_get(row->json, f->id);
     char number[32];
@@ -442,7 +442,7 @@ static sr1_status fill_dataset_row(const struct sr1__fields *f, sr1_row *row,
     SR1__TRY(take_question(f, row));
     SR1__TRY(read_row_history(f, row, path));
     SR1__TRY(read_ground_truths(f, row, path));
-    SR1__TRY(take_id(f, row));
+    SR1__TRY(take_row_id(f, row));
     return take_data_source(f, row, path);
 }
 

@@ -418,9 +418,9 @@ static sr1_status filter_groupby(struct sr1__jrun *r, struct sr1__jcall *c,
 }
 
 /* A list of l[from, to), and `fill` so often. */
-static sr1_status add_part(struct sr1__jrun *r, const struct sr1__jlist *l, size_t from,
-                           size_t to, const struct sr1__jvalue *fill, size_t n_fill,
-                           struct sr1__jlist *out)
+static sr1_status add_list_part(struct sr1__jrun *r, const struct sr1__jlist *l,
+                                size_t from, size_t to, const struct sr1__jvalue *fill,
+                                size_t n_fill, struct sr1__jlist *out)
 {
     struct sr1__jvalue part;
 
@@ -464,8 +464,8 @@ static sr1_status filter_batch(struct sr1__jrun *r, struct sr1__jcall *c,
     for (size_t i = 0; i < l->n; i += each) {
         size_t n = l->n - i < each ? l->n - i : each;
 
-        SR1__TRY(add_part(r, l, i, i + n, &c->arg[1], is_fill(&c->arg[1]) ? each - n : 0,
-                          out->list));
+        SR1__TRY(add_list_part(r, l, i, i + n, &c->arg[1],
+                               is_fill(&c->arg[1]) ? each - n : 0, out->list));
     }
     return SR1_OK;
 }
@@ -485,8 +485,8 @@ static sr1_status filter_slice(struct sr1__jrun *r, struct sr1__jcall *c,
         int longer = i < l->n % slices;
         size_t to = from + l->n / slices + (size_t)longer;
 
-        SR1__TRY(add_part(r, l, from, to, &c->arg[1],
-                          is_fill(&c->arg[1]) && !longer ? 1 : 0, out->list));
+        SR1__TRY(add_list_part(r, l, from, to, &c->arg[1],
+                               is_fill(&c->arg[1]) && !longer ? 1 : 0, out->list));
         from = to;
     }
     return SR1_OK;

@@ -57,8 +57,8 @@ static struct sr1__str content_at(const struct sr1__conversation *c, size_t i)
 }
 
 /* What a message given as JSON has beside its text; NULL: nothing. */
-static const json_t *member_at(const struct sr1__conversation *c, size_t i,
-                               const char *key)
+static const json_t *chat_member_at(const struct sr1__conversation *c, size_t i,
+                                    const char *key)
 {
     return c->list ? json_object_get(json_array_get(c->list, i), key) : NULL;
 }
@@ -66,7 +66,7 @@ static const json_t *member_at(const struct sr1__conversation *c, size_t i,
 /* Its thought, s NULL: none. */
 static struct sr1__str reasoning_at(const struct sr1__conversation *c, size_t i)
 {
-    const json_t *thought = member_at(c, i, "reasoning_content");
+    const json_t *thought = chat_member_at(c, i, "reasoning_content");
     struct sr1__str text = {NULL, 0};
 
     if (json_is_string(thought))
@@ -78,7 +78,7 @@ static struct sr1__str reasoning_at(const struct sr1__conversation *c, size_t i)
 /* A non-empty array, or NULL. */
 static const json_t *tool_calls_at(const struct sr1__conversation *c, size_t i)
 {
-    const json_t *calls = member_at(c, i, "tool_calls");
+    const json_t *calls = chat_member_at(c, i, "tool_calls");
 
     return json_array_size(calls) ? calls : NULL;
 }
@@ -86,7 +86,7 @@ static const json_t *tool_calls_at(const struct sr1__conversation *c, size_t i)
 /* Its content is null or absent, not "". */
 static int says_nothing(const struct sr1__conversation *c, size_t i)
 {
-    return c->list && !json_is_string(member_at(c, i, "content"));
+    return c->list && !json_is_string(chat_member_at(c, i, "content"));
 }
 
 /* A message's whole content, with what of it is the caller's own words. */

@@ -111,8 +111,8 @@ static int one_character(const char *text)
 }
 
 /* prepend_scheme, or add_prefix_space of older files. */
-static sr1_status load_prepend(struct sr1__metaspace *to, const json_t *o,
-                               const char *name)
+static sr1_status load_prepend_scheme(struct sr1__metaspace *to, const json_t *o,
+                                      const char *name)
 {
     static const char *const schemes[] = {"always", "first", "never"};
     const char *scheme = json_string_value(json_object_get(o, "prepend_scheme"));
@@ -144,7 +144,7 @@ sr1_status sr1__metaspace_load(struct sr1__metaspace *to, const json_t *o,
                          name);
     memcpy(to->mark, mark, strlen(mark) + 1);
     to->split = !json_is_false(json_object_get(o, "split"));
-    return load_prepend(to, o, name);
+    return load_prepend_scheme(to, o, name);
 }
 
 static sr1_status load_metaspace_pre_tokenizer(struct sr1__pre_tokenizer *c,
