@@ -678,7 +678,8 @@ static sr1_status sum_range(struct sr1__dist *d, const char *place, sr1_tensor *
     return sr1__scope_close(s);
 }
 
-static sr1_status make_sum_room(const struct sr1__dist *d, struct sum_room *room, int64_t n)
+static sr1_status make_sum_room(const struct sr1__dist *d, struct sum_room *room,
+                                int64_t n)
 {
     int64_t part = sr1__min_i64(PART, (n + d->size - 1) / d->size);
     const int64_t all = d->size * part;
