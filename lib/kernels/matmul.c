@@ -1,9 +1,10 @@
 /* kernels/matmul.c - cutting a product into tasks, whose columns are packed once for all
  * of their rows.
  *
- * A task goes through its rows some at a time, for these through k block by block, and
- * for a block through its columns. Rows of a that lie across memory are copied block by
- * block: lines a power of two apart would share a few places in a cache. */
+ * A task goes through k slab by slab, for a slab through its rows some at a time, for
+ * these through the slab block by block, and for a block through its columns. Rows of a
+ * that lie across memory are copied block by block: lines a power of two apart would
+ * share a few places in a cache. */
 #include "kernels/matmul.h"
 
 #include "kernels/exp.h"
@@ -17,6 +18,7 @@
 #define TURNED_ROWS 384
 #define ROWS 96 /* whose sums stay in a cache: six at a time, for the product */
 #define DEPTH ((size_t)SR1__PRODUCT_DEPTH)
+#define SLAB (16 * DEPTH) /* of k that is packed at once: 4 MiB, however long k is */
 
 int sr1__matmul_is_fast(void)
 {
@@ -43,12 +45,13 @@ size_t sr1__matmul_tasks(const struct sr1__matmul *w)
     return (w->n + TASK_COLUMNS - 1) / TASK_COLUMNS * count_cuts(w);
 }
 
-/* Scratch: the columns of a task, rows of a across memory, and a tile. */
+/* Scratch: a slab of the columns of a task, rows of a across memory, and a tile. */
 static size_t count_panel_floats(const struct sr1__matmul *w)
 {
     size_t columns = w->n < TASK_COLUMNS ? w->n : TASK_COLUMNS;
+    size_t depth = w->k < SLAB ? w->k : SLAB;
 
-    return w->k * sr1__panels_groups(columns) * SR1__GROUP_OUT;
+    return depth * sr1__panels_groups(columns) * SR1__GROUP_OUT;
 }
 
 size_t sr1__matmul_scratch(const struct sr1__matmul *w)
@@ -123,10 +126,11 @@ static void move_rows(float *to, size_t to_step, const float *from, size_t from_
 struct matmul_cut {
     const struct sr1__matmul *w;
     size_t row, rows;
-    size_t first, n;     /* columns */
-    const float *panels; /* packed */
-    float *across;       /* [DEPTH, ROWS] */
-    float *tile;         /* [ROWS, SR1__GROUP_OUT] */
+    size_t first, n; /* columns */
+    size_t slab;     /* the first k of what is packed: */
+    const float *panels;
+    float *across; /* [DEPTH, ROWS] */
+    float *tile;   /* [ROWS, SR1__GROUP_OUT] */
 };
 
 /* Outputs of a group by a block of k. Where the group is not whole they go by a tile. */
@@ -167,7 +171,7 @@ static void multiply_block(const struct matmul_cut *c, size_t from, size_t k)
         work.step = ROWS;
     }
     for (size_t g = 0; g < groups; g++) {
-        work.panels = c->panels + (from * groups + g * k) * SR1__GROUP_OUT;
+        work.panels = c->panels + ((from - c->slab) * groups + g * k) * SR1__GROUP_OUT;
         multiply_columns(c, &work, g);
     }
 }
@@ -189,6 +193,24 @@ static size_t block_depth(const struct sr1__matmul *w, size_t from)
     return w->k - from < DEPTH ? w->k - from : DEPTH;
 }
 
+/* The rows of a task by the slab that begins at c->slab. */
+static void multiply_slab(struct matmul_cut *c, size_t row, size_t end, float *to)
+{
+    const struct sr1__matmul *w = c->w;
+    size_t stop = w->k - c->slab < SLAB ? w->k : c->slab + SLAB;
+
+    for (size_t k = c->slab; k < stop; k += DEPTH)
+        pack_block(w, k, block_depth(w, k), c->first, c->n,
+                   to + (k - c->slab) * sr1__panels_groups(c->n) * SR1__GROUP_OUT);
+    for (c->row = row; c->row < end; c->row += ROWS) {
+        c->rows = end - c->row < ROWS ? end - c->row : ROWS;
+        for (size_t k = c->slab; k < stop; k += DEPTH)
+            multiply_block(c, k, block_depth(w, k));
+        if (stop == w->k)
+            add_bias(c);
+    }
+}
+
 void sr1__matmul_run(const struct sr1__matmul *w, size_t task, void *scratch)
 {
     size_t first = task / count_cuts(w) * TASK_COLUMNS;
@@ -200,13 +222,6 @@ void sr1__matmul_run(const struct sr1__matmul *w, size_t task, void *scratch)
     c.n = w->n - first < TASK_COLUMNS ? w->n - first : TASK_COLUMNS;
     c.across = to + count_panel_floats(w);
     c.tile = c.across + ROWS * DEPTH;
-    for (size_t k = 0; k < w->k; k += DEPTH)
-        pack_block(w, k, block_depth(w, k), first, c.n,
-                   to + k * sr1__panels_groups(c.n) * SR1__GROUP_OUT);
-    for (c.row = row; c.row < end; c.row += ROWS) {
-        c.rows = end - c.row < ROWS ? end - c.row : ROWS;
-        for (size_t k = 0; k < w->k; k += DEPTH)
-            multiply_block(&c, k, block_depth(w, k));
-        add_bias(&c);
-    }
+    for (; c.slab < w->k; c.slab += SLAB)
+        multiply_slab(&c, row, end, to);
 }

@@ -28,9 +28,9 @@ typedef struct sr1_rollout sr1_rollout; /* searchr1/rollout.h */
 
 /* Open a Hugging Face folder (tokenizer.json; tokenizer_config.json, chat_template.jinja,
  * generation_config.json and config.json where they exist), a tokenizer.json alone, or a
- * folder of BERT with vocab.txt only. The model may be byte-level BPE, WordPiece or
- * Unigram; SR1_E_UNSUPPORTED names anything else that a file asks for. Chat prompts and
- * streams work for byte-level BPE only, else they are SR1_E_UNSUPPORTED. What the folder
+ * folder of BERT with vocab.txt only. The model may be BPE (of bytes or of text),
+ * WordPiece or Unigram; SR1_E_UNSUPPORTED names anything else that a file asks for. Chat
+ * prompts and streams work for BPE only, else they are SR1_E_UNSUPPORTED. What the folder
  * of a LoRA adapter lacks (the tokenizer, the chat template, generation_config.json,
  * config.json) is that of its base. Caller frees with sr1_tokenizer_free. */
 SR1_API sr1_status sr1_tokenizer_open(sr1_tokenizer **out, const char *path);
@@ -107,7 +107,9 @@ SR1_API const int32_t *sr1_tokenizer_stop_ids(const sr1_tokenizer *tokenizer,
                                               size_t *count);
 
 /* Make a streaming decoder, which takes ids and gives whole characters. Its texts in
- * sequence are the text that sr1_tokenizer_decode gives for all the ids. The tokenizer is
+ * sequence are the text that sr1_tokenizer_decode gives for all the ids; but of a BPE of
+ * text a space in front stays, and bytes beside one another that are not UTF-8 together
+ * become characters where some of them are. The tokenizer is
  * retained. Caller frees with sr1_token_stream_free. */
 SR1_API sr1_status sr1_token_stream_new(sr1_token_stream **out, sr1_tokenizer *tokenizer,
                                         int32_t skip_special);

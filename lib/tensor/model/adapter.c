@@ -122,6 +122,8 @@ sr1_status sr1__adapter_attach(sr1_model *m, const struct sr1__lora_config *conf
     if (st == SR1_OK)
         st = keep_found_targets(a);
     if (st != SR1_OK) {
+        for (int64_t i = 0; i < m->config.n_layers; i++)
+            memset(m->layers[i].lora, 0, sizeof m->layers[i].lora);
         sr1__adapter_free(a);
         return st;
     }

@@ -89,13 +89,14 @@ struct expert_matrix {
     sr1_tensor **parts; /* [n_experts] all of them, or NULL: they are cut when needed */
 };
 
-/* The gradient of all parts is put together once; but a few are not worth the others. */
+/* The gradient of all parts is put together once, where each that is cut by itself gives
+ * one of the whole matrix; without gradients a few are not worth the others. */
 static void split_matrix(sr1_scope *s, struct expert_matrix *a, int64_t n_experts,
-                         int64_t used)
+                         int64_t used, int trains)
 {
     int64_t *sizes;
 
-    if (a->scale || used < n_experts / 2)
+    if (a->scale || (used < n_experts / 2 && !(trains && t_needs_grad(a->w))))
         return;
     sizes = sr1__calloc((size_t)n_experts, sizeof *sizes);
     a->parts = sr1__calloc((size_t)n_experts, sizeof(sr1_tensor *));
@@ -165,8 +166,8 @@ static sr1_tensor *route_tokens(sr1_scope *s, const sr1_model *m,
     struct expert_matrix down = {w->down, w->down_scale, c->hidden_size, NULL};
     sr1_tensor *y = t_index_select(s, x, 0, t_from_i64(s, r->token, T_SHAPE(r->n)));
 
-    split_matrix(s, &gate_up, c->n_experts, r->used);
-    split_matrix(s, &down, c->n_experts, r->used);
+    split_matrix(s, &gate_up, c->n_experts, r->used, t_needs_grad(y));
+    split_matrix(s, &down, c->n_experts, r->used, t_needs_grad(y));
     y = run_experts(s, by, &gate_up, &down, r, y, c->n_experts);
     sr1__free(gate_up.parts);
     sr1__free(down.parts);

@@ -214,7 +214,10 @@ sr1_status sr1__pg_all_to_all(struct sr1__work **out, struct sr1__process_group 
 
 int sr1__work_is_done(struct sr1__work *w)
 {
-    return w->of->isCompleted();
+    bool done = true; /* what it throws, sr1__work_finish throws again and reports */
+
+    (void)guard_comm([&] { done = w->of->isCompleted(); });
+    return done;
 }
 
 sr1_status sr1__work_finish(struct sr1__work *w)

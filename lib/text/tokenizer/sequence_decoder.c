@@ -231,7 +231,7 @@ static sr1_status spell_token(sr1_tokenizer *t, uint32_t id, struct sr1__buf *ro
     sr1__buf_clear(room);
     if (byte >= 0)
         sr1__buf_char(room, (char)byte);
-    else
+    else if (!sr1__token_decoder_spell(&t->decoder, token, n, room))
         put_replaced(s, token, n, room);
     SR1__TRY(sr1__buf_status(room, "vocabulary"));
     if (room->len == n && memcmp(room->data, token, n) == 0)

@@ -158,6 +158,15 @@ sr1_status sr1__token_decoder_load(sr1_tokenizer *t, const json_t *o, const char
                      type, t->model->type);
 }
 
+int sr1__token_decoder_spell(const struct sr1__token_decoder *d, const char *token,
+                             size_t n, struct sr1__buf *out)
+{
+    if (!d->kind->token)
+        return 0;
+    d->kind->token(d, token, n, 1, out);
+    return 1;
+}
+
 sr1_status sr1__token_decoder_run(const sr1_tokenizer *t, const int32_t *ids, size_t n,
                                   int skip_special, struct sr1__buf *out)
 {

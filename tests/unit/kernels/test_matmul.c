@@ -113,9 +113,9 @@ static void check_layout(size_t m, size_t n, size_t k, int layout)
 
 static void every_layout(void **state)
 {
-    static const size_t sizes[][3] = {{1, 1, 1},     {2, 64, 33},  {7, 65, 256},
-                                      {97, 16, 257}, {6, 130, 31}, {200, 70, 600},
-                                      {2100, 3, 5},  {13, 128, 16}};
+    static const size_t sizes[][3] = {{1, 1, 1},     {2, 64, 33},   {7, 65, 256},
+                                      {97, 16, 257}, {6, 130, 31},  {200, 70, 600},
+                                      {2100, 3, 5},  {13, 128, 16}, {7, 33, 9000}};
 
     (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)

@@ -3,6 +3,8 @@
 #include "check.h"
 #include "tensor/ops/fused.h"
 
+#include <pthread.h>
+
 #define TOLERANCE 2e-5
 
 static void norm_equals_operations(void **state)
@@ -147,6 +149,39 @@ static void frozen_heads_leave_norms_their_gradient(void **state)
     OK(sr1__scope_close(s));
 }
 
+struct seen_threads {
+    pthread_mutex_t lock;
+    pthread_t first;
+    int calls, others;
+};
+
+static void note_thread(void *arg, int64_t begin, int64_t end)
+{
+    struct seen_threads *t = arg;
+
+    (void)begin, (void)end;
+    pthread_mutex_lock(&t->lock);
+    if (t->calls++ == 0)
+        t->first = pthread_self();
+    else
+        t->others += !pthread_equal(t->first, pthread_self());
+    pthread_mutex_unlock(&t->lock);
+}
+
+/* Loops of headers of ATen's are divided where they are compiled with OpenMP only. */
+static void loops_are_divided_over_threads(void **state)
+{
+    struct seen_threads t = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    int32_t threads = sr1__torch_threads_get();
+
+    (void)state;
+    OK(sr1__torch_threads(2));
+    OK(sr1__shim_parallel(2, 1, note_thread, &t));
+    OK(sr1__torch_threads(threads));
+    assert_int_equal(t.calls, 2);
+    assert_int_equal(t.others, 1);
+}
+
 /* The gradient of a norm's weight sums over rows; its bits may not hang on the threads.
  */
 static void bits_do_not_depend_on_threads(void **state)
@@ -199,6 +234,7 @@ int main(void)
         cmocka_unit_test(gate_keeps_what_is_not_a_number),
         cmocka_unit_test(heads_equal_operations),
         cmocka_unit_test(frozen_heads_leave_norms_their_gradient),
+        cmocka_unit_test(loops_are_divided_over_threads),
         cmocka_unit_test(bits_do_not_depend_on_threads),
         cmocka_unit_test(other_types_take_the_operations),
     };
