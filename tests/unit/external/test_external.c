@@ -150,8 +150,8 @@ static void why_there_is_no_score_is_told(void **state)
 
         warned[0] = '\0';
         OK(sr1_reward_set_new(&set, &o));
-        OK(sr1_reward_set_add_external(
-            set, scratch_file(wrong[i].file, wrong[i].text, 0), "mine", 1, NULL));
+        OK(sr1_reward_set_add_external(set, scratch_file(wrong[i].file, wrong[i].text, 0),
+                                       "mine", 1, NULL));
         assert_true(isnan(score(set, "Where?", "Rome")));
         assert_non_null(strstr(warned, wrong[i].warning));
         sr1_reward_set_free(set);
