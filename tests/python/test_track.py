@@ -158,7 +158,7 @@ def test_addresses_and_credentials(settings, server, monkeypatch):
     settings["out"] += "-2"
     settings["mlflow_tracking_uri"] = "ftp://x"
     with Trainer(settings, tiny.engine, train=ROWS) as trainer:
-        with pytest.raises(errors.Error, match="mlflow_tracking_uri"):
+        with pytest.raises(errors.Error, match="searchr1.track RUN --to mlflow: mlflow_tracking_uri"):
             trainer.run()
 
 
