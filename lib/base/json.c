@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/utf8.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -258,11 +259,11 @@ const json_t *sr1__json_at(const json_t *o, const char *path)
 
 json_t *sr1__json_text(const char *text, size_t n)
 {
-    json_t *v = json_stringn(text, n);
     struct sr1__buf b;
+    json_t *v;
 
-    if (v)
-        return v;
+    if (sr1__utf8_valid(text, n))
+        return json_stringn(text, n);
     sr1__buf_init(&b, 0);
     sr1__buf_utf8(&b, text, n);
     v = b.status == SR1_OK ? json_stringn(sr1__buf_cstr(&b), b.len) : NULL;

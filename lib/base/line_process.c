@@ -115,7 +115,7 @@ static int set_actions(posix_spawn_file_actions_t *f, const int streams[3],
 }
 
 /* 0, or the number of an error. */
-static int spawn_program(pid_t *pid, const char *const *argv, const char *const *extra,
+static int spawn_session(pid_t *pid, const char *const *argv, const char *const *extra,
                          const char *folder, const int streams[3])
 {
     posix_spawn_file_actions_t f;
@@ -151,7 +151,7 @@ static void start_guardian(struct sr1__line_process *p)
     if (pipe2(input, O_CLOEXEC) != 0)
         return;
     streams[0] = input[0];
-    if (spawn_program(&p->guardian, argv, NULL, "/", streams) != 0)
+    if (spawn_session(&p->guardian, argv, NULL, "/", streams) != 0)
         p->guardian = 0;
     close_end(&input[0]);
     p->leash = input[1];
@@ -170,7 +170,7 @@ static sr1_status start_program(struct sr1__line_process *p,
     if (error == 0) {
         const int streams[3] = {pipes[0][0], pipes[1][1], pipes[2][1]};
 
-        error = spawn_program(&p->pid, o->argv, o->extra, o->folder, streams);
+        error = spawn_session(&p->pid, o->argv, o->extra, o->folder, streams);
     }
     if (error != 0) {
         p->pid = 0;
@@ -237,7 +237,7 @@ static int has_no_member(pid_t group)
 
 /* The program, and those it has started: a wrapper, or its leader, may be gone before
  * them. */
-static void end_group(pid_t pid)
+static void end_process_group(pid_t pid)
 {
     int ended = poll_end(has_ended, pid, PATIENCE_S);
     siginfo_t info;
@@ -270,7 +270,7 @@ void sr1__line_process_free(struct sr1__line_process *p)
     close_end(&p->out);
     close_end(&p->err);
     if (p->pid > 0)
-        end_group(p->pid);
+        end_process_group(p->pid);
     dismiss_guardian(p);
     sr1__buf_free(&p->unread);
     sr1__buf_free(&p->tail);

@@ -349,7 +349,7 @@ static void take_turn(struct sr1__rpc_process *r, double until)
 /* ---- waiting ---- */
 
 /* *stop: when a stop was first seen. */
-static int is_stopped(const struct sr1__rpc_process *r, double *stop)
+static int has_waited_on_stop(const struct sr1__rpc_process *r, double *stop)
 {
     if (!r->o.stop || !atomic_load(r->o.stop))
         return 0;
@@ -359,7 +359,7 @@ static int is_stopped(const struct sr1__rpc_process *r, double *stop)
 }
 
 /* Until a caller has done with it, or it is too late. */
-static void wait_for_change(struct sr1__rpc_process *r, double until)
+static void await_broadcast(struct sr1__rpc_process *r, double until)
 {
     double tick = sr1__now() + TICK_S;
     struct timespec t = sr1__clock_time(until < tick ? until : tick);
@@ -382,16 +382,16 @@ static void end_silent_program(struct sr1__rpc_process *r, double since, sr1_sta
 }
 
 /* Until the caller's own is done, or it is too late: what came of it. */
-static sr1_status await_done(struct sr1__rpc_process *r, struct pending *p,
-                             const char *method, double until)
+static sr1_status await_reply(struct sr1__rpc_process *r, struct pending *p,
+                              const char *method, double until)
 {
     double stop = 0;
 
-    while (!p->done && sr1__now() < until && !is_stopped(r, &stop)) {
+    while (!p->done && sr1__now() < until && !has_waited_on_stop(r, &stop)) {
         if (r->program && !r->turn)
             take_turn(r, until);
         else
-            wait_for_change(r, until);
+            await_broadcast(r, until);
     }
     if (p->done)
         return p->status != SR1_OK ? sr1__error_raise(&p->error) : SR1_OK;
@@ -409,7 +409,7 @@ static sr1_status await_message(struct sr1__rpc_process *r, struct pending *p,
         take_turn(r, sr1__now());
     if (p->notifies && !p->done && r->n_queued <= MAX_QUEUED)
         return SR1_OK;
-    return await_done(r, p, method, until);
+    return await_reply(r, p, method, until);
 }
 
 /* To the program that runs, with the lock held. began: of the caller's time. */
@@ -499,10 +499,10 @@ static sr1_status need_program(struct sr1__rpc_process *r, double until)
 {
     double stop = 0;
 
-    while (r->changing && sr1__now() < until && !is_stopped(r, &stop))
-        wait_for_change(r, until);
+    while (r->changing && sr1__now() < until && !has_waited_on_stop(r, &stop))
+        await_broadcast(r, until);
     if (r->changing)
-        return sr1__fail(is_stopped(r, &stop) ? SR1_E_CANCELLED : SR1_E_TIMEOUT,
+        return sr1__fail(has_waited_on_stop(r, &stop) ? SR1_E_CANCELLED : SR1_E_TIMEOUT,
                          "%s: it is still being started", r->name);
     if (r->program)
         return SR1_OK;

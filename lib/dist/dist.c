@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/rng.h"
+#include "dist/nccl_bridge.h"
 #include "dist/own_address.h"
 #include "tensor/ops/ops.h"
 #include "tensor/torch/comm.h"
@@ -34,6 +35,9 @@ struct sr1__dist {
     const atomic_int *stop;
     struct sr1__store *root, *store;                   /* store: with the job's prefix */
     struct sr1__process_group *group, *plain, *helper; /* the latter two for debug */
+    struct sr1__process_group *bulk, *plain_bulk; /* for tensors; NULL: that is group */
+    sr1__device device;                           /* of such tensors */
+    int by_nccl, reduces;
     int64_t meetings;
     int32_t under_way;         /* works that are begun and not finished */
     sr1_tensor *said, *heard;  /* [size, WORDS] of a meeting */
@@ -51,6 +55,22 @@ int32_t sr1__dist_rank(const struct sr1__dist *d)
 int32_t sr1__dist_size(const struct sr1__dist *d)
 {
     return d ? d->size : 1;
+}
+
+sr1__device sr1__dist_device(const struct sr1__dist *d)
+{
+    return d ? d->device : SR1__CPU;
+}
+
+int32_t sr1__dist_reduces(const struct sr1__dist *d)
+{
+    return d && d->reduces;
+}
+
+/* For tensors on sr1__dist_device. */
+static struct sr1__process_group *tensor_group(const struct sr1__dist *d)
+{
+    return d->bulk ? d->bulk : d->group;
 }
 
 /* As the whole job numbers it. */
@@ -92,11 +112,12 @@ static int64_t to_ms(double seconds)
  * that is not done keeps the group's threads and sockets, until the process ends. */
 static sr1_status end_job(struct sr1__dist *d, sr1_status st, int pending)
 {
-    struct sr1__process_group *groups[3] = {d->group, d->plain, d->helper};
+    struct sr1__process_group *groups[] = {d->bulk, d->plain_bulk, d->group, d->plain,
+                                           d->helper};
 
     sr1__error_save(&d->failure, st);
-    d->group = d->plain = d->helper = NULL;
-    for (size_t i = 0; i < 3; i++) {
+    d->group = d->plain = d->helper = d->bulk = d->plain_bulk = NULL;
+    for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
         if (pending || d->under_way > 0)
             sr1__pg_abandon(groups[i]);
         else
@@ -613,7 +634,7 @@ static sr1_status add_parts(struct sr1__dist *d, sr1_scope *s, const char *place
     sr1_status st = sr1__scope_status(s);
 
     if (st == SR1_OK)
-        st = sr1__pg_all_to_all(&w, d->group, room->got, flat, transport_limit(d));
+        st = sr1__pg_all_to_all(&w, tensor_group(d), room->got, flat, transport_limit(d));
     SR1__TRY(run_work(d, st, w, place, d->limit));
     t_copy_(s, room->sum, t_narrow(s, room->got, 0, 0, part));
     for (int32_t r = 1; r < d->size; r++)
@@ -628,7 +649,7 @@ static sr1_status gather_parts(struct sr1__dist *d, const char *place, sr1_statu
     struct sr1__work *w = NULL;
 
     if (st == SR1_OK)
-        st = sr1__pg_all_gather(&w, d->group, flat, part, transport_limit(d));
+        st = sr1__pg_all_gather(&w, tensor_group(d), flat, part, transport_limit(d));
     return run_work(d, st, w, place, d->limit);
 }
 
@@ -637,7 +658,7 @@ static sr1_status sum_range(struct sr1__dist *d, const char *place, sr1_tensor *
                             int64_t begin, int64_t n, const struct sum_room *room)
 {
     int64_t part = (n + d->size - 1) / d->size;
-    sr1_scope *s = sr1__scope_open(SR1__CPU, "%s", place);
+    sr1_scope *s = sr1__scope_open(d->device, "%s", place);
     sr1_tensor *range, *flat;
     struct sum_room here;
     sr1_status st;
@@ -657,12 +678,16 @@ static sr1_status sum_range(struct sr1__dist *d, const char *place, sr1_tensor *
     return sr1__scope_close(s);
 }
 
-static sr1_status make_room(struct sum_room *room, int64_t size, int64_t part)
+static sr1_status make_sum_room(const struct sr1__dist *d, struct sum_room *room,
+                                int64_t n)
 {
-    const int64_t all = size * part;
+    int64_t part = sr1__min_i64(PART, (n + d->size - 1) / d->size);
+    const int64_t all = d->size * part;
 
-    SR1__TRY(sr1__shim_empty(&room->got, SR1__F32, 1, &all, SR1__CPU));
-    return sr1__shim_empty(&room->sum, SR1__F32, 1, &part, SR1__CPU);
+    if (d->reduces)
+        return SR1_OK;
+    SR1__TRY(sr1__shim_empty(&room->got, SR1__F32, 1, &all, d->device));
+    return sr1__shim_empty(&room->sum, SR1__F32, 1, &part, d->device);
 }
 
 /* PART numbers a rank at once; the last range may be shorter. */
@@ -670,7 +695,13 @@ static sr1_status sum_ranges(struct sr1__dist *d, const char *place, sr1_tensor 
                              const struct sum_room *room)
 {
     int64_t n = t_numel(data), step = PART * d->size;
+    struct sr1__work *w = NULL;
+    sr1_status st;
 
+    if (d->reduces) {
+        st = sr1__pg_all_reduce(&w, tensor_group(d), data, transport_limit(d));
+        return run_work(d, st, w, place, d->limit);
+    }
     for (int64_t at = 0; at < n; at += step)
         SR1__TRY(sum_range(d, place, data, at, sr1__min_i64(step, n - at), room));
     return SR1_OK;
@@ -685,7 +716,7 @@ sr1_status sr1__dist_sum(struct sr1__dist *d, const char *place, sr1_status st,
     if (!d)
         return st;
     if (st == SR1_OK)
-        st = make_room(&room, d->size, sr1__min_i64(PART, (n + d->size - 1) / d->size));
+        st = make_sum_room(d, &room, n);
     st = agree_with_size(d, place, st, (size_t)n);
     if (st == SR1_OK)
         st = check_sizes_equal(d, place);
@@ -703,7 +734,18 @@ sr1_status sr1__dist_all_to_all(struct sr1__dist *d, const char *place, sr1_stat
 
     SR1__TRY(agree_with_size(d, place, st, (size_t)t_numel(from)));
     SR1__TRY(check_sizes_equal(d, place));
-    st = sr1__pg_all_to_all(&w, d->group, to, from, transport_limit(d));
+    st = sr1__pg_all_to_all(&w, tensor_group(d), to, from, transport_limit(d));
+    return run_work(d, st, w, place, d->limit);
+}
+
+sr1_status sr1__dist_reduce_scatter(struct sr1__dist *d, const char *place, sr1_status st,
+                                    sr1_tensor *to, sr1_tensor *from)
+{
+    struct sr1__work *w = NULL;
+
+    SR1__TRY(agree_with_size(d, place, st, (size_t)t_numel(from)));
+    SR1__TRY(check_sizes_equal(d, place));
+    st = sr1__pg_reduce_scatter(&w, tensor_group(d), to, from, transport_limit(d));
     return run_work(d, st, w, place, d->limit);
 }
 
@@ -713,7 +755,7 @@ sr1_status sr1__dist_all_gather_begin(struct sr1__work **out, struct sr1__dist *
 {
     SR1__TRY(agree_with_size(d, place, st, (size_t)t_numel(own)));
     SR1__TRY(check_sizes_equal(d, place));
-    st = sr1__pg_all_gather(out, d->group, all, own, transport_limit(d));
+    st = sr1__pg_all_gather(out, tensor_group(d), all, own, transport_limit(d));
     if (st != SR1_OK)
         return end_job(d, explain_loss(d, st, place), 0);
     d->under_way++;
@@ -858,13 +900,30 @@ static sr1_status open_group(struct sr1__process_group **out, struct sr1__dist *
     return sr1__context(st, "connecting to the other ranks");
 }
 
+static sr1_status open_bulk(struct sr1__process_group **out, struct sr1__dist *d)
+{
+    struct sr1__store *at = NULL;
+    sr1_status st = sr1__store_prefix(&at, d->store, "bulk/");
+
+    if (st == SR1_OK)
+        st = sr1__nccl_group(out, at, d->rank, d->size, d->device, to_ms(d->limit + 5.0));
+    sr1__store_free(at);
+    return st;
+}
+
 static sr1_status open_groups(struct sr1__dist *d)
 {
-    if (!d->debug)
-        return open_group(&d->group, d, "group/");
+    if (!d->debug) {
+        SR1__TRY(open_group(&d->group, d, "group/"));
+        return d->by_nccl ? open_bulk(&d->bulk, d) : SR1_OK;
+    }
     SR1__TRY(open_group(&d->plain, d, "group/"));
     SR1__TRY(open_group(&d->helper, d, "helper/"));
-    return sr1__pg_checked(&d->group, d->plain, d->helper);
+    SR1__TRY(sr1__pg_checked(&d->group, d->plain, d->helper));
+    if (!d->by_nccl)
+        return SR1_OK;
+    SR1__TRY(open_bulk(&d->plain_bulk, d));
+    return sr1__pg_checked(&d->bulk, d->plain_bulk, d->helper);
 }
 
 /* Room for what is said in a meeting. */
@@ -906,6 +965,8 @@ void sr1__dist_free(struct sr1__dist *d)
         return;
     if (d->store && d->root) /* a group's goes with its job */
         say_farewell(d);
+    sr1__pg_free(d->bulk);
+    sr1__pg_free(d->plain_bulk);
     sr1__pg_free(d->group);
     sr1__pg_free(d->plain);
     sr1__pg_free(d->helper);
@@ -925,10 +986,14 @@ sr1_status sr1__dist_open(struct sr1__dist **out, const struct sr1__launch *l,
         *out = NULL;
         return SR1_OK;
     }
-    if (strcmp(o->backend, "gloo") != 0)
+    if (strcmp(o->backend, "gloo") != 0 && strcmp(o->backend, "nccl") != 0)
         return sr1__fail(SR1_E_UNSUPPORTED,
-                         "distributed_backend %s is not there; gloo is", o->backend);
+                         "distributed_backend %s is not there; gloo and nccl are",
+                         o->backend);
     SR1__CALLOC(d, 1, "process group");
+    d->by_nccl = strcmp(o->backend, "nccl") == 0;
+    d->device = d->by_nccl ? o->device : SR1__CPU;
+    d->reduces = d->by_nccl && o->reduces;
     d->rank = l->rank;
     d->size = l->world_size;
     d->agent_store = l->agent_store;
@@ -960,6 +1025,9 @@ sr1_status sr1__dist_split(struct sr1__dist **out, struct sr1__dist *d,
     g->stride = of->stride;
     g->limit = d->limit;
     g->debug = d->debug;
+    g->by_nccl = d->by_nccl;
+    g->device = d->device;
+    g->reduces = d->reduces;
     g->agent_store = d->agent_store;
     g->stop = d->stop;
     memcpy(g->address, d->address, sizeof(g->address));

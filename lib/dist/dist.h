@@ -22,9 +22,11 @@
 struct sr1__dist;
 
 struct sr1__dist_options {
-    const char *backend;    /* "gloo" */
-    double limit;           /* seconds that a rank is waited for */
-    int32_t debug;          /* c10d compares the ranks' collectives before each */
+    const char *backend; /* "gloo", or "nccl" for tensors on a GPU and gloo beside it */
+    sr1__device device;  /* of this process, for nccl */
+    int32_t reduces;     /* sums are the backend's own: nccl only */
+    double limit;        /* seconds that a rank is waited for */
+    int32_t debug;       /* c10d compares the ranks' collectives before each */
     const atomic_int *stop; /* not 0: waiting ends with SR1_E_CANCELLED; NULL: never */
 };
 
@@ -46,6 +48,11 @@ sr1_status sr1__dist_split(struct sr1__dist **out, struct sr1__dist *d,
 
 int32_t sr1__dist_rank(const struct sr1__dist *d);
 int32_t sr1__dist_size(const struct sr1__dist *d);
+/* Where tensors have to be that are exchanged: the CPU, or with nccl this rank's GPU. */
+sr1__device sr1__dist_device(const struct sr1__dist *d);
+/* Are sums the backend's own (sr1__dist_reduce_scatter)? Otherwise they are added here,
+ * in the order of ranks. */
+int32_t sr1__dist_reduces(const struct sr1__dist *d);
 
 /* Wait until all ranks are at this place, at most `limit` seconds (0: the job's). */
 sr1_status sr1__dist_meet(struct sr1__dist *d, const char *place, double limit);
@@ -76,17 +83,23 @@ void sr1__gathered_free(struct sr1__gathered *g); /* a zeroed one is fine */
 /* SR1_E_STATE names the ranks whose value is not rank 0's: "%s differs on rank 2". */
 sr1_status sr1__dist_same(struct sr1__dist *d, const char *what, uint64_t value);
 
-/* data [n], fp32 on the CPU: the sum of all ranks', added in the order of ranks, so that
- * its bits do not depend on the network. st as below. */
+/* data [n], fp32: the sum of all ranks', added in the order of ranks, so that its bits do
+ * not depend on the network; where sr1__dist_reduces, in an order of the backend's. st as
+ * below. */
 sr1_status sr1__dist_sum(struct sr1__dist *d, const char *place, sr1_status st,
                          sr1_tensor *data);
 
-/* Tensors on the CPU; st is the status with which this rank comes, and where it is not
- * SR1_OK its tensors may be NULL: then all ranks return that of sr1__dist_agree.
+/* Tensors on sr1__dist_device; st is the status with which this rank comes, and where it
+ * is not SR1_OK its tensors may be NULL: then all ranks return that of sr1__dist_agree.
  *
  * Part r of `from` goes to rank r; part r of `to` came from there. */
 sr1_status sr1__dist_all_to_all(struct sr1__dist *d, const char *place, sr1_status st,
                                 sr1_tensor *to, sr1_tensor *from);
+/* Part r of the sum of all ranks' from [size n] into to [n] of rank r, added in an order
+ * of the backend's: its bits may depend on the network, and on how many ranks there are.
+ */
+sr1_status sr1__dist_reduce_scatter(struct sr1__dist *d, const char *place, sr1_status st,
+                                    sr1_tensor *to, sr1_tensor *from);
 /* own [n] of rank r into part r of the all [size n] of every rank. */
 sr1_status sr1__dist_all_gather(struct sr1__dist *d, const char *place, sr1_status st,
                                 sr1_tensor *all, sr1_tensor *own);

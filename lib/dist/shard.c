@@ -254,22 +254,24 @@ static sr1_status close_round(sr1_scope *s, sr1_status st)
 static sr1_status scatter_round(struct sr1__dist *d, const struct exchange *e, int64_t k,
                                 int64_t part, sr1__scattered_fn fn, void *user)
 {
-    sr1_scope *s = sr1__scope_open(SR1__CPU, "sum of gradients");
+    sr1_scope *s = sr1__scope_open(sr1__dist_device(d), "sum of gradients");
     struct number_range own = range_in_round(e, sr1__dist_rank(d), k);
-    sr1_tensor *flat, *got;
+    int32_t rows = sr1__dist_reduces(d) ? 1 : e->ranks;
+    sr1_tensor *flat, *got, *to;
     sr1_status st = e->st;
 
     sr1__scope_no_grad(s);
     flat = t_full(s, 0.0, e->dtype, T_SHAPE(e->ranks * part));
-    got = t_empty(s, e->dtype, T_SHAPE(e->ranks, part));
+    got = t_empty(s, e->dtype, T_SHAPE(rows, part));
     for (int32_t r = 0; r < e->ranks && st == SR1_OK; r++)
         copy_range(s, e, range_in_round(e, r, k), t_narrow(s, flat, 0, r * part, part),
                    0);
     if (st == SR1_OK)
         st = sr1__scope_status(s);
-    st = sr1__dist_all_to_all(d, "sum of gradients", st,
-                              got ? t_reshape(s, got, T_SHAPE(e->ranks * part)) : NULL,
-                              flat);
+    to = got ? t_reshape(s, got, T_SHAPE(rows * part)) : NULL;
+    st = sr1__dist_reduces(d)
+             ? sr1__dist_reduce_scatter(d, "sum of gradients", st, to, flat)
+             : sr1__dist_all_to_all(d, "sum of gradients", st, to, flat);
     if (st == SR1_OK && own.begin < own.end)
         fn(s, user, k * e->round, t_narrow(s, got, 1, 0, own.end - own.begin));
     return close_round(s, st);
@@ -301,7 +303,7 @@ sr1_status sr1__shards_scatter(const struct sr1__mesh *m, const struct sr1__shar
 sr1_status sr1__shards_join(const struct sr1__mesh *m, const struct sr1__shards *s,
                             size_t u, sr1_status st, sr1_tensor *part, sr1_tensor *piece)
 {
-    sr1_scope *scope = sr1__scope_open(SR1__CPU, "sums of a part");
+    sr1_scope *scope = sr1__scope_open(sr1__dist_device(m->owners), "sums of a part");
     int64_t begin = find_range(s, u, s->rank, 1).begin;
     int64_t most = (sr1__shards_part(s, u) + s->groups - 1) / s->groups;
     int64_t n = sr1__shards_piece(s, u);
@@ -337,7 +339,7 @@ struct gather_round {
 static sr1_status begin_round(struct gather_round *r, struct sr1__dist *d,
                               const struct exchange *e, sr1_tensor *held)
 {
-    sr1_scope *s = sr1__scope_open(SR1__CPU, "updated weights");
+    sr1_scope *s = sr1__scope_open(sr1__dist_device(d), "updated weights");
     struct number_range own = range_in_round(e, e->s->rank, r->k);
     sr1_tensor *mine;
     sr1_status st = e->st;
@@ -360,7 +362,7 @@ static sr1_status begin_round(struct gather_round *r, struct sr1__dist *d,
 static sr1_status end_round(struct gather_round *r, struct sr1__dist *d,
                             const struct exchange *e, sr1_tensor *held, sr1_status st)
 {
-    sr1_scope *s = sr1__scope_open(SR1__CPU, "updated weights");
+    sr1_scope *s = sr1__scope_open(sr1__dist_device(d), "updated weights");
 
     sr1__scope_no_grad(s);
     if (st == SR1_OK)

@@ -63,7 +63,8 @@ int64_t sr1__shards_part(const struct sr1__shards *s, size_t u);
 int64_t sr1__shards_piece(const struct sr1__shards *s, size_t u);
 
 /* What all ranks of the world have of numbers [at, at + n) of this rank's piece:
- * got [world, n], row r of rank r, on the CPU; s owns it. */
+ * got [world, n], row r of rank r, on sr1__dist_device; where sr1__dist_reduces [1, n],
+ * their sum, as dtype adds. s owns it. */
 typedef void (*sr1__scattered_fn)(sr1_scope *s, void *user, int64_t at, sr1_tensor *got);
 
 /* The tensors [n] of unit u, whole, of any type, NULL: zeros; each rank sees by `fn` what

@@ -54,7 +54,7 @@ static sr1_status step_engine(struct engine_loop *l)
     return SR1_OK;
 }
 
-static sr1_status run_rounds(struct engine_loop *l)
+static sr1_status run_engine_rounds(struct engine_loop *l)
 {
     for (;;) {
         int over = 0;
@@ -84,7 +84,7 @@ sr1_status sr1__engine_loop_run(const struct sr1__engine_set *set, size_t engine
     if (st == SR1_OK)
         st = allocate_round(&l);
     if (st == SR1_OK)
-        st = run_rounds(&l);
+        st = run_engine_rounds(&l);
     e->ops->end(e->self);
     sr1__free(l.running);
     sr1__free(l.inputs);

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "config/config.h"
+#include "dist/nccl_bridge.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -158,23 +159,38 @@ sr1_status sr1__job_read(struct sr1__launch *out, const sr1_config *c)
     *out = (struct sr1__launch){.world_size = 1, .local_world_size = 1, .launcher = ""};
     if (sr1__config_is(c, "distributed_backend", "none"))
         return SR1_OK;
-    SR1__TRY(sr1__launch_read(out, NULL, NULL));
-    if (out->world_size > 1 && sr1__config_is(c, "distributed_backend", "nccl"))
-        return sr1__fail(SR1_E_UNSUPPORTED,
-                         "distributed_backend nccl is not there yet; gloo is, also "
-                         "between GPUs");
-    return SR1_OK;
+    return sr1__launch_read(out, NULL, NULL);
+}
+
+/* Tensors go from GPU to GPU, if there is what that needs. */
+static sr1_status choose_nccl(const struct sr1__launch *l, const sr1_config *c,
+                              struct sr1__dist_options *o)
+{
+    sr1_config *own = NULL;
+    sr1_status st;
+
+    if (!sr1__config_is(c, "distributed_backend", "nccl"))
+        return SR1_OK;
+    SR1__TRY(sr1__nccl_check());
+    SR1__TRY(sr1__job_config(l, c, &own));
+    st = sr1__device_resolve(sr1__config_str(own, "device"), &o->device);
+    sr1_config_free(own);
+    o->backend = "nccl";
+    o->reduces = !sr1__config_bool(c, "full_determinism");
+    return st;
 }
 
 sr1_status sr1__job_meet(struct sr1__dist **out, const struct sr1__launch *l,
-                         const sr1_config *c)
+                         const sr1_config *c, int trains)
 {
-    const struct sr1__dist_options o = {
+    struct sr1__dist_options o = {
         .backend = "gloo",
         .limit = sr1__config_real(c, "distributed_timeout"),
         .debug = sr1__config_bool(c, "distributed_debug"),
     };
 
+    if (trains)
+        SR1__TRY(choose_nccl(l, c, &o));
     SR1__TRY(sr1__dist_open(out, l, &o));
     return compare_config(*out, c);
 }
@@ -187,7 +203,7 @@ static sr1_status fill_ranks(sr1_ranks *r, const sr1_config *config)
     SR1__TRY(sr1__job_read(&r->launch, config));
     if (r->launch.world_size == 1)
         return SR1_OK;
-    return sr1__job_meet(&r->dist, &r->launch, config);
+    return sr1__job_meet(&r->dist, &r->launch, config, 0);
 }
 
 sr1_status sr1_ranks_open(sr1_ranks **out, const sr1_config *config)

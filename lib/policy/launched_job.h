@@ -17,9 +17,10 @@ struct sr1_ranks {
 /* Which process this is; a world of one where the key distributed_backend is none. */
 sr1_status sr1__job_read(struct sr1__launch *out, const sr1_config *c);
 /* Meet the others of a world of several. SR1_E_STATE names ranks with another
- * configuration or version of the library. */
+ * configuration or version of the library. Those that train exchange tensors by the key
+ * distributed_backend; others exchange bytes, by gloo. */
 sr1_status sr1__job_meet(struct sr1__dist **out, const struct sr1__launch *l,
-                         const sr1_config *c);
+                         const sr1_config *c, int trains);
 /* The configuration as this process computes by it, with its share of the machine: its
  * part of the threads, its GPU. Caller frees with sr1_config_free. */
 sr1_status sr1__job_config(const struct sr1__launch *l, const sr1_config *c,

@@ -70,7 +70,7 @@ static int32_t step_outcome(const struct branch_step *s)
 }
 
 /* A step is compared, or given up: its slots are free. */
-static void end_step(struct level_client *l, struct branch_step *s)
+static void end_branch_step(struct level_client *l, struct branch_step *s)
 {
     int32_t outcome = step_outcome(s);
 
@@ -123,7 +123,7 @@ static int change_prefix(struct level_client *l)
 }
 
 /* The next step takes this place, unless it has no room. */
-static sr1_status admit_step(struct level_client *l, struct branch_step *s)
+static sr1_status admit_branch_step(struct level_client *l, struct branch_step *s)
 {
     s->task = &l->w->tasks[l->next++];
     l->n_begun++;
@@ -134,15 +134,15 @@ static sr1_status admit_step(struct level_client *l, struct branch_step *s)
     if (step_outcome(s) == SR1__BRANCH_COMPARED)
         l->copies += LEVELS;
     else
-        end_step(l, s);
+        end_branch_step(l, s);
     return SR1_OK;
 }
 
-static sr1_status admit_steps(struct level_client *l)
+static sr1_status admit_branch_steps(struct level_client *l)
 {
     for (size_t i = 0; i < l->n_steps; i++)
         while (!l->steps[i].task && l->next < l->end && change_prefix(l))
-            SR1__TRY(admit_step(l, &l->steps[i]));
+            SR1__TRY(admit_branch_step(l, &l->steps[i]));
     return SR1_OK;
 }
 
@@ -153,7 +153,7 @@ static sr1_status begin_level_round(void *self, int *over)
 
     l->copies = 0;
     if (l->n_ready == 0)
-        SR1__TRY(admit_steps(l));
+        SR1__TRY(admit_branch_steps(l));
     *over = l->n_begun == 0;
     return SR1_OK;
 }
@@ -298,7 +298,7 @@ static sr1_status end_level_round(void *self)
         if (scored && l->w->call.o->look)
             show_branches(l, s);
         if (scored || step_outcome(s) != SR1__BRANCH_COMPARED)
-            end_step(l, s);
+            end_branch_step(l, s);
     }
     return SR1_OK;
 }
@@ -369,8 +369,8 @@ static int is_readable(const struct sr1__thinking_turn *turn)
 }
 
 /* What is known before anything is compared. */
-static void init_step(struct sr1__level_branch_step *s,
-                      const struct sr1__thinking_turn *turn, int wanted)
+static void init_branch_step(struct sr1__level_branch_step *s,
+                             const struct sr1__thinking_turn *turn, int wanted)
 {
     s->level = turn->step.level - 1;
     s->outcome = !wanted             ? SR1__BRANCH_EXCLUDED
@@ -392,11 +392,11 @@ static void read_turns(struct level_work *w, sr1_trajectory *t, int wanted,
     size_t policy = 0;
 
     for (int32_t u = 0; u < sr1_trajectory_turn_count(t); u++)
-        init_step(&out[u], &turn, 0);
+        init_branch_step(&out[u], &turn, 0);
     while (sr1__thinking_turn_next(t, &turn)) {
         struct sr1__level_branch_step *s = &out[turn.turn];
 
-        init_step(s, &turn, wanted);
+        init_branch_step(s, &turn, wanted);
         for (size_t i = turn.thoughts.begin; i < turn.thoughts.end; i++)
             costs[policy + i - turn.message.begin] = 1.0F;
         if (s->outcome == SR1__BRANCH_COMPARED)

@@ -178,7 +178,7 @@ static sr1_status step_local(void *self, const struct sr1__engine_input *in, siz
     return score_ids(e, in, n, out, n_out);
 }
 
-static void close_local(void *self, int32_t slot)
+static void close_local_slot(void *self, int32_t slot)
 {
     sr1__decoder_clear(((struct decoder_engine *)self)->decoder, slot);
 }
@@ -214,7 +214,7 @@ static const struct sr1__generation_ops local_ops = {
     .flags = SR1__ENGINE_SYNCHRONOUS | SR1__ENGINE_COPIES,
     .begin = begin_local,
     .step = step_local,
-    .close = close_local,
+    .close = close_local_slot,
     .end = end_local,
     .destroy = destroy_local,
 };

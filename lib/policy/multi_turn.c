@@ -147,7 +147,7 @@ static void count_tokens(struct turn_loop *l)
     l->tokens = 0;
 }
 
-static sr1_status report_progress(struct turn_loop *l)
+static sr1_status report_generation(struct turn_loop *l)
 {
     struct sr1__generation *g = l->g;
     sr1_status st = SR1_OK;
@@ -182,7 +182,7 @@ static sr1_status finish_sequence(struct turn_loop *l, int32_t i)
 
 /* ---- beginning sequences ---- */
 
-static int32_t find_free_slot(const struct turn_loop *l)
+static int32_t next_free_sequence(const struct turn_loop *l)
 {
     int32_t i = 0;
 
@@ -213,7 +213,7 @@ static void advance_query(struct turn_loop *l)
 static sr1_status admit_empty_query(struct turn_loop *l)
 {
     for (int32_t k = 0; k < l->g->group_size; k++) {
-        int32_t i = find_free_slot(l);
+        int32_t i = next_free_sequence(l);
 
         SR1__TRY(sr1__sequence_begin(&l->sequences[i], l->g, l->query, k, NULL, 0));
         l->sequences[i].stop = SR1_STOP_EMPTY_QUERY;
@@ -225,7 +225,7 @@ static sr1_status admit_empty_query(struct turn_loop *l)
 
 static sr1_status admit_sequence(struct turn_loop *l, const sr1_query *query)
 {
-    int32_t i = find_free_slot(l);
+    int32_t i = next_free_sequence(l);
     struct sr1__sequence *s = &l->sequences[i];
     const struct sr1__generation_ops *ops = l->engine->ops;
 
@@ -322,8 +322,8 @@ static sr1_status insert_observations(struct turn_loop *l, int32_t i)
 
 /* The answer to the action at this place has come; the last one of a message goes in with
  * the others. o is empty after it. */
-static sr1_status take_observation(struct turn_loop *l, int32_t place,
-                                   struct sr1__observation *o)
+static sr1_status receive_observation(struct turn_loop *l, int32_t place,
+                                      struct sr1__observation *o)
 {
     int32_t i = place / l->max_calls;
 
@@ -505,7 +505,7 @@ static sr1_status execute_pending_actions(struct turn_loop *l)
         return st;
     for (size_t k = 0; k < n; k++) {
         if (st == SR1_OK)
-            st = take_observation(l, l->places[k], &l->answers[k]);
+            st = receive_observation(l, l->places[k], &l->answers[k]);
         else
             sr1__observation_free(&l->answers[k]);
     }
@@ -580,7 +580,7 @@ static sr1_status collect_observations(struct turn_loop *l)
         l->g->stats.search_seconds += sr1__now() - began;
         pthread_mutex_unlock(&l->g->lock);
         if (st == SR1_OK && n == 0)
-            st = report_progress(l);
+            st = report_generation(l);
         if (st == SR1_OK && n == 0)
             st = check_stop(l);
     }
@@ -588,7 +588,7 @@ static sr1_status collect_observations(struct turn_loop *l)
         l->stopping = 0;
     for (size_t k = 0; k < n; k++) {
         if (st == SR1_OK)
-            st = take_observation(l, l->received[k].row, &l->received[k].observation);
+            st = receive_observation(l, l->received[k].row, &l->received[k].observation);
         else
             sr1__observation_free(&l->received[k].observation);
     }
@@ -609,7 +609,7 @@ static sr1_status begin_turn_round(void *self, int *over)
 
 static sr1_status end_turn_round(void *self)
 {
-    SR1__TRY(report_progress(self));
+    SR1__TRY(report_generation(self));
     return execute_actions(self);
 }
 

@@ -160,7 +160,8 @@ sr1_status sr1__rollout_generate_beside(sr1_rollout *r, struct sr1__engine *engi
 
 /* Sequences of each engine at once, as configured. */
 int32_t sr1__rollout_engine_sequences(const sr1_rollout *r);
-/* Of its decoder, which can hold a step at four levels (level_branches.c) too. */
+/* Of its decoder, which can hold a step at four levels (level_branches.c) too: a prefix,
+ * four branches, and a row that slots are cut back with. */
 #define SR1__LEVEL_BRANCH_ROWS 6
 int32_t sr1__rollout_decoder_rows(const sr1_rollout *r);
 /* The decoders of all engines, where they are not there yet. */

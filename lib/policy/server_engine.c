@@ -133,7 +133,7 @@ static void run_request(void *arg)
 /* A request that was on its way as the others were cancelled is cancelled as well. All
  * requests to the servers are: an engine that shares them waits for its own, unless
  * whoever cancels its generation cancels them (background_rollout.c). */
-static void cancel_requests(struct sr1__server_engine *e)
+static void cancel_server_requests(struct sr1__server_engine *e)
 {
     double until = e->shares ? INFINITY : 0;
 
@@ -198,8 +198,8 @@ static void wait_for_answers(struct sr1__server_engine *e)
 }
 
 /* The first error of an answer ends the generation. */
-static sr1_status take_answers(struct sr1__server_engine *e,
-                               struct sr1__engine_output *out, size_t *n_out)
+static sr1_status take_server_answers(struct sr1__server_engine *e,
+                                      struct sr1__engine_output *out, size_t *n_out)
 {
     *n_out = 0;
     for (int32_t i = 0; i < e->task->n_slots && e->n_answered > 0; i++) {
@@ -229,7 +229,7 @@ static sr1_status step_server_engine(void *self, const struct sr1__engine_input 
         st = queue_input(e, &in[k]);
     if (st == SR1_OK) {
         wait_for_answers(e);
-        st = take_answers(e, out, n_out);
+        st = take_server_answers(e, out, n_out);
     }
     pthread_mutex_unlock(&e->lock);
     return st;
@@ -288,7 +288,7 @@ static void end_server_engine(void *self)
     struct sr1__server_engine *e = self;
 
     if (e->executor)
-        cancel_requests(e);
+        cancel_server_requests(e);
     sr1__executor_free(e->executor);
     count_server_requests(e);
     for (int32_t i = 0; e->slots && i < e->task->n_slots; i++)

@@ -15,6 +15,7 @@
 #include "config/config.h"
 #include "environment/trajectory/trajectory.h"
 #include "text/data/dataset.h"
+#include "text/data/row_files.h"
 
 #include <searchr1/ext/suite.h>
 #include <searchr1/ext/text_metrics.h>
@@ -64,7 +65,7 @@ static int begins_like(const char *name, const char *begin)
     return 1;
 }
 
-static size_t find_place(const char *name)
+static size_t find_table_place(const char *name)
 {
     size_t i = 0;
 
@@ -76,24 +77,17 @@ static size_t find_place(const char *name)
 static int compare_sets(const void *a, const void *b)
 {
     const char *x = *(const char *const *)a, *y = *(const char *const *)b;
-    size_t i = find_place(x), k = find_place(y);
+    size_t i = find_table_place(x), k = find_table_place(y);
 
     return i != k ? (i > k) - (i < k) : strcmp(x, y);
 }
 
-static int is_set(const char *name)
+static int is_suite_file(const char *name)
 {
-    static const char *const endings[] = {".jsonl", ".json", ".csv"};
-    const char *dot = strrchr(name, '.');
-
-    for (size_t i = 0; *name != '.' && dot && i < sizeof(endings) / sizeof(endings[0]);
-         i++)
-        if (strcmp(dot, endings[i]) == 0)
-            return 1;
-    return 0;
+    return *name != '.' && sr1__row_files_stem(name) > 0;
 }
 
-static void read_fields(sr1_dataset_options *o, const sr1_config *c)
+static void name_row_fields(sr1_dataset_options *o, const sr1_config *c)
 {
     o->struct_size = sizeof(*o);
     if (!c)
@@ -104,8 +98,8 @@ static void read_fields(sr1_dataset_options *o, const sr1_config *c)
     o->history_field = sr1__config_str(c, "history_field");
 }
 
-static sr1_status add_set(sr1_suite *s, const char *folder, const char *file,
-                          const sr1_config *c, int64_t max_rows)
+static sr1_status add_suite_set(sr1_suite *s, const char *folder, const char *file,
+                                const sr1_config *c, int64_t max_rows)
 {
     struct sr1__suite_set *set = &s->sets[s->n];
     sr1_dataset_options o = {0};
@@ -113,8 +107,8 @@ static sr1_status add_set(sr1_suite *s, const char *folder, const char *file,
     const char *const paths[] = {path};
     sr1_status st = SR1_OK;
 
-    read_fields(&o, c);
-    set->name = sr1__strndup(file, (size_t)(strrchr(file, '.') - file));
+    name_row_fields(&o, c);
+    set->name = sr1__strndup(file, sr1__row_files_stem(file));
     s->n++;
     if (!path || !set->name)
         st = sr1__fail_nomem("a set of questions");
@@ -135,8 +129,8 @@ static sr1_status add_set(sr1_suite *s, const char *folder, const char *file,
     return set->rows ? SR1_OK : sr1__fail_nomem("a set of questions");
 }
 
-static sr1_status open_sets(sr1_suite *s, const char *folder, const sr1_config *c,
-                            int64_t max_rows)
+static sr1_status open_suite_sets(sr1_suite *s, const char *folder, const sr1_config *c,
+                                  int64_t max_rows)
 {
     char **names = NULL;
     size_t n = 0;
@@ -149,8 +143,8 @@ static sr1_status open_sets(sr1_suite *s, const char *folder, const sr1_config *
     s->data = sr1__calloc(n + 1, sizeof(*s->data));
     st = s->sets && s->data ? SR1_OK : sr1__fail_nomem("sets of questions");
     for (size_t i = 0; i < n; i++) {
-        if (st == SR1_OK && is_set(names[i]))
-            st = add_set(s, folder, names[i], c, max_rows);
+        if (st == SR1_OK && is_suite_file(names[i]))
+            st = add_suite_set(s, folder, names[i], c, max_rows);
         sr1__free(names[i]);
     }
     sr1__free(names);
@@ -265,7 +259,7 @@ static sr1_status score_answers(sr1_trajectory *const *t, int32_t n, const char 
     return SR1_OK;
 }
 
-static json_t *list_answers(sr1_trajectory *const *t, int32_t n)
+static json_t *list_final_answers(sr1_trajectory *const *t, int32_t n)
 {
     json_t *list = json_array();
 
@@ -283,10 +277,10 @@ static json_t *list_answers(sr1_trajectory *const *t, int32_t n)
     return list;
 }
 
-static sr1_status write_result(struct suite_run *w, sr1_trajectory *const *t, int64_t i,
-                               const char *id)
+static sr1_status write_suite_result(struct suite_run *w, sr1_trajectory *const *t,
+                                     int64_t i, const char *id)
 {
-    json_t *answers = list_answers(t, w->o->samples);
+    json_t *answers = list_final_answers(t, w->o->samples);
     sr1_status st =
         answers ? sr1__suite_results_add(w->results, i, id, &w->set->rows[i], answers)
                 : sr1__fail_nomem("results of a suite");
@@ -311,7 +305,7 @@ static sr1_status score_question(struct suite_run *w, const struct suite_chunk *
     if (st == SR1_OK)
         st = score_answers(c->t + q * (size_t)n, n, truths, n_truths, votes, to);
     if (st == SR1_OK && to->known)
-        st = write_result(w, c->t + q * (size_t)n, c->rows[q], sr1_row_id(row));
+        st = write_suite_result(w, c->t + q * (size_t)n, c->rows[q], sr1_row_id(row));
     w->tokens += (int64_t)(to->tokens * n);
     for (int32_t i = 0; votes && i < n; i++)
         sr1_free(votes[i]);
@@ -397,8 +391,8 @@ static sr1_status describe_set(json_t **out, const struct suite_run *w)
 }
 
 /* All ranks are to answer the same questions alike. */
-static sr1_status compare_settings(const struct suite_run *w, const json_t *settings,
-                                   sr1_status st)
+static sr1_status compare_suite_settings(const struct suite_run *w,
+                                         const json_t *settings, sr1_status st)
 {
     struct sr1__buf text;
 
@@ -417,7 +411,7 @@ static sr1_status compare_settings(const struct suite_run *w, const json_t *sett
 }
 
 /* Open the set's results, by the time that its prompts showed at first. */
-static sr1_status begin_set(struct suite_run *w)
+static sr1_status begin_suite_set(struct suite_run *w)
 {
     int64_t time = sr1__chat_time(w->rollout->tokenizer);
     json_t *settings = NULL;
@@ -427,15 +421,15 @@ static sr1_status begin_set(struct suite_run *w)
                                      &time));
     sr1__chat_set_time(w->rollout->tokenizer, time);
     st = describe_set(&settings, w);
-    st = compare_settings(w, settings, st);
+    st = compare_suite_settings(w, settings, st);
     if (st == SR1_OK)
         st = sr1__suite_results_begin(w->results, w->set, settings, w->o->samples);
     json_decref(settings);
     return st;
 }
 
-static sr1_status run_set(struct suite_run *w, struct sr1__suite_set *set,
-                          const sr1_dataset *data)
+static sr1_status run_suite_set(struct suite_run *w, struct sr1__suite_set *set,
+                                const sr1_dataset *data)
 {
     int64_t time = sr1__chat_time(w->rollout->tokenizer);
     int64_t *rows = NULL, n = 0;
@@ -443,7 +437,7 @@ static sr1_status run_set(struct suite_run *w, struct sr1__suite_set *set,
 
     w->set = set;
     w->data = data;
-    st = begin_set(w);
+    st = begin_suite_set(w);
     if (st == SR1_OK) {
         st = sr1__dist_agree(w->dist, "rows", list_open_rows(w, &rows, &n));
         w->finished += (set->n - n) * w->o->samples;
@@ -457,14 +451,14 @@ static sr1_status run_set(struct suite_run *w, struct sr1__suite_set *set,
     return sr1__context(st, "%s", set->name);
 }
 
-static sr1_status run_sets(sr1_suite *s, struct suite_run *w)
+static sr1_status run_suite_sets(sr1_suite *s, struct suite_run *w)
 {
     if (!w->o->no_search)
         SR1__TRY(sr1__rollout_check_engine(w->rollout));
     for (size_t i = 0; i < s->n; i++)
         w->total += s->sets[i].n * w->o->samples;
     for (size_t i = 0; i < s->n; i++)
-        SR1__TRY(run_set(w, &s->sets[i], s->data[i]));
+        SR1__TRY(run_suite_set(w, &s->sets[i], s->data[i]));
     return SR1_OK;
 }
 
@@ -481,10 +475,10 @@ static sr1_status run_suite(sr1_suite *s, struct suite_run *w, const sr1_config 
                             const char *folder)
 {
     s->samples = w->o->samples;
-    SR1__TRY(
-        sr1__dist_agree(w->dist, folder, open_sets(s, folder, config, w->o->max_rows)));
+    SR1__TRY(sr1__dist_agree(w->dist, folder,
+                             open_suite_sets(s, folder, config, w->o->max_rows)));
     SR1__TRY(sr1__dist_same(w->dist, "the number of sets", s->n));
-    return run_sets(s, w);
+    return run_suite_sets(s, w);
 }
 
 sr1_status sr1_suite_run(sr1_suite **out, sr1_rollout *rollout, const sr1_config *config,

@@ -20,7 +20,7 @@ struct sr1__suite_results {
     struct sr1__jsonl *out; /* the first rank's; NULL elsewhere */
 };
 
-static sr1_status bad_line(const char *path, int64_t line)
+static sr1_status fail_of_line(const char *path, int64_t line)
 {
     return sr1__fail(SR1_E_CORRUPT,
                      "%s:%lld: this is no result of a suite; remove the file to begin "
@@ -49,8 +49,8 @@ static sr1_status read_result(const json_t *o, struct sr1__suite_set *set,
     return SR1_OK;
 }
 
-static sr1_status check_settings(const json_t *o, const json_t *settings,
-                                 const char *path)
+static sr1_status check_result_settings(const json_t *o, const json_t *settings,
+                                        const char *path)
 {
     if (json_equal(json_object_get(o, SETTINGS), settings))
         return SR1_OK;
@@ -75,11 +75,11 @@ static sr1_status read_results(const char *text, size_t n, const char *path,
         if (!stop) /* torn by a kill: asked again */
             return SR1_OK;
         if (sr1__json_parse(&o, text, (size_t)(stop - text), path) != SR1_OK)
-            return bad_line(path, line);
+            return fail_of_line(path, line);
         if (line == 1)
-            st = check_settings(o, settings, path);
+            st = check_result_settings(o, settings, path);
         else if (read_result(o, set, samples) != SR1_OK)
-            st = bad_line(path, line);
+            st = fail_of_line(path, line);
         json_decref(o);
         text = stop + 1;
     }
@@ -87,7 +87,8 @@ static sr1_status read_results(const char *text, size_t n, const char *path,
 }
 
 /* The first rank's file, as all ranks read it. */
-static sr1_status share_file(struct sr1__dist *d, const char *path, struct sr1__buf *out)
+static sr1_status share_results_file(struct sr1__dist *d, const char *path,
+                                     struct sr1__buf *out)
 {
     struct sr1__gathered g = {0};
     struct sr1__buf own = {0};
@@ -121,7 +122,7 @@ static char *name_results(const char *folder, const char *set)
 }
 
 /* The time in the first line. */
-static void read_time(const struct sr1__buf *text, int64_t *time)
+static void read_prompt_time(const struct sr1__buf *text, int64_t *time)
 {
     const char *stop = text->len ? memchr(text->data, '\n', text->len) : NULL;
     json_t *o = NULL;
@@ -152,14 +153,14 @@ sr1_status sr1__suite_results_open(struct sr1__suite_results **out, struct sr1__
         st = sr1__dir_make(folder);
     st = sr1__dist_agree(d, folder, st);
     if (st == SR1_OK)
-        st = share_file(d, w->path, &w->text);
+        st = share_results_file(d, w->path, &w->text);
     if (st == SR1_OK)
-        read_time(&w->text, time);
+        read_prompt_time(&w->text, time);
     w->time = *time;
     SR1__RETURN_NEW(out, w, st, sr1__suite_results_close);
 }
 
-static sr1_status begin_file(struct sr1__suite_results *w, const json_t *settings)
+static sr1_status begin_results_file(struct sr1__suite_results *w, const json_t *settings)
 {
     json_t *first;
     sr1_status st;
@@ -184,7 +185,7 @@ sr1_status sr1__suite_results_begin(struct sr1__suite_results *w,
     st = read_results(sr1__buf_cstr(&w->text), w->text.len, w->path, set, settings,
                       samples);
     if (st == SR1_OK && sr1__dist_rank(w->dist) == 0)
-        st = begin_file(w, settings);
+        st = begin_results_file(w, settings);
     sr1__buf_free(&w->text);
     return sr1__dist_agree(w->dist, w->path, st);
 }

@@ -104,8 +104,8 @@ int64_t sr1__suite_set_known(const struct sr1__suite_set *set)
 }
 
 /* The figure of every question that is known. */
-static double *list_values(const struct figure *f, const struct sr1__suite_set *set,
-                           int64_t *count)
+static double *list_row_values(const struct figure *f, const struct sr1__suite_set *set,
+                               int64_t *count)
 {
     double *v = sr1__calloc((size_t)set->n + 1, sizeof(*v));
 
@@ -116,7 +116,7 @@ static double *list_values(const struct figure *f, const struct sr1__suite_set *
     return v;
 }
 
-static double mean_of(const double *v, int64_t n)
+static double average_values(const double *v, int64_t n)
 {
     double sum = 0.0;
 
@@ -149,7 +149,7 @@ static int compare_means(const void *a, const void *b)
 }
 
 /* Between neighbours, as numpy's default. */
-static double percentile(const double *sorted, double share)
+static double find_percentile(const double *sorted, double share)
 {
     double at = share * (RESAMPLES - 1);
     size_t i = (size_t)at;
@@ -158,7 +158,7 @@ static double percentile(const double *sorted, double share)
     return i + 1 < RESAMPLES ? sorted[i] + rest * (sorted[i + 1] - sorted[i]) : sorted[i];
 }
 
-static void wilson(double p, int64_t questions, struct sr1__suite_value *out)
+static void wilson_interval(double p, int64_t questions, struct sr1__suite_value *out)
 {
     double n = (double)questions, z2 = Z * Z / n;
     double middle = (p + z2 / 2) / (1 + z2);
@@ -169,22 +169,22 @@ static void wilson(double p, int64_t questions, struct sr1__suite_value *out)
 }
 
 /* One set's part of the figure; *counted grows where it has questions. */
-static sr1_status add_set(const struct figure *f, const struct sr1__suite_set *set,
-                          uint64_t stream, size_t n_sets, double *means,
-                          struct sr1__suite_value *out)
+static sr1_status add_set_mean(const struct figure *f, const struct sr1__suite_set *set,
+                               uint64_t stream, size_t n_sets, double *means,
+                               struct sr1__suite_value *out)
 {
     int64_t n = 0;
-    double *v = list_values(f, set, &n);
+    double *v = list_row_values(f, set, &n);
 
     SR1__CHECK_ALLOC(v, "figures of a suite");
-    out->value += n ? mean_of(v, n) / (double)n_sets : NAN;
+    out->value += n ? average_values(v, n) / (double)n_sets : NAN;
     if (n > 0)
         add_resamples(v, n, stream, n_sets, means);
     sr1__free(v);
     return SR1_OK;
 }
 
-static int is_share(const struct figure *f, size_t n_sets)
+static int is_share_of_rows(const struct figure *f, size_t n_sets)
 {
     return n_sets == 1 &&
            (f->is_share == ALWAYS || (f->is_share == OF_ONE_ANSWER && f->samples == 1));
@@ -203,13 +203,13 @@ sr1_status sr1__suite_figure(const struct sr1__suite_set *sets, size_t n_sets,
     means = sr1__calloc(RESAMPLES, sizeof(*means));
     SR1__CHECK_ALLOC(means, "resamples of a suite");
     for (size_t i = 0; i < n_sets && st == SR1_OK; i++)
-        st = add_set(&f, &sets[i], i, n_sets, means, &found);
+        st = add_set_mean(&f, &sets[i], i, n_sets, means, &found);
     if (st == SR1_OK && isfinite(found.value) && n_sets > 0) {
         qsort(means, RESAMPLES, sizeof(*means), compare_means);
-        found.low = percentile(means, 0.025);
-        found.high = percentile(means, 0.975);
-        if (is_share(&f, n_sets))
-            wilson(found.value, sr1__suite_set_known(sets), &found);
+        found.low = find_percentile(means, 0.025);
+        found.high = find_percentile(means, 0.975);
+        if (is_share_of_rows(&f, n_sets))
+            wilson_interval(found.value, sr1__suite_set_known(sets), &found);
     }
     sr1__free(means);
     if (st == SR1_OK)

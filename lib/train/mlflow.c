@@ -63,8 +63,8 @@ static char *name_url(const struct sr1__mlflow *m, const char *call)
     return url;
 }
 
-static sr1_status read_answer(const struct sr1__http_response *r, const char *call,
-                              json_t **out)
+static sr1_status read_call_answer(const struct sr1__http_response *r, const char *call,
+                                   json_t **out)
 {
     if (!out)
         return SR1_OK;
@@ -94,7 +94,7 @@ static sr1_status call_server(const struct sr1__mlflow *m, const char *call,
     if (st == SR1_OK) {
         if (code)
             *code = r.code;
-        st = r.status == SR1_OK ? read_answer(&r, call, out)
+        st = r.status == SR1_OK ? read_call_answer(&r, call, out)
                                 : sr1__service_fail(m->secret, &r);
         sr1__http_response_free(&r);
     }
@@ -104,8 +104,8 @@ static sr1_status call_server(const struct sr1__mlflow *m, const char *call,
 }
 
 /* POST body, which is taken over. */
-static sr1_status post(const struct sr1__mlflow *m, const char *call, json_t *body,
-                       int32_t *code, json_t **out)
+static sr1_status post_call(const struct sr1__mlflow *m, const char *call, json_t *body,
+                            int32_t *code, json_t **out)
 {
     sr1_status st = body ? call_server(m, call, body, code, out)
                          : sr1__fail_nomem("request to MLflow");
@@ -133,14 +133,14 @@ static sr1_status take_id(const json_t *answer, const char *object, const char *
 
 /* ---- the state ---- */
 
-static char *name_file(const struct sr1__mlflow *m, const char *name)
+static char *name_run_file(const struct sr1__mlflow *m, const char *name)
 {
     return sr1__path_join(m->folder, name);
 }
 
-static sr1_status save_state(const struct sr1__mlflow *m)
+static sr1_status save_sent(const struct sr1__mlflow *m)
 {
-    char *path = name_file(m, STATE);
+    char *path = name_run_file(m, STATE);
     json_t *o =
         json_pack("{s:s, s:s, s:s, s:I}", "tracking_uri", m->uri, "experiment_id",
                   m->experiment_id, "run_id", m->run_id, "sent", (json_int_t)m->sent);
@@ -152,9 +152,9 @@ static sr1_status save_state(const struct sr1__mlflow *m)
 }
 
 /* Of the run that is gone on with, where it went to the same server. */
-static void load_state(struct sr1__mlflow *m)
+static void load_sent(struct sr1__mlflow *m)
 {
-    char *path = name_file(m, STATE);
+    char *path = name_run_file(m, STATE);
     const char *uri = "", *run = "", *experiment = "";
     json_t *o = NULL;
     int64_t sent = 0;
@@ -196,8 +196,8 @@ static sr1_status find_experiment(struct sr1__mlflow *m)
         st = take_id(answer, "experiment", NULL, "experiment_id", m->experiment_id,
                      sizeof(m->experiment_id));
     else if (code == 404) {
-        st = post(m, "experiments/create", json_pack("{s:s}", "name", m->experiment),
-                  NULL, &answer);
+        st = post_call(m, "experiments/create", json_pack("{s:s}", "name", m->experiment),
+                       NULL, &answer);
         if (st == SR1_OK)
             st = take_id(answer, NULL, NULL, "experiment_id", m->experiment_id,
                          sizeof(m->experiment_id));
@@ -206,7 +206,7 @@ static sr1_status find_experiment(struct sr1__mlflow *m)
     return st;
 }
 
-static sr1_status create_run(struct sr1__mlflow *m)
+static sr1_status create_tracked_run(struct sr1__mlflow *m)
 {
     json_t *answer = NULL;
     json_t *body =
@@ -214,7 +214,7 @@ static sr1_status create_run(struct sr1__mlflow *m)
                   m->experiment_id, "run_name", m->name, "start_time",
                   (json_int_t)now_ms(), "tags", "key", "mlflow.runName", "value", m->name,
                   "key", "mlflow.source.name", "value", "searchr1");
-    sr1_status st = post(m, "runs/create", body, NULL, &answer);
+    sr1_status st = post_call(m, "runs/create", body, NULL, &answer);
 
     if (st == SR1_OK)
         st = take_id(answer, "run", "info", "run_id", m->run_id, sizeof(m->run_id));
@@ -222,23 +222,23 @@ static sr1_status create_run(struct sr1__mlflow *m)
     return st;
 }
 
-static sr1_status set_status(const struct sr1__mlflow *m, const char *status, int ended,
-                             int32_t *code)
+static sr1_status set_run_status(const struct sr1__mlflow *m, const char *status,
+                                 int ended, int32_t *code)
 {
     json_t *body = json_pack("{s:s, s:s}", "run_id", m->run_id, "status", status);
 
     if (body && ended)
         (void)json_object_set_new(body, "end_time", json_integer(now_ms()));
-    return post(m, "runs/update", body, code, NULL);
+    return post_call(m, "runs/update", body, code, NULL);
 }
 
 static sr1_status send_params(const struct sr1__mlflow *m, json_t *params)
 {
     if (json_array_size(params) == 0)
         return SR1_OK;
-    return post(m, "runs/log-batch",
-                json_pack("{s:s, s:O}", "run_id", m->run_id, "params", params), NULL,
-                NULL);
+    return post_call(m, "runs/log-batch",
+                     json_pack("{s:s, s:O}", "run_id", m->run_id, "params", params), NULL,
+                     NULL);
 }
 
 static int add_param(json_t *params, const char *key, const char *value)
@@ -256,7 +256,7 @@ static int add_param(json_t *params, const char *key, const char *value)
 /* Every key of config.json; a value that was sent before is the same. */
 static sr1_status send_config(const struct sr1__mlflow *m)
 {
-    char *path = name_file(m, "config.json");
+    char *path = name_run_file(m, "config.json");
     json_t *config = NULL, *v, *params = json_array();
     const char *key;
     sr1_status st = path && params ? sr1__json_load(&config, path, (size_t)1 << 22)
@@ -287,7 +287,7 @@ static sr1_status send_config(const struct sr1__mlflow *m)
 }
 
 /* A run of the server's: the one that the folder names, unless it was deleted there. */
-static sr1_status begin_run(struct sr1__mlflow *m)
+static sr1_status begin_tracked_run(struct sr1__mlflow *m)
 {
     int32_t code = 0;
     sr1_status st;
@@ -295,7 +295,7 @@ static sr1_status begin_run(struct sr1__mlflow *m)
     if (m->begun)
         return SR1_OK;
     if (*m->run_id) {
-        st = set_status(m, "RUNNING", 0, &code);
+        st = set_run_status(m, "RUNNING", 0, &code);
         if (st == SR1_OK)
             m->begun = 1;
         if (st == SR1_OK || code != 404)
@@ -303,10 +303,10 @@ static sr1_status begin_run(struct sr1__mlflow *m)
         m->sent = 0;
     }
     SR1__TRY(find_experiment(m));
-    SR1__TRY(create_run(m));
+    SR1__TRY(create_tracked_run(m));
     SR1__TRY(send_config(m));
     m->begun = 1;
-    return save_state(m);
+    return save_sent(m);
 }
 
 /* ---- rows ---- */
@@ -327,14 +327,15 @@ static sr1_status send_metrics(const struct sr1__mlflow *m, json_t *metrics)
 
     if (json_array_size(metrics) == 0)
         return SR1_OK;
-    st = post(m, "runs/log-batch",
-              json_pack("{s:s, s:O}", "run_id", m->run_id, "metrics", metrics), NULL,
-              NULL);
+    st = post_call(m, "runs/log-batch",
+                   json_pack("{s:s, s:O}", "run_id", m->run_id, "metrics", metrics), NULL,
+                   NULL);
     (void)json_array_clear(metrics);
     return st;
 }
 
-static sr1_status add_row(const struct sr1__mlflow *m, const json_t *row, json_t *metrics)
+static sr1_status add_row_metrics(const struct sr1__mlflow *m, const json_t *row,
+                                  json_t *metrics)
 {
     json_int_t step = json_integer_value(json_object_get(row, "step"));
     json_int_t at = json_integer_value(json_object_get(row, "perf/timestamp")) * 1000;
@@ -360,8 +361,8 @@ static sr1_status add_row(const struct sr1__mlflow *m, const json_t *row, json_t
 }
 
 /* The whole lines of text; *used becomes the bytes they have. */
-static sr1_status send_lines(const struct sr1__mlflow *m, const char *text, size_t n,
-                             size_t *used)
+static sr1_status send_journal_lines(const struct sr1__mlflow *m, const char *text,
+                                     size_t n, size_t *used)
 {
     json_t *metrics = json_array();
     sr1_status st = metrics ? SR1_OK : sr1__fail_nomem("metrics");
@@ -373,7 +374,7 @@ static sr1_status send_lines(const struct sr1__mlflow *m, const char *text, size
         json_t *row = NULL;
 
         if (sr1__json_parse(&row, text + *used, size, "metrics.jsonl") == SR1_OK)
-            st = add_row(m, row, metrics);
+            st = add_row_metrics(m, row, metrics);
         json_decref(row);
         *used += size + 1;
     }
@@ -383,10 +384,10 @@ static sr1_status send_lines(const struct sr1__mlflow *m, const char *text, size
     return st;
 }
 
-static sr1_status read_chunk(const struct sr1__mlflow *m, uint64_t size, char *text,
-                             size_t *n)
+static sr1_status read_journal_chunk(const struct sr1__mlflow *m, uint64_t size,
+                                     char *text, size_t *n)
 {
-    char *path = name_file(m, "metrics.jsonl");
+    char *path = name_run_file(m, "metrics.jsonl");
     int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     size_t want = size - m->sent < CHUNK ? (size_t)(size - m->sent) : CHUNK;
     ssize_t got = fd >= 0 ? sr1__pread_all(fd, text, want, m->sent) : -1;
@@ -401,23 +402,23 @@ static sr1_status read_chunk(const struct sr1__mlflow *m, uint64_t size, char *t
 }
 
 /* What is in the file and not at the server. */
-static sr1_status send_rows(struct sr1__mlflow *m)
+static sr1_status send_journal(struct sr1__mlflow *m)
 {
     uint64_t size = atomic_load(&m->size);
     char *text = sr1__malloc(CHUNK + 1);
     size_t n = 0, used = 0;
-    sr1_status st = text ? begin_run(m) : sr1__fail_nomem("rows of metrics");
+    sr1_status st = text ? begin_tracked_run(m) : sr1__fail_nomem("rows of metrics");
 
     if (m->sent > size) /* the journal was cut for a run that goes on */
         m->sent = size;
     while (st == SR1_OK && m->sent < size) {
-        st = read_chunk(m, size, text, &n);
+        st = read_journal_chunk(m, size, text, &n);
         if (st == SR1_OK)
-            st = send_lines(m, text, n, &used);
+            st = send_journal_lines(m, text, n, &used);
         if (st != SR1_OK || used == 0)
             break;
         m->sent += used;
-        st = save_state(m);
+        st = save_sent(m);
     }
     sr1__free(text);
     return st;
@@ -441,7 +442,7 @@ static void send_task(void *arg)
     struct sr1__mlflow *m = arg;
 
     atomic_store(&m->queued, 0);
-    report_sending(m, send_rows(m));
+    report_sending(m, send_journal(m));
 }
 
 void sr1__mlflow_tell(struct sr1__mlflow *m, uint64_t size)
@@ -487,7 +488,7 @@ static sr1_status read_credentials(struct sr1__mlflow *m)
     return st;
 }
 
-static sr1_status open_client(struct sr1__mlflow *m)
+static sr1_status open_tracker_client(struct sr1__mlflow *m)
 {
     struct sr1__http_options o = {.connect_timeout_s = 5.0,
                                   .timeout_s = TIMEOUT_S,
@@ -499,14 +500,14 @@ static sr1_status open_client(struct sr1__mlflow *m)
     return sr1__executor_new(&m->thread, "MLflow", 1, 0);
 }
 
-static sr1_status copy_text(char **out, const char *text)
+static sr1_status copy_own_text(char **out, const char *text)
 {
     *out = sr1__strdup(text);
     return *out ? SR1_OK : sr1__fail_nomem("MLflow");
 }
 
-static sr1_status fill(struct sr1__mlflow *m, const sr1_config *c, const char *uri,
-                       const char *folder)
+static sr1_status fill_tracker(struct sr1__mlflow *m, const sr1_config *c,
+                               const char *uri, const char *folder)
 {
     char origin[SR1__ORIGIN_MAX];
     const char *experiment = from_environment(sr1__config_str(c, "mlflow_experiment"),
@@ -516,15 +517,15 @@ static sr1_status fill(struct sr1__mlflow *m, const sr1_config *c, const char *u
     SR1__TRY(sr1__context(sr1__url_origin(uri, "mlflow_tracking_uri", origin),
                           "MLflow is told by its server; files of its own are written by "
                           "python3 -m searchr1.track RUN --to mlflow"));
-    SR1__TRY(copy_text(&m->uri, uri));
+    SR1__TRY(copy_own_text(&m->uri, uri));
     for (n = strlen(m->uri); n > 0 && m->uri[n - 1] == '/'; n--)
         m->uri[n - 1] = '\0';
-    SR1__TRY(copy_text(&m->experiment, *experiment ? experiment : "searchr1"));
-    SR1__TRY(copy_text(&m->name, sr1__config_str(c, "name")));
-    SR1__TRY(copy_text(&m->folder, folder));
+    SR1__TRY(copy_own_text(&m->experiment, *experiment ? experiment : "searchr1"));
+    SR1__TRY(copy_own_text(&m->name, sr1__config_str(c, "name")));
+    SR1__TRY(copy_own_text(&m->folder, folder));
     SR1__TRY(read_credentials(m));
-    load_state(m);
-    return open_client(m);
+    load_sent(m);
+    return open_tracker_client(m);
 }
 
 static void mlflow_free(struct sr1__mlflow *m)
@@ -557,7 +558,7 @@ sr1_status sr1__mlflow_open(struct sr1__mlflow **out, const sr1_config *config,
         return SR1_OK;
     SR1__CALLOC(m, 1, "MLflow");
     m->task = (struct sr1__task){.run = send_task, .arg = m};
-    SR1__RETURN_NEW(out, m, fill(m, config, uri, run_folder), mlflow_free);
+    SR1__RETURN_NEW(out, m, fill_tracker(m, config, uri, run_folder), mlflow_free);
 }
 
 static const char *name_outcome(sr1_status outcome)
@@ -581,7 +582,7 @@ void sr1__mlflow_close(struct sr1__mlflow *m, sr1_status outcome)
         sr1__http_cancel(m->http);
     (void)sr1__executor_drain(m->thread, INFINITY);
     if (m->begun && !m->failing)
-        report_sending(m, set_status(m, name_outcome(outcome), 1, NULL));
+        report_sending(m, set_run_status(m, name_outcome(outcome), 1, NULL));
     if (m->sent < size)
         sr1__log(SR1_LOG_WARN,
                  "MLflow does not have the last %" PRIu64 " bytes of metrics.jsonl; "

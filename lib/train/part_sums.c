@@ -165,8 +165,11 @@ sr1_status sr1__part_sums_add(struct sr1__part_sums *p, size_t u, sr1_status st,
     const struct sr1__learner *l = p->l;
     sr1_model *m = l->replicas[0];
     sr1_scope *s = sr1__scope_open(m->device, "sum of gradients");
+    static const uint8_t none;
+    int reduces = sr1__dist_reduces(l->mesh.world);
+    struct sr1__sum_order once = {.n = 1, .fresh = &none};
     struct addition a = {.to = &p->units[u],
-                         .order = order,
+                         .order = reduces ? &once : order,
                          .device = m->device,
                          .started = p->units[u].worker != NULL,
                          .finished = p->units[u].done != NULL};
@@ -179,7 +182,8 @@ sr1_status sr1__part_sums_add(struct sr1__part_sums *p, size_t u, sr1_status st,
         st = sr1__scope_status(s);
     }
     st = sr1__shards_scatter(&l->mesh, l->shards, u, st, p->grads,
-                             choose_exchange(l, u, order->summed), add_rows, &a);
+                             choose_exchange(l, u, order->summed || reduces), add_rows,
+                             &a);
     sr1__error_save(&e, st);
     (void)sr1__scope_close(s);
     sr1__model_clear_grads(m, sr1__shards_first(l->shards, u), l->shards->ends[u]);

@@ -214,6 +214,20 @@ static void plan_reference(struct planner *p)
         plan_own_reference(p, sr1__memory_weights(r));
 }
 
+/* Where tensors lie that ranks exchange. */
+static enum sr1__plan_place place_of_exchange(const struct planner *p)
+{
+    return sr1__config_is(p->config, "distributed_backend", "nccl") ? SR1__PLAN_DEVICE
+                                                                    : SR1__PLAN_HOST;
+}
+
+/* Then a rank has one sum of all ranks' gradients. */
+static int sums_by_nccl(const struct planner *p)
+{
+    return sr1__config_is(p->config, "distributed_backend", "nccl") &&
+           !sr1__config_bool(p->config, "full_determinism");
+}
+
 /* Weights that an update has in parts are whole otherwise. */
 static void plan_own_weights(struct planner *p, const struct sr1__memory_model *m,
                              const char *name, double bytes, uint32_t update)
@@ -231,7 +245,7 @@ static void plan_own_weights(struct planner *p, const struct sr1__memory_model *
              SR1__PLAN_DEVICE, update);
     if (s->prefetches)
         add_item(p, "weights under way", sr1__memory_unit(m) * each * (1 + 1 / s->shards),
-                 SR1__PLAN_HOST, update);
+                 place_of_exchange(p), update);
 }
 
 static void plan_weights(struct planner *p)
@@ -322,17 +336,18 @@ static void plan_by_unit(struct planner *p, const struct sr1__memory_model *m,
     struct sr1__memory_pass pass = make_pass(p, 1);
     double numbers = sr1__memory_trained(m), grads = sr1__memory_gradients(m);
     double unit = fmin(numbers, sr1__memory_unit(m)), now = grads * unit / numbers;
+    int twice = s->passes > 1 && !sums_by_nccl(p);
     double sent = fmin(SR1__SHARD_ROUND, ceil(unit / s->pieces)) * s->pieces;
 
     if (s->pieces > s->shards) /* pieces become a part */
         piece += numbers * sizeof(float) / s->shards;
-    add_item(p, n->sums, (s->passes > 1 ? 2 : 1) * numbers * sizeof(float) / s->pieces,
+    add_item(p, n->sums, (twice ? 2 : 1) * numbers * sizeof(float) / s->pieces,
              SR1__PLAN_DEVICE, n->update);
     add_item(p, n->gradients, now, SR1__PLAN_DEVICE, n->update);
     add_item(p, n->activations,
              fmax(fmax(0, sr1__memory_backward(m, &pass) - now), piece), SR1__PLAN_DEVICE,
              n->update);
-    add_item(p, "exchange", 2 * sent * sizeof(float), SR1__PLAN_HOST, n->update);
+    add_item(p, "exchange", 2 * sent * sizeof(float), place_of_exchange(p), n->update);
 }
 
 static void plan_learner(struct planner *p, const struct sr1__memory_model *m,

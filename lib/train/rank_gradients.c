@@ -51,7 +51,7 @@ struct gradient_bucket {
     int64_t n;
 };
 
-/* Their gradients into flat [n] on the CPU, or back. */
+/* Their gradients into flat [n], or back. */
 static sr1_status copy_bucket(const struct gradient_bucket *b, sr1_tensor *flat, int back)
 {
     sr1_scope *s = sr1__scope_open(b->model->device, "sum of gradients");
@@ -75,9 +75,10 @@ static sr1_status copy_bucket(const struct gradient_bucket *b, sr1_tensor *flat,
     return sr1__scope_close(s);
 }
 
-/* The bucket's one tensor, flat, where it is alone and lies dense on the CPU in fp32: it
- * is summed where it is. NULL: it is not so. */
-static sr1_tensor *view_alone(sr1_scope *s, const struct gradient_bucket *b)
+/* The bucket's one tensor, flat, where it is alone, and lies dense in fp32 where ranks
+ * exchange: it is summed where it is. NULL: it is not so. */
+static sr1_tensor *view_alone(sr1_scope *s, const struct gradient_bucket *b,
+                              sr1__device device)
 {
     sr1_tensor *g = NULL, *flat;
 
@@ -85,7 +86,7 @@ static sr1_tensor *view_alone(sr1_scope *s, const struct gradient_bucket *b)
     for (size_t i = b->begin; i < b->end; i++)
         if (b->trained[i] && t_numel(b->model->params[i].tensor) == b->n)
             g = sr1__model_grad(s, b->model, i);
-    if (!g || b->model->device != SR1__CPU || t_dtype(g) != SR1__F32)
+    if (!g || b->model->device != device || t_dtype(g) != SR1__F32)
         return NULL;
     flat = t_reshape(s, g, T_SHAPE(b->n));
     return flat && sr1__shim_data(flat) == sr1__shim_data(g) ? flat : NULL;
@@ -93,8 +94,8 @@ static sr1_tensor *view_alone(sr1_scope *s, const struct gradient_bucket *b)
 
 static sr1_status sum_bucket(struct sr1__dist *d, const struct gradient_bucket *b)
 {
-    sr1_scope *s = sr1__scope_open(SR1__CPU, "sum of gradients");
-    sr1_tensor *alone = view_alone(s, b), *flat = alone;
+    sr1_scope *s = sr1__scope_open(sr1__dist_device(d), "sum of gradients");
+    sr1_tensor *alone = view_alone(s, b, sr1__dist_device(d)), *flat = alone;
     sr1_status st;
 
     if (!alone)

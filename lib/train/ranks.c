@@ -95,7 +95,7 @@ sr1_status sr1__ranks_open(sr1_trainer *tr)
         return SR1_OK;
     SR1__TRY(refuse_unshared(tr->config));
     SR1__TRY(choose_sharding(tr));
-    SR1__TRY(sr1__job_meet(&tr->dist, &tr->launch, tr->config));
+    SR1__TRY(sr1__job_meet(&tr->dist, &tr->launch, tr->config, 1));
     return open_mesh(tr);
 }
 
@@ -113,9 +113,10 @@ int sr1__ranks_text(const sr1_trainer *tr, char *text, size_t size)
     if (!tr->dist)
         return 0;
     (void)gethostname(host, sizeof(host) - 1);
-    snprintf(text, size, "rank %" PRId32 " of %" PRId32 " by %s on %s, %s, gloo%s",
+    snprintf(text, size, "rank %" PRId32 " of %" PRId32 " by %s on %s, %s, %s%s",
              tr->launch.rank, tr->launch.world_size, tr->launch.launcher, host,
              sr1_model_device(tr->model),
+             sr1__config_is(tr->config, "distributed_backend", "nccl") ? "nccl" : "gloo",
              !tr->sharded       ? ""
              : tr->reshards     ? ", optimizer states, gradients and weights sharded"
              : tr->sums_by_rank ? ", optimizer states sharded"

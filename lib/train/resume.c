@@ -141,6 +141,8 @@ static const struct {
     {"advantage", "the checkpoint has a critic by it, or none"},
     {"seed", "the order of the questions and all samples follow from it"},
     {"shuffle", "the checkpoint's place in the data follows from it"},
+    {"train_weights", "the checkpoint's place in the data follows from it"},
+    {"curriculum_field", "the checkpoint's place in the data follows from it"},
     {"batch_size", "the checkpoint's place in the data follows from it"},
     {"validation_split", "which questions are trained on follows from it"},
     {"test_split", "which questions are trained on follows from it"},

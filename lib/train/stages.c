@@ -11,6 +11,7 @@ static sr1_status open_questions(sr1_trainer *tr, int64_t *rows)
     if (st == SR1_E_NOT_FOUND) /* steps with the caller's own queries only */
         return SR1_OK;
     SR1__TRY(st);
+    SR1__TRY(sr1__dataset_mix(tr->train, tr->config));
     SR1__TRY(sr1__filter_prompts(tr, tr->train, "questions to train on"));
     *rows = sr1_dataset_count(tr->train);
     return SR1_OK;

@@ -25,7 +25,7 @@ WORDS = {"vocab_size": 64000, "num_hidden_layers": 4, "tie_word_embeddings": Fal
 SMALL = {"hidden_size": 1024, "num_hidden_layers": 28, "num_attention_heads": 16,
          "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 3072,
          "vocab_size": 151936}  # fmt: skip
-KEYS = {
+KEYS = {  # frozen: without this KL nothing is trained on where no answer is right
     "device": "cpu", "prompt_template": "none", "environment": "none", "batch_size": "4",
     "group_size": "4", "update_times": "1", "max_steps": "2", "max_tokens": "192",
     "max_prompt_tokens": "48", "micro_batch_tokens": "2000", "kl_reference": "frozen",
@@ -34,8 +34,8 @@ KEYS = {
 RUNS = (
     ("all weights", {}, {}),
     ("all weights, deep", DEEP, {}),
-    ("all weights, wide", WIDE, {"beta": "0"}),
-    ("all weights, many words", WORDS, {"beta": "0"}),
+    ("all weights, wide", WIDE, {}),
+    ("all weights, many words", WORDS, {}),
     ("checkpointing", DEEP, {"gradient_checkpointing": "true"}),
     ("offload", {}, {"optimizer_offload": "true", "reference_offload": "true"}),
     ("bf16", {}, {"dtype": "bf16"}),

@@ -5,10 +5,11 @@
 
 #include "common/args.h"
 #include "common/stop.h"
-#include "retrieval/server/listen.h"
 #include "sr1_report/report.h"
 
+#include <arpa/inet.h>
 #include <microhttpd.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,14 +29,14 @@ struct mark {
 
 struct page_server {
     const struct serve_options *o;
-    struct sr1__listener listener;
+    int port;             /* as bound */
     pthread_mutex_t lock; /* of what follows */
     struct text page;
     time_t made;
     struct mark marks[REPORT_RUNS][FILES];
 };
 
-static void look_at(const char *folder, struct mark marks[FILES])
+static void look_at_run(const char *folder, struct mark marks[FILES])
 {
     static const char *const names[FILES] = {"metrics.jsonl", "trajectories.jsonl.zst",
                                              "run.json"};
@@ -61,7 +62,7 @@ static int refresh_page(struct page_server *s)
 
     memset(now, 0, sizeof(now));
     for (size_t i = 0; i < s->o->n; i++)
-        look_at(s->o->folders[i], now[i]);
+        look_at_run(s->o->folders[i], now[i]);
     if (s->made && (at < s->made + REST_S || memcmp(now, s->marks, sizeof(now)) == 0))
         return TOOL_OK;
     code = s->o->make(s->o->user, &page);
@@ -80,8 +81,8 @@ static int refresh_page(struct page_server *s)
 
 /* ---- answers ---- */
 
-static enum MHD_Result answer(struct MHD_Connection *c, unsigned code, const char *type,
-                              const void *bytes, size_t n)
+static enum MHD_Result send_answer(struct MHD_Connection *c, unsigned code,
+                                   const char *type, const void *bytes, size_t n)
 {
     struct MHD_Response *r = MHD_create_response_from_buffer(n, (void *)(uintptr_t)bytes,
                                                              MHD_RESPMEM_MUST_COPY);
@@ -97,9 +98,10 @@ static enum MHD_Result answer(struct MHD_Connection *c, unsigned code, const cha
     return done;
 }
 
-static enum MHD_Result refuse(struct MHD_Connection *c, unsigned code, const char *text)
+static enum MHD_Result refuse_request(struct MHD_Connection *c, unsigned code,
+                                      const char *text)
 {
-    return answer(c, code, "text/plain; charset=utf-8", text, strlen(text));
+    return send_answer(c, code, "text/plain; charset=utf-8", text, strlen(text));
 }
 
 /* A name of another site that leads here (DNS rebinding) is none of ours; where others
@@ -107,14 +109,15 @@ static enum MHD_Result refuse(struct MHD_Connection *c, unsigned code, const cha
 static int is_our_name(const struct page_server *s, struct MHD_Connection *c)
 {
     const char *host = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Host");
-    char name[2][64];
+    char name[3][64];
 
-    if (!s->listener.loopback)
+    if (s->o->exposed)
         return 1;
-    snprintf(name[0], sizeof(name[0]), "localhost:%d", (int)s->listener.port);
-    snprintf(name[1], sizeof(name[1]), "127.0.0.1:%d", (int)s->listener.port);
+    snprintf(name[0], sizeof(name[0]), "localhost:%d", s->port);
+    snprintf(name[1], sizeof(name[1]), "127.0.0.1:%d", s->port);
+    snprintf(name[2], sizeof(name[2]), "[::1]:%d", s->port);
     return host && (strcmp(host, name[0]) == 0 || strcmp(host, name[1]) == 0 ||
-                    strcmp(host, s->listener.url + strlen("http://")) == 0);
+                    strcmp(host, name[2]) == 0);
 }
 
 static enum MHD_Result answer_page(struct page_server *s, struct MHD_Connection *c,
@@ -128,12 +131,13 @@ static enum MHD_Result answer_page(struct page_server *s, struct MHD_Connection 
     code = refresh_page(s);
     snprintf(made, sizeof(made), "%lld\n", (long long)s->made);
     if (code != TOOL_OK && !s->made)
-        done = refuse(c, MHD_HTTP_INTERNAL_SERVER_ERROR, "the page cannot be made\n");
+        done = refuse_request(c, MHD_HTTP_INTERNAL_SERVER_ERROR,
+                              "the page cannot be made\n");
     else if (whole)
-        done =
-            answer(c, MHD_HTTP_OK, "text/html; charset=utf-8", s->page.data, s->page.len);
+        done = send_answer(c, MHD_HTTP_OK, "text/html; charset=utf-8", s->page.data,
+                           s->page.len);
     else
-        done = answer(c, MHD_HTTP_OK, "text/plain", made, strlen(made));
+        done = send_answer(c, MHD_HTTP_OK, "text/plain", made, strlen(made));
     pthread_mutex_unlock(&s->lock);
     return done;
 }
@@ -146,14 +150,16 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const ch
 
     (void)version, (void)body, (void)size, (void)state;
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-        return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "this server shows a page\n");
+        return refuse_request(c, MHD_HTTP_METHOD_NOT_ALLOWED,
+                              "this server shows a page\n");
     if (!is_our_name(s, c))
-        return refuse(c, MHD_HTTP_FORBIDDEN, "this is not the name of this server\n");
+        return refuse_request(c, MHD_HTTP_FORBIDDEN,
+                              "this is not the name of this server\n");
     if (strcmp(url, "/") == 0)
         return answer_page(s, c, 1);
     if (strcmp(url, "/made") == 0)
         return answer_page(s, c, 0);
-    return refuse(c, MHD_HTTP_NOT_FOUND, "there is / alone\n");
+    return refuse_request(c, MHD_HTTP_NOT_FOUND, "there is / alone\n");
 }
 
 /* ---- the server ---- */
@@ -166,32 +172,59 @@ static void wait_for_stop(void)
         nanosleep(&t, NULL);
 }
 
+/* A server at one address of the host; NULL where there is none. */
+static struct MHD_Daemon *start_at(struct page_server *s, const struct addrinfo *at)
+{
+    unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO;
+
+    if (at->ai_family == AF_INET6)
+        flags |= MHD_USE_IPv6;
+    return MHD_start_daemon(flags, 0, NULL, NULL, on_request, s, MHD_OPTION_SOCK_ADDR,
+                            at->ai_addr, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS,
+                            MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, MHD_OPTION_END);
+}
+
+static struct MHD_Daemon *start_server(struct page_server *s)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    const union MHD_DaemonInfo *info;
+    struct MHD_Daemon *daemon = NULL;
+    struct addrinfo *list = NULL;
+    char port[16];
+
+    snprintf(port, sizeof(port), "%d", (int)s->o->port);
+    if (getaddrinfo(s->o->host, port, &hints, &list) != 0)
+        return NULL;
+    for (struct addrinfo *at = list; at && !daemon; at = at->ai_next)
+        daemon = start_at(s, at);
+    freeaddrinfo(list);
+    info = daemon ? MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT) : NULL;
+    s->port = info ? info->port : s->o->port;
+    return daemon;
+}
+
 int serve_page(const struct serve_options *o)
 {
     struct page_server s = {.o = o, .lock = PTHREAD_MUTEX_INITIALIZER};
+    const char *brackets = strchr(o->host, ':') ? "[]" : NULL;
     struct MHD_Daemon *daemon;
-    sr1_status st;
     int code = refresh_page(&s); /* what is wrong with a run is said before */
 
     if (code != TOOL_OK)
         return code;
-    st = sr1__listen(&s.listener, o->host, o->port, o->exposed);
-    if (st != SR1_OK) {
-        text_free(&s.page);
-        return tool_refused("sr1-report", st);
-    }
     stop_note();
-    daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO, 0, NULL,
-                              NULL, on_request, &s, MHD_OPTION_LISTEN_SOCKET,
-                              s.listener.fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS,
-                              MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, MHD_OPTION_END);
+    daemon = start_server(&s);
     if (!daemon) {
-        fprintf(stderr, "sr1-report: cannot start a server at %s\n", s.listener.url);
-        close(s.listener.fd);
+        fprintf(stderr,
+                "sr1-report: cannot listen on port %d of %s; is it taken? --port 0 takes "
+                "one that is free\n",
+                (int)o->port, o->host);
         text_free(&s.page);
         return TOOL_FAILED;
     }
-    printf("%s shows the run%s; Ctrl-C ends it\n", s.listener.url, o->n == 1 ? "" : "s");
+    printf("http://%.*s%s%s:%d shows the run%s; Ctrl-C ends it\n", brackets ? 1 : 0,
+           brackets ? brackets : "", o->host, brackets ? "]" : "", s.port,
+           o->n == 1 ? "" : "s");
     fflush(stdout);
     wait_for_stop();
     MHD_stop_daemon(daemon);

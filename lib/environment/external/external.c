@@ -57,7 +57,7 @@ static int lacks_first_line(const char *path)
 }
 
 /* What cannot be run is told now, not at the first request. */
-static sr1_status check_program(const char *what, const char *path)
+static sr1_status check_program_file(const char *what, const char *path)
 {
     struct stat info;
 
@@ -113,7 +113,7 @@ sr1_status sr1__external_open(struct sr1__external **out, const char *what,
     sr1_status st;
 
     SR1__TRY(read_options(&timeout_s, options));
-    SR1__TRY(check_program(what, path));
+    SR1__TRY(check_program_file(what, path));
     SR1__CALLOC(x, 1, what);
     x->timeout_s = timeout_s;
     st = open_program(x, what, path);
@@ -129,8 +129,9 @@ void sr1__external_free(struct sr1__external *x)
 }
 
 /* The answers, if there are as many as questions. */
-static sr1_status take_answers(struct sr1__external *x, const char *method,
-                               const struct sr1__rpc_reply *reply, size_t n, json_t **out)
+static sr1_status take_answer_list(struct sr1__external *x, const char *method,
+                                   const struct sr1__rpc_reply *reply, size_t n,
+                                   json_t **out)
 {
     const char *name = sr1__rpc_name(x->program);
 
@@ -155,7 +156,7 @@ sr1_status sr1__external_ask(struct sr1__external *x, const char *method, json_t
     st = sr1__rpc_call(x->program, method, params, sr1__now() + x->timeout_s, &reply);
     json_decref(params);
     if (st == SR1_OK)
-        st = take_answers(x, method, &reply, n, out);
+        st = take_answer_list(x, method, &reply, n, out);
     if (st == SR1_OK && incarnation)
         *incarnation = reply.incarnation;
     sr1__rpc_reply_free(&reply);

@@ -59,7 +59,7 @@ static int forget_episode(struct env_program *p, int64_t episode)
 }
 
 /* Does this start of the program know what it needs to? */
-static int is_known(struct env_program *p, int64_t episode, int64_t incarnation)
+static int knows_episode(struct env_program *p, int64_t episode, int64_t incarnation)
 {
     size_t i;
     int known;
@@ -154,8 +154,8 @@ static sr1_status take_answer(sr1_env_sink *sink, size_t i, const json_t *answer
 }
 
 /* Answers to those that were asked, in their order; the others are outages. */
-static sr1_status take_answers(const char *known, size_t n, const json_t *answers,
-                               sr1_env_sink *sink)
+static sr1_status take_known_answers(const char *known, size_t n, const json_t *answers,
+                                     sr1_env_sink *sink)
 {
     size_t k = 0;
 
@@ -179,7 +179,7 @@ static sr1_status ask_known(struct env_program *p, const sr1_env_action *const *
     if (st == SR1_OK && answered != incarnation)
         st = sr1__fail(SR1_E_NETWORK, "the program was started anew meanwhile");
     if (st == SR1_OK)
-        st = take_answers(known, n, answers, sink);
+        st = take_known_answers(known, n, answers, sink);
     json_decref(answers);
     return st;
 }
@@ -196,7 +196,7 @@ static sr1_status act_by_program(void *self, const sr1_env_action *const *action
     SR1__TRY(sr1__external_start(p->program, &incarnation));
     SR1__CALLOC(known, n + 1, "actions for a program");
     for (size_t i = 0; i < n; i++) {
-        known[i] = (char)is_known(p, actions[i]->episode, incarnation);
+        known[i] = (char)knows_episode(p, actions[i]->episode, incarnation);
         n_known += (size_t)known[i];
     }
     st = ask_known(p, actions, known, n, n_known, incarnation, sink);
@@ -217,7 +217,7 @@ static json_t *pack_episode(const sr1_env_episode *e)
 }
 
 /* An outage does not end the rollout: the episode's first action is one, too. */
-static sr1_status begin_episode(void *self, const sr1_env_episode *e)
+static sr1_status begin_program_episode(void *self, const sr1_env_episode *e)
 {
     struct env_program *p = self;
     int64_t incarnation = 0;
@@ -262,7 +262,7 @@ sr1_status sr1_env_open_external(sr1_env **out, const char *path,
                                     .destroy = destroy_env_program,
                                     .flags = SR1_ENV_WAITS | SR1_ENV_CONCURRENT |
                                              SR1_ENV_BATCHES,
-                                    .begin = begin_episode,
+                                    .begin = begin_program_episode,
                                     .finish = finish_episode};
     struct env_program *p;
     sr1_status st;

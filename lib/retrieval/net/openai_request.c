@@ -11,20 +11,6 @@
 
 #include <string.h>
 
-/* Text as JSON takes it: valid UTF-8. NULL without memory. */
-static json_t *make_json_text(const char *text, size_t n)
-{
-    struct sr1__buf b;
-    json_t *j = NULL;
-
-    sr1__buf_init(&b, 0);
-    sr1__buf_utf8(&b, text, n);
-    if (b.status == SR1_OK)
-        j = json_stringn(sr1__buf_cstr(&b), b.len);
-    sr1__buf_free(&b);
-    return j;
-}
-
 /* 1 when the member could not be added. */
 static int set_json_member(json_t *o, const char *key, json_t *value)
 {
@@ -36,7 +22,7 @@ static json_t *list_of(const char *const *texts, size_t n)
     json_t *list = json_array();
 
     for (size_t i = 0; list && i < n; i++) {
-        if (json_array_append_new(list, make_json_text(texts[i], strlen(texts[i]))) !=
+        if (json_array_append_new(list, sr1__json_text(texts[i], strlen(texts[i]))) !=
             0) {
             json_decref(list);
             return NULL;
@@ -54,8 +40,8 @@ static json_t *make_messages_json(const sr1_openai_request *q)
         json_t *m = json_object();
         int bad = !m ||
                   set_json_member(m, "role",
-                                  make_json_text(q->roles[i], strlen(q->roles[i]))) ||
-                  set_json_member(m, "content", make_json_text(q->contents[i], n));
+                                  sr1__json_text(q->roles[i], strlen(q->roles[i]))) ||
+                  set_json_member(m, "content", sr1__json_text(q->contents[i], n));
 
         if (json_array_append_new(list, m) != 0 || bad) {
             json_decref(list);
@@ -126,7 +112,7 @@ static int fill_request_json(json_t *o, const sr1_openai_request *q,
     const char *most =
         q->n_messages && style->completion ? "max_completion_tokens" : "max_tokens";
     int bad =
-        set_json_member(o, "model", make_json_text(style->model, strlen(style->model)));
+        set_json_member(o, "model", sr1__json_text(style->model, strlen(style->model)));
 
     bad |= set_json_member(o, most, json_integer(q->max_tokens));
     bad |= add_sampling(o, q);
@@ -134,7 +120,7 @@ static int fill_request_json(json_t *o, const sr1_openai_request *q,
     if (q->n_messages)
         bad |= set_json_member(o, "messages", make_messages_json(q));
     else if (q->prompt)
-        bad |= set_json_member(o, "prompt", make_json_text(q->prompt, q->prompt_len));
+        bad |= set_json_member(o, "prompt", sr1__json_text(q->prompt, q->prompt_len));
     if (style->dialect == SR1_OPENAI_DIALECT_VLLM)
         bad |= add_vllm(o, q);
     return bad;

@@ -154,9 +154,9 @@ static sr1_tensor *run_experts(sr1_scope *s, const struct sr1__attention *by,
     return y;
 }
 
-static sr1_tensor *route(sr1_scope *s, const sr1_model *m,
-                         const struct sr1__attention *by, int32_t layer, sr1_tensor *x,
-                         sr1_tensor *p, const struct routing *r)
+static sr1_tensor *route_tokens(sr1_scope *s, const sr1_model *m,
+                                const struct sr1__attention *by, int32_t layer,
+                                sr1_tensor *x, sr1_tensor *p, const struct routing *r)
 {
     const struct sr1__hf_config *c = &m->config;
     const struct sr1__layer *w = &m->layers[layer];
@@ -189,7 +189,7 @@ sr1_tensor *sr1__experts_run(sr1_scope *s, const sr1_model *m,
         return NULL;
     p = choose_experts(s, m, layer, x, &r);
     if (sr1__scope_status(s) == SR1_OK)
-        y = route(s, m, by, layer, x, p, &r);
+        y = route_tokens(s, m, by, layer, x, p, &r);
     sr1__free(r.chosen);
     return y;
 }

@@ -94,8 +94,8 @@ struct linear {
     struct sr1__lora_span span;   /* the adapters they may have */
 };
 
-static sr1_tensor *multiply_weight(sr1_scope *s, const struct qwen_pass *p, sr1_tensor *x,
-                                   const struct linear *l)
+static sr1_tensor *multiply_layer_weight(sr1_scope *s, const struct qwen_pass *p,
+                                         sr1_tensor *x, const struct linear *l)
 {
     if (l->scale)
         return sr1__int8_linear(s, x, l->w, l->scale, l->bias);
@@ -104,11 +104,11 @@ static sr1_tensor *multiply_weight(sr1_scope *s, const struct qwen_pass *p, sr1_
                : sr1__linear(s, x, l->w, l->bias);
 }
 
-static sr1_tensor *apply_linear(sr1_scope *s, const struct qwen_pass *p, sr1_tensor *x,
-                                struct linear l)
+static sr1_tensor *apply_layer_linear(sr1_scope *s, const struct qwen_pass *p,
+                                      sr1_tensor *x, struct linear l)
 {
     return sr1__lora_add(s, p->m, &p->attention, &p->dropout, x,
-                         multiply_weight(s, p, x, &l), l.span);
+                         multiply_layer_weight(s, p, x, &l), l.span);
 }
 
 /* x + y w^T + bias, and what the adapter of w adds. */
@@ -116,7 +116,7 @@ static sr1_tensor *add_linear(sr1_scope *s, const struct qwen_pass *p, sr1_tenso
                               sr1_tensor *y, struct linear l)
 {
     if (!p->attention.in_place || l.scale)
-        return t_add(s, x, apply_linear(s, p, y, l));
+        return t_add(s, x, apply_layer_linear(s, p, y, l));
     t_addmm_(s, x, y, t_transpose(s, l.w, 0, 1));
     if (l.bias)
         t_add_(s, x, l.bias, 1.0);
@@ -129,8 +129,8 @@ static sr1_tensor *get_norm_weight(sr1_scope *s, const sr1_model *m, sr1_tensor 
     return w && m->arch->norm_plus_one ? t_add_scalar(s, t_to(s, w, SR1__F32), 1.0) : w;
 }
 
-static sr1_tensor *normalise(sr1_scope *s, const sr1_model *m, sr1_tensor *x,
-                             sr1_tensor *w)
+static sr1_tensor *normalise_hidden(sr1_scope *s, const sr1_model *m, sr1_tensor *x,
+                                    sr1_tensor *w)
 {
     return sr1__fused_rms_norm(s, x, get_norm_weight(s, m, w), m->config.rms_norm_eps);
 }
@@ -139,7 +139,8 @@ static sr1_tensor *normalise(sr1_scope *s, const sr1_model *m, sr1_tensor *x,
 static sr1_tensor *add_output(sr1_scope *s, const struct qwen_pass *p, sr1_tensor *x,
                               sr1_tensor *y, struct linear l, sr1_tensor *norm)
 {
-    return norm ? t_add(s, x, normalise(s, p->m, apply_linear(s, p, y, l), norm))
+    return norm ? t_add(s, x,
+                        normalise_hidden(s, p->m, apply_layer_linear(s, p, y, l), norm))
                 : add_linear(s, p, x, y, l);
 }
 
@@ -158,13 +159,13 @@ static sr1_tensor *run_qwen_attention(sr1_scope *s, const struct qwen_pass *p,
                                   .cos = r->cos,
                                   .sin = r->sin,
                                   .turn = r->turn};
-    sr1_tensor *y = normalise(s, p->m, x, w->input_norm);
+    sr1_tensor *y = normalise_hidden(s, p->m, x, w->input_norm);
     double scale = sr1__hf_config_query_scale(c);
     sr1_tensor *qkv[3];
 
     if (r->turn && w->q_norm)
         heads.qk_norm = p->m->tables->qk_norms[layer];
-    y = apply_linear(
+    y = apply_layer_linear(
         s, p, y,
         (struct linear){w->qkv, w->qkv_scale, w->qkv_bias, {layer, SR1__LORA_Q, 3}});
     sr1__fused_heads(s, &heads, y, qkv);
@@ -180,11 +181,11 @@ static sr1_tensor *run_qwen_mlp(sr1_scope *s, const struct qwen_pass *p, int32_t
                                 sr1_tensor *x)
 {
     const struct sr1__layer *w = &p->m->layers[layer];
-    sr1_tensor *y = normalise(s, p->m, x, w->post_norm);
+    sr1_tensor *y = normalise_hidden(s, p->m, x, w->post_norm);
 
     if (w->router)
         return t_add(s, x, sr1__experts_run(s, p->m, &p->attention, layer, y));
-    y = apply_linear(
+    y = apply_layer_linear(
         s, p, y,
         (struct linear){w->gate_up, w->gate_up_scale, NULL, {layer, SR1__LORA_GATE, 2}});
     y = p->m->arch->gelu ? sr1__nn_geglu(s, y) : sr1__fused_swiglu(s, y);
@@ -270,7 +271,7 @@ static void pick_positions(sr1_scope *s, struct qwen_pass *p,
     }
 }
 
-static sr1_status check_ids(const sr1_model *m, const int32_t *ids, size_t n)
+static sr1_status check_packed_ids(const sr1_model *m, const int32_t *ids, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (ids[i] < 0 || ids[i] >= m->config.vocab_size)
@@ -364,7 +365,7 @@ static sr1_tensor *run_qwen_layers(sr1_scope *s, struct qwen_pass *p,
         leave_unit(s, m, i + 1);
     }
     enter_unit(s, m, m->config.n_layers + 1);
-    return normalise(s, m, x, m->final_norm);
+    return normalise_hidden(s, m, x, m->final_norm);
 }
 
 /* A pass may replace the rotary tables, so a second thread in one model is refused. */
@@ -389,7 +390,7 @@ static sr1_tensor *run_qwen_forward(sr1_scope *s, struct qwen_pass *p,
 
     if (sr1__scope_status(s) != SR1_OK)
         return NULL;
-    st = check_ids(p->m, in->ids, in->n);
+    st = check_packed_ids(p->m, in->ids, in->n);
     if (st == SR1_OK)
         st = sr1__qwen_begin(p->m);
     sr1__scope_check(s, st);
@@ -452,7 +453,8 @@ sr1_status sr1__qwen_check_packed(const sr1_model *m, const struct sr1__packed *
 {
     SR1__TRY(check_packed(in));
     *longest = find_longest(in);
-    return check_ids(m, in->ids, (size_t)(in->n_seqs ? in->cu_seqlens[in->n_seqs] : 0));
+    return check_packed_ids(m, in->ids,
+                            (size_t)(in->n_seqs ? in->cu_seqlens[in->n_seqs] : 0));
 }
 
 /* Positions of packed tokens. */

@@ -111,8 +111,8 @@ static double length_factor(const struct sr1__rope_config *c)
 }
 
 /* Angles position * frequency: the frequency and the product are fp32. */
-static void fill_angles(float *angle, int64_t n, int32_t dim,
-                        const struct sr1__rope_config *c)
+static void compute_angles(float *angle, int64_t n, int32_t dim,
+                           const struct sr1__rope_config *c)
 {
     int32_t half = dim / 2;
 
@@ -130,7 +130,8 @@ static void fill_angles(float *angle, int64_t n, int32_t dim,
 
 /* ---- tables ---- */
 
-static void make_tables(struct sr1__rope *r, sr1_scope *s, const float *angle, int64_t n)
+static void make_rotary_tables(struct sr1__rope *r, sr1_scope *s, const float *angle,
+                               int64_t n)
 {
     double factor = length_factor(&r->config);
     sr1_tensor *cos = t_from_f32(s, angle, T_SHAPE(n, r->dim));
@@ -169,10 +170,10 @@ sr1_status sr1__rope_reserve(struct sr1__rope *r, int64_t n)
         want *= 2;
     angle = sr1__realloc(NULL, (size_t)want * (size_t)r->dim, sizeof *angle);
     SR1__CHECK_ALLOC(angle, "rotary table");
-    fill_angles(angle, want, r->dim, &r->config);
+    compute_angles(angle, want, r->dim, &r->config);
     s = sr1__scope_open(r->device, "rotary table");
     sr1__scope_no_grad(s);
-    make_tables(r, s, angle, want);
+    make_rotary_tables(r, s, angle, want);
     sr1__free(angle);
     return sr1__scope_close(s);
 }

@@ -189,6 +189,17 @@ sr1_status sr1__pg_all_gather(struct sr1__work **out, struct sr1__process_group 
     });
 }
 
+sr1_status sr1__pg_reduce_scatter(struct sr1__work **out, struct sr1__process_group *g,
+                                  sr1_tensor *to, sr1_tensor *from, int64_t limit_ms)
+{
+    return begin_work(out, {*borrow(to), *borrow(from)}, [&](std::vector<at::Tensor> &t) {
+        c10d::ReduceScatterOptions o;
+
+        o.timeout = limit_of(limit_ms);
+        return g->of->_reduce_scatter_base(t[0], t[1], o);
+    });
+}
+
 sr1_status sr1__pg_all_to_all(struct sr1__work **out, struct sr1__process_group *g,
                               sr1_tensor *to, sr1_tensor *from, int64_t limit_ms)
 {

@@ -63,6 +63,9 @@ sr1_status sr1__pg_broadcast(struct sr1__work **out, struct sr1__process_group *
 /* to: the from of all ranks, one after the other. */
 sr1_status sr1__pg_all_gather(struct sr1__work **out, struct sr1__process_group *g,
                               sr1_tensor *to, sr1_tensor *from, int64_t limit_ms);
+/* to: part r of the sum of all ranks' `from`, added in an order of the backend's. */
+sr1_status sr1__pg_reduce_scatter(struct sr1__work **out, struct sr1__process_group *g,
+                                  sr1_tensor *to, sr1_tensor *from, int64_t limit_ms);
 /* Part r of `from` goes to rank r; part r of `to` came from there. */
 sr1_status sr1__pg_all_to_all(struct sr1__work **out, struct sr1__process_group *g,
                               sr1_tensor *to, sr1_tensor *from, int64_t limit_ms);

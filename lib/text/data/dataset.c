@@ -215,6 +215,12 @@ sr1_status sr1_dataset_open(sr1_dataset **out, const char *const *paths, size_t 
     return SR1_OK;
 }
 
+size_t sr1__dataset_file(const sr1_dataset *dataset, int64_t i)
+{
+    return sr1__row_files_file(dataset->source->rows,
+                               dataset->rows ? dataset->rows[i] : i);
+}
+
 sr1_status sr1__dataset_distinct(const sr1_dataset *dataset, const char *path)
 {
     return sr1__row_files_distinct(dataset->source->rows, path);

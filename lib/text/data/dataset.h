@@ -13,7 +13,17 @@
 sr1_status sr1__dataset_configured(sr1_dataset **out, const sr1_config *config,
                                    int32_t part);
 
-/* Only rows[n] of it stay, in this order. */
+/* As a pass uses the rows of train_file: so often (train_weights), in this order
+ * (curriculum_field). Of the training part only. */
+sr1_status sr1__dataset_mix(sr1_dataset *dataset, const sr1_config *config);
+
+/* The number of the file that row i is of. */
+size_t sr1__dataset_file(const sr1_dataset *dataset, int64_t i);
+
+/* A row whole; borrowed until it is freed. */
+const json_t *sr1__dataset_row_json(const sr1_row *row);
+
+/* Only rows[n] of it stay, in this order; one may come several times. */
 sr1_status sr1__dataset_keep(sr1_dataset *dataset, const int64_t *rows, int64_t n);
 
 /* Rows of its files that have the id of a row before them. */

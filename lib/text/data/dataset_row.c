@@ -88,6 +88,11 @@ const struct sr1__messages *sr1__row_history(const sr1_row *row)
     return &row->history;
 }
 
+const json_t *sr1__dataset_row_json(const sr1_row *row)
+{
+    return row->json;
+}
+
 sr1_status sr1_row_json(const sr1_row *row, char **out)
 {
     struct sr1__buf b;
@@ -422,7 +427,7 @@ static sr1_status take_data_source(const struct sr1__fields *f, sr1_row *row,
     const json_t *v = json_object_get(row->json, f->source);
     const char *slash = strrchr(path, '/');
     const char *text = slash ? slash + 1 : path;
-    size_t n = (size_t)(strrchr(text, '.') - text);
+    size_t n = sr1__row_files_stem(text);
     struct sr1__buf b;
 
     if (v && !json_is_null(v)) {

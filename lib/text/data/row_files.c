@@ -8,10 +8,13 @@
 #include "base/magic.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/source.h"
 #include "base/utf8.h"
 #include "text/data/csv.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -44,13 +47,42 @@ void sr1__row_files_free(struct sr1__row_files *r)
     sr1__free(r);
 }
 
+static int name_ends_with(const char *name, size_t n, const char *ending)
+{
+    size_t len = strlen(ending);
+
+    return n > len && memcmp(name + n - len, ending, len) == 0;
+}
+
+/* Bytes of the name without .gz or .zst. */
+static size_t unpacked_length(const char *name)
+{
+    size_t n = strlen(name);
+
+    if (name_ends_with(name, n, ".gz"))
+        return n - strlen(".gz");
+    return name_ends_with(name, n, ".zst") ? n - strlen(".zst") : n;
+}
+
+static const char *const row_endings[] = {".jsonl", ".json", ".csv"};
+
+size_t sr1__row_files_stem(const char *name)
+{
+    size_t n = unpacked_length(name);
+
+    for (int i = 0; i < 3; i++)
+        if (name_ends_with(name, n, row_endings[i]))
+            return n - strlen(row_endings[i]);
+    return 0;
+}
+
 static sr1_status find_row_format(const char *path, int *format)
 {
-    static const char *const endings[] = {".jsonl", ".json", ".csv"};
     const char *dot = strrchr(path, '.');
+    size_t n = unpacked_length(path);
 
     for (int i = 0; i < 3; i++) {
-        if (dot && strcmp(dot, endings[i]) == 0) {
+        if (name_ends_with(path, n, row_endings[i])) {
             *format = i;
             return SR1_OK;
         }
@@ -64,7 +96,9 @@ static sr1_status find_row_format(const char *path, int *format)
         return sr1__fail(SR1_E_INVALID,
                          "%s is a folder, not a file of rows (.jsonl, .json, .csv)",
                          path);
-    return sr1__fail(SR1_E_INVALID, "%s: the name must end in .jsonl, .json or .csv",
+    return sr1__fail(SR1_E_INVALID,
+                     "%s: the name must end in .jsonl, .json or .csv, or in these with "
+                     ".gz or .zst",
                      path);
 }
 
@@ -73,6 +107,75 @@ int sr1__row_files_is_csv(const char *path)
     int format;
 
     return find_row_format(path, &format) == SR1_OK && format == SR1__ROWS_CSV;
+}
+
+#define MAX_UNPACKED ((uint64_t)1 << 40)
+
+static sr1_status write_unpacked(int fd, const char *bytes, size_t n)
+{
+    while (n > 0) {
+        ssize_t done = write(fd, bytes, n);
+
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return sr1__fail_errno("write", "a temporary file (TMPDIR)");
+        bytes += done;
+        n -= (size_t)done;
+    }
+    return SR1_OK;
+}
+
+static sr1_status unpack_into(struct sr1__source *from, int fd, const char *path)
+{
+    const size_t room = (size_t)1 << 18;
+    char *bytes = sr1__malloc(room);
+    uint64_t all = 0;
+    size_t got = room;
+    sr1_status st = bytes ? SR1_OK : sr1__fail_nomem("rows");
+
+    while (st == SR1_OK && got == room) {
+        st = sr1__source_read(from, bytes, room, &got);
+        if (st == SR1_OK)
+            st = write_unpacked(fd, bytes, got);
+        all += got;
+        if (st == SR1_OK && all > MAX_UNPACKED)
+            st = sr1__fail(SR1_E_LIMIT, "%s: more than 1 TiB when it is unpacked", path);
+    }
+    sr1__free(bytes);
+    return st;
+}
+
+/* Rows are read anywhere in a file, and packed ones from its front only: f->fd becomes a
+ * temporary file that vanishes with it. */
+static sr1_status unpack_rows(struct sr1__row_file *f)
+{
+    const char *folder = getenv("TMPDIR");
+    char *name = sr1__path_join(folder && *folder ? folder : "/tmp", "searchr1-XXXXXX");
+    struct sr1__source *from = NULL;
+    int fd = name ? mkostemp(name, O_CLOEXEC) : -1;
+    sr1_status st = SR1_OK;
+
+    if (!name)
+        st = sr1__fail_nomem("path");
+    else if (fd < 0)
+        st = sr1__fail_errno("make a temporary file", name);
+    else
+        (void)unlink(name);
+    sr1__free(name);
+    if (st == SR1_OK)
+        st = sr1__source_open(&from, f->path);
+    if (st == SR1_OK)
+        st = unpack_into(from, fd, f->path);
+    sr1__source_close(from);
+    if (st != SR1_OK) {
+        if (fd >= 0)
+            close(fd);
+        return st;
+    }
+    close(f->fd);
+    f->fd = fd;
+    return SR1_OK;
 }
 
 static sr1_status open_row_file(struct sr1__row_file *f, const char *path)
@@ -90,6 +193,8 @@ static sr1_status open_row_file(struct sr1__row_file *f, const char *path)
         return sr1__fail_errno("open", path);
     if (!S_ISREG(st.st_mode))
         return sr1__fail(SR1_E_IO, "cannot open %s: it is not a regular file", path);
+    if (unpacked_length(path) < strlen(path))
+        SR1__TRY(unpack_rows(f));
     n = pread(f->fd, begin, sizeof begin, 0);
     return sr1__magic_check(path, begin, n > 0 ? (size_t)n : 0, "rows of text");
 }
@@ -218,6 +323,11 @@ static size_t file_of(const struct sr1__row_files *r, int64_t i)
     while (r->files[f].first_row > i)
         f--;
     return f;
+}
+
+size_t sr1__row_files_file(const struct sr1__row_files *r, int64_t i)
+{
+    return file_of(r, i);
 }
 
 const char *sr1__row_files_path(const struct sr1__row_files *r, int64_t i)

@@ -9,7 +9,8 @@
 
 struct sr1__row_files;
 
-/* Formats by ending: .jsonl, .json, .csv. A set without rows is an error. */
+/* Formats by ending: .jsonl, .json, .csv, each also packed as .gz or .zst, which is
+ * unpacked into a temporary file without a name. A set without rows is an error. */
 sr1_status sr1__row_files_open(struct sr1__row_files **out, const char *const *paths,
                                size_t n_paths);
 void sr1__row_files_free(struct sr1__row_files *r);
@@ -22,10 +23,17 @@ sr1_status sr1__row_files_read(const struct sr1__row_files *r, int64_t i, json_t
 /* Fold the bytes of row i into *hash. */
 sr1_status sr1__row_files_hash(const struct sr1__row_files *r, int64_t i, uint64_t *hash);
 
+/* Bytes of a file's name before its endings: "nq" of "nq.jsonl.gz"; 0: it is no name of
+ * rows. */
+size_t sr1__row_files_stem(const char *name);
+
 /* By its name: a CSV file, whose cells are all texts. */
 int sr1__row_files_is_csv(const char *path);
 /* "path" of the file that holds row i. */
 const char *sr1__row_files_path(const struct sr1__row_files *r, int64_t i);
+
+/* The number of that file. */
+size_t sr1__row_files_file(const struct sr1__row_files *r, int64_t i);
 
 /* The line of that file on which row i begins; 0 when it cannot be read any more. */
 uint64_t sr1__row_files_line(const struct sr1__row_files *r, int64_t i);

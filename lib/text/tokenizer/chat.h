@@ -50,6 +50,8 @@ sr1_status sr1__chat_render(const sr1_tokenizer *t, const struct sr1__conversati
 /* A template that is none of the families' (chat_program.c): run for each conversation.
  */
 sr1_status sr1__chat_program_load(sr1_tokenizer *t, const char *chat_template);
+/* The template of conversations with tools, where a program is loaded. */
+sr1_status sr1__chat_program_add_tools(sr1_tokenizer *t, const char *chat_template);
 void sr1__chat_program_free(struct sr1__chat_program *p); /* NULL is fine */
 /* Why it cannot be run; NULL: it can. */
 const char *sr1__chat_program_fault(const struct sr1__chat_program *p);

@@ -11,10 +11,11 @@
 #include <time.h>
 
 struct sr1__chat_program {
-    struct sr1__jinja *jinja; /* NULL: it cannot be run */
-    char *fault;              /* why; NULL: it can */
-    int64_t now;              /* one time for all prompts */
-    int opens_thought[2];     /* a generation prompt ends with <think>; [no_thinking] */
+    struct sr1__jinja *jinja;      /* NULL: it cannot be run */
+    struct sr1__jinja *with_tools; /* of conversations with tools; NULL: the same */
+    char *fault;                   /* why; NULL: it can */
+    int64_t now;                   /* one time for all prompts */
+    int opens_thought[2]; /* a generation prompt ends with <think>; [no_thinking] */
     int32_t end_id;
 };
 
@@ -22,6 +23,7 @@ void sr1__chat_program_free(struct sr1__chat_program *p)
 {
     if (p) {
         sr1__jinja_free(p->jinja);
+        sr1__jinja_free(p->with_tools);
         sr1__free(p->fault);
     }
     sr1__free(p);
@@ -143,6 +145,12 @@ static sr1_status bind_conversation(struct sr1__jrun *r, const sr1_tokenizer *t,
     return c->no_thinking ? sr1__jrun_bind_bool(r, "enable_thinking", 0) : SR1_OK;
 }
 
+static const struct sr1__jinja *pick_chat_jinja(const struct sr1__chat_program *p,
+                                                const struct sr1__conversation *c)
+{
+    return c->tools && p->with_tools ? p->with_tools : p->jinja;
+}
+
 sr1_status sr1__chat_program_render(const sr1_tokenizer *t,
                                     const struct sr1__conversation *c,
                                     struct sr1__rendered *out)
@@ -152,7 +160,7 @@ sr1_status sr1__chat_program_render(const sr1_tokenizer *t,
     sr1_status status = list_messages(c, &messages);
 
     if (status == SR1_OK)
-        status = sr1__jrun_new(&r, t->program->jinja, t->program->now);
+        status = sr1__jrun_new(&r, pick_chat_jinja(t->program, c), t->program->now);
     if (status == SR1_OK)
         status = bind_conversation(r, t, c, messages);
     if (status == SR1_OK)
@@ -255,4 +263,11 @@ sr1_status sr1__chat_program_load(sr1_tokenizer *t, const char *chat_template)
         return probe_program(t);
     p->fault = sr1__strdup(sr1_last_error());
     return p->fault ? SR1_OK : sr1__fail_nomem("chat template");
+}
+
+sr1_status sr1__chat_program_add_tools(sr1_tokenizer *t, const char *chat_template)
+{
+    return sr1__context(
+        sr1__jinja_parse(&t->program->with_tools, chat_template, strlen(chat_template)),
+        "the chat template 'tool_use'");
 }

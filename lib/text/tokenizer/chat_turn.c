@@ -80,7 +80,7 @@ static sr1_status render_turns(const sr1_tokenizer *t, size_t from, size_t n,
 
 /* The conversation that goes on begins with the prompt: but for a thought that the prompt
  * opens, which histories leave out. */
-static int is_continued(const char *prompt, const char *longer, const char *answer)
+static int is_turn_continued(const char *prompt, const char *longer, const char *answer)
 {
     const char *end = strstr(longer, answer), *rest;
     size_t n = end ? (size_t)(end - longer) : 0, same = 0;
@@ -99,7 +99,7 @@ static sr1_status check_growth(const sr1_tokenizer *t, size_t from, int no_think
 
     if (st == SR1_OK)
         st = render_turns(t, from, 4, no_thinking, &longer);
-    if (st == SR1_OK && !is_continued(prompt, longer, marks[1]))
+    if (st == SR1_OK && !is_turn_continued(prompt, longer, marks[1]))
         st = sr1__fail(SR1_E_UNSUPPORTED,
                        "chat: the template writes the beginning of a conversation%s "
                        "otherwise once it goes on; take a protocol whose observations "

@@ -259,7 +259,7 @@ static sr1_status load_byte_level(struct sr1__load *l, const json_t *o, int last
                                                   "without a pattern");
 }
 
-static sr1_status load_step(struct sr1__load *l, const json_t *o, int last)
+static sr1_status load_split_step(struct sr1__load *l, const json_t *o, int last)
 {
     static const struct {
         const char *type;
@@ -282,10 +282,10 @@ sr1_status sr1__load_bpe_pre(struct sr1__load *l, const json_t *o)
     const json_t *step;
 
     if (strcmp(sr1__load_text(o, "type"), "Sequence") != 0)
-        return load_step(l, o, 1);
+        return load_split_step(l, o, 1);
     if (n == 0)
         return sr1__load_unsupported(l, "the pre-tokenizer Sequence", "of no steps");
     json_array_foreach((json_t *)(uintptr_t)list, i, step)
-        SR1__TRY(load_step(l, step, i + 1 == n));
+        SR1__TRY(load_split_step(l, step, i + 1 == n));
     return SR1_OK;
 }

@@ -188,8 +188,8 @@ static sr1_status load_replace(struct sr1__normalizer_step *s, const json_t *o,
     return check_not_empty(s->pattern, name);
 }
 
-static sr1_status load_prepend(struct sr1__normalizer_step *s, const json_t *o,
-                               const char *name)
+static sr1_status load_prepended(struct sr1__normalizer_step *s, const json_t *o,
+                                 const char *name)
 {
     const char *put = json_string_value(json_object_get(o, "prepend"));
 
@@ -298,7 +298,7 @@ static const struct sr1__normalizer_step_kind kinds[] = {
     {"Nmt", load_plain_normalizer, run_nmt, NULL},
     {"Strip", load_strip, run_strip, NULL},
     {"Replace", load_replace, run_replace, NULL},
-    {"Prepend", load_prepend, run_prepend, NULL},
+    {"Prepend", load_prepended, run_prepend, NULL},
     {"Precompiled", load_precompiled, run_precompiled, NULL},
 };
 

@@ -120,7 +120,7 @@ sr1_status sr1__decoder_steps_load(struct sr1__token_decoder *d, const json_t *o
 
 /* ---- running ---- */
 
-static int hex_value(char c)
+static int read_hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -135,8 +135,8 @@ int sr1__byte_of_token(const char *token, size_t n)
 
     if (n != 6 || memcmp(token, "<0x", 3) != 0 || token[5] != '>')
         return -1;
-    high = hex_value(token[3]);
-    low = hex_value(token[4]);
+    high = read_hex_digit(token[3]);
+    low = read_hex_digit(token[4]);
     return high < 0 || low < 0 ? -1 : 16 * high + low;
 }
 

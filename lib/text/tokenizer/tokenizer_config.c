@@ -3,6 +3,7 @@
  * ids that end a generation. */
 #include "text/tokenizer/tokenizer_files.h"
 #include "text/tokenizer/tokenizer_internal.h"
+#include "text/tokenizer/chat.h"
 
 #include "base/file.h"
 #include "base/json.h"
@@ -164,20 +165,28 @@ static sr1_status read_stops(sr1_tokenizer *t, const char *folder, const char *s
     return SR1_OK;
 }
 
-/* A string, or a list of {"name", "template"} of which "default" counts. */
-static const char *template_of(const json_t *config)
+/* Of a list of {"name", "template"}; NULL: it has none of this name. */
+static const char *named_template(const json_t *config, const char *wanted)
 {
-    const json_t *value = json_object_get(config, "chat_template"), *o;
+    const json_t *o;
     size_t i;
 
-    json_array_foreach(value, i, o)
+    json_array_foreach(json_object_get(config, "chat_template"), i, o)
     {
         const char *name = json_string_value(json_object_get(o, "name"));
 
-        if (name && strcmp(name, "default") == 0)
+        if (name && strcmp(name, wanted) == 0)
             return json_string_value(json_object_get(o, "template"));
     }
-    return json_string_value(value);
+    return NULL;
+}
+
+/* A string, or a list of which "default" counts. */
+static const char *template_of(const json_t *config)
+{
+    const char *named = named_template(config, "default");
+
+    return named ? named : json_string_value(json_object_get(config, "chat_template"));
 }
 
 /* Keep the template of the base as a file of its own. */
@@ -205,6 +214,20 @@ static sr1_status borrow_template(sr1_tokenizer *t, const char *spare)
     return status;
 }
 
+/* As in transformers, conversations with tools have a template of their own where the
+ * list has one, also beside one whose rules are known. */
+static sr1_status read_tool_template(sr1_tokenizer *t, const json_t *config)
+{
+    const char *tools = named_template(config, "tool_use"), *whole = template_of(config);
+
+    if (!tools || !whole)
+        return SR1_OK;
+    if (!t->program)
+        SR1__TRY(sr1__chat_program_load(t, whole));
+    t->family = NULL;
+    return sr1__chat_program_add_tools(t, tools);
+}
+
 /* chat_template.jinja, where it is, counts rather than the configuration's member. */
 static sr1_status read_template(sr1_tokenizer *t, const char *spare, const json_t *config)
 {
@@ -217,7 +240,8 @@ static sr1_status read_template(sr1_tokenizer *t, const char *spare, const json_
     if (file && file->len > CONFIG_MAX)
         return sr1__fail(SR1_E_LIMIT, TEMPLATE " has %zu bytes, at most %zu are read",
                          file->len, CONFIG_MAX);
-    return sr1__chat_recognise(t, file ? sr1__buf_cstr(file) : template_of(config));
+    SR1__TRY(sr1__chat_recognise(t, file ? sr1__buf_cstr(file) : template_of(config)));
+    return file ? SR1_OK : read_tool_template(t, config);
 }
 
 /* Further settings of the configuration about encoding. */

@@ -327,6 +327,45 @@ static void the_published_sets_are_read(void **state)
     }
 }
 
+/* The same rows, ids and lines of errors as of the plain file. */
+static void packed_files_are_read(void **state)
+{
+    static const char *const plain[] = {"p.jsonl", "p.csv"};
+    static const char *const texts[] = {"{\"question\":\"Q1\",\"answer\":\"a\"}\n{"
+                                        "\"question\":\"Q2\",\"answer\":\"b\"}\n",
+                                        "question,answer\nQ1,a\nQ2,b\n"};
+    static const char *const packers[] = {"gzip -kf", "zstd -qf"};
+    static const char *const endings[] = {".gz", ".zst"};
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        char command[1200], packed[600];
+        const char *path = scratch_file(plain[i % 2], texts[i % 2], 0);
+        sr1_dataset *d = NULL, *whole = NULL;
+        uint64_t hash[2];
+        sr1_row *row = NULL;
+
+        snprintf(command, sizeof command, "%s %s", packers[i / 2], path);
+        if (system(command) != 0)
+            skip();
+        snprintf(packed, sizeof packed, "%s%s", path, endings[i / 2]);
+        assert_int_equal(open_one(&whole, path, NULL), SR1_OK);
+        assert_int_equal(open_one(&d, packed, NULL), SR1_OK);
+        assert_int_equal(sr1__dataset_hash(whole, &hash[0]), SR1_OK);
+        assert_int_equal(sr1__dataset_hash(d, &hash[1]), SR1_OK);
+        assert_true(hash[0] == hash[1]);
+        assert_int_equal(sr1_dataset_read(d, 1, &row), SR1_OK);
+        assert_string_equal(sr1_row_question(row), "Q2");
+        assert_string_equal(sr1_row_data_source(row), "p");
+        sr1_row_free(row);
+        sr1_dataset_free(d);
+        sr1_dataset_free(whole);
+    }
+    assert_error(open_one(&(sr1_dataset *){NULL},
+                          scratch_file("t.jsonl.gz", "\x1f\x8b\x08", 3), NULL),
+                 SR1_E_CORRUPT, "t.jsonl.gz");
+}
+
 /* 5000 different aliases. */
 static void too_many_aliases_are_refused(void **state)
 {
@@ -1008,6 +1047,64 @@ static void records_are_read(void **state)
     sr1_dataset_free(d);
 }
 
+static void check_order(const char *pairs[2], const char *const *want, size_t n)
+{
+    sr1_config *c = NULL;
+    sr1_dataset *d = NULL;
+
+    assert_int_equal(sr1_config_new(&c), SR1_OK);
+    assert_int_equal(sr1_config_set(c, "train_file", pairs[0]), SR1_OK);
+    for (const char *at = pairs[1]; at; at = NULL) {
+        char key[32];
+        size_t len = strcspn(at, "=");
+
+        snprintf(key, sizeof key, "%.*s", (int)len, at);
+        assert_int_equal(sr1_config_set(c, key, at + len + 1), SR1_OK);
+    }
+    assert_int_equal(sr1__dataset_configured(&d, c, SR1_PART_TRAIN), SR1_OK);
+    if (n == 0) {
+        assert_true(sr1__dataset_mix(d, c) != SR1_OK);
+        assert_non_null(strstr(sr1_last_error(), want[0]));
+    } else {
+        assert_int_equal(sr1__dataset_mix(d, c), SR1_OK);
+        assert_int_equal(sr1_dataset_count(d), n);
+    }
+    for (size_t i = 0; i < n; i++) {
+        sr1_row *row = NULL;
+
+        assert_int_equal(sr1_dataset_read(d, (int64_t)i, &row), SR1_OK);
+        assert_string_equal(sr1_row_question(row), want[i]);
+        sr1_row_free(row);
+    }
+    sr1_dataset_free(d);
+    sr1_config_free(c);
+}
+
+static void files_have_weights_and_rows_grades(void **state)
+{
+    char files[1200];
+    const char *a = scratch_file("w1.jsonl",
+                                 "{\"question\":\"a\",\"answer\":\"1\",\"level\":2}\n"
+                                 "{\"question\":\"b\",\"answer\":\"1\",\"level\":0.5}\n",
+                                 0);
+    const char *b = scratch_file("w2.csv", "question,answer,level\nc,1,1\nd,1,2\n", 0);
+
+    (void)state;
+    snprintf(files, sizeof files, "%s,%s", a, b);
+    check_order((const char *[]){files, "train_weights=1,3"},
+                (const char *[]){"a", "b", "c", "d", "c", "d", "c", "d"}, 8);
+    check_order((const char *[]){files, "curriculum_field=level"},
+                (const char *[]){"b", "c", "a", "d"}, 4);
+    check_order((const char *[]){files, NULL}, (const char *[]){"a", "b", "c", "d"}, 4);
+    check_order((const char *[]){files, "train_weights=2"},
+                (const char *[]){"1 numbers, and train_file 2 files"}, 0);
+    check_order((const char *[]){files, "train_weights=0,1"},
+                (const char *[]){"'0' is no whole number from 1 to 1000"}, 0);
+    check_order(
+        (const char *[]){files, "curriculum_field=hard"},
+        (const char *[]){"w1.jsonl:1: field 'hard' (curriculum_field) is no number"}, 0);
+}
+
 /* The real question sets, where they are at hand; else one of ours. */
 static void real_questions(void **state)
 {
@@ -1049,6 +1146,8 @@ int main(void)
         cmocka_unit_test(nested_answers_are_found),
         cmocka_unit_test(rows_as_published_are_read),
         cmocka_unit_test(the_published_sets_are_read),
+        cmocka_unit_test(packed_files_are_read),
+        cmocka_unit_test(files_have_weights_and_rows_grades),
         cmocka_unit_test(too_many_aliases_are_refused),
         cmocka_unit_test(errors_name_the_place),
         cmocka_unit_test(bad_files),

@@ -6,6 +6,7 @@
 
 #include "tensor/model/capture_bridge.h"
 
+#include <limits.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,12 +17,15 @@ static char **args;
 static const char *said_with(const char *library)
 {
     static char said[2048];
+    char whole[PATH_MAX];
     int ends[2];
     ssize_t n;
 
     remove(scratch_path(SR1__CUDA_LIBRARY));
-    if (library)
-        assert_int_equal(symlink(library, scratch_path(SR1__CUDA_LIBRARY)), 0);
+    if (library) {
+        assert_non_null(realpath(library, whole));
+        assert_int_equal(symlink(whole, scratch_path(SR1__CUDA_LIBRARY)), 0);
+    }
     assert_int_equal(pipe(ends), 0);
     if (fork() == 0) {
         setenv("LD_LIBRARY_PATH", scratch_path("."), 1);

@@ -388,6 +388,37 @@ static void templates_see_special_tokens(void **state)
     sr1_tokenizer_free(t);
 }
 
+/* Of a list of named templates "default" counts, with tools "tool_use". */
+static void tools_have_a_template_of_their_own(void **state)
+{
+    static const char config[] =
+        "{\"chat_template\": [{\"name\": \"tool_use\", \"template\": "
+        "\"{{ tools|length }} tools: {{ messages[0].content }}\"}, {\"name\": "
+        "\"default\", \"template\": \"plain: {{ messages[0].content }}\"}]}";
+    static const char messages[] = "[{\"role\": \"user\", \"content\": \"Hi\"}]";
+    sr1_chat_options o = {.struct_size = sizeof o};
+    sr1_tokenizer *t = NULL;
+    struct sr1__buf file;
+    char *text = NULL;
+    size_t n = 0;
+
+    (void)state;
+    OK(sr1__file_read(fixture_path("small/tokenizer.json"), 0, &file));
+    OK(sr1__dir_make(scratch_path("tools")));
+    scratch_file("tools/tokenizer.json", file.data, file.len);
+    scratch_file("tools/tokenizer_config.json", config, 0);
+    sr1__buf_free(&file);
+    OK(sr1_tokenizer_open(&t, scratch_path("tools")));
+    OK(sr1_tokenizer_chat_json(t, messages, strlen(messages), &o, &text, &n, NULL, NULL));
+    assert_string_equal(text, "plain: Hi");
+    sr1_free(text);
+    o.tools = "[{\"type\": \"function\", \"function\": {\"name\": \"f\"}}]";
+    OK(sr1_tokenizer_chat_json(t, messages, strlen(messages), &o, &text, &n, NULL, NULL));
+    assert_string_equal(text, "1 tools: Hi");
+    sr1_free(text);
+    sr1_tokenizer_free(t);
+}
+
 /* The same of a template that is run: also of one that builds its markers of parts. */
 static void contents_cannot_break_out_of_a_run(void **state)
 {
@@ -653,6 +684,7 @@ int main(void)
         cmocka_unit_test(families_equal_their_templates),
         cmocka_unit_test(contents_cannot_break_out_of_a_run),
         cmocka_unit_test(templates_see_special_tokens),
+        cmocka_unit_test(tools_have_a_template_of_their_own),
         cmocka_unit_test(a_tools_message_is_the_protocols),
         cmocka_unit_test(a_changed_template_is_another),
         cmocka_unit_test(what_prints_nothing_does_not_count),

@@ -418,8 +418,8 @@ static void bounds_are_reported(void **state)
     free(updated(tiny_config("other", GRADIENT, "importance_correction=token_truncate",
                              "importance_high=1.02", "off_policy_delta=0.01", NULL),
                  &r, &n));
-    assert_true(step_metric(&r, "actor/ratio_max") ==
-                1); /* of the weights before the update */
+    tiny_near(step_metric(&r, "actor/ratio_max"), 1,
+              1e-5); /* of the weights before the update, by the decoder's pass */
     assert_true(step_metric(&r, "rollout_corr/rollout_is_max") > 1.02 &&
                 step_metric(&r, "rollout_corr/rollout_is_cut") > 0 &&
                 step_metric(&r, "rollout_corr/rollout_is_cut") < 1);

@@ -291,8 +291,10 @@ static void keys_are_left_by_a_word(void **state)
              *zero = PLAN(path, 24, "micro_batch_tokens=0", "max_rows=0");
 
     (void)state;
-    assert_string_equal(sr1_plan_json(word), sr1_plan_json(zero));
-    assert_true(chosen(word, 0) > 0 && chosen(word, 1) > 0);
+    for (int i = 0; i < 2; i++) {
+        assert_true(chosen(word, i) > 0);
+        assert_int_equal(chosen(word, i), chosen(zero, i));
+    }
     sr1_plan_free(word);
     sr1_plan_free(zero);
 }

@@ -410,7 +410,7 @@ static void unfinished_work_never_exits_0(void **state)
     assert_int_equal(CALL(recipe, out_pair("wrong"), "model_name_or_path=/nowhere"), 2);
     assert_true(log_says("/nowhere"));
     assert_int_equal(CALL(recipe, out_pair("wrong"), "max_prompt_tokens=5"), 2);
-    assert_true(log_says("max_prompt_tokens") && log_says("filter_overlong_prompts"));
+    assert_true(log_says("max_prompt_tokens") && log_says("around the question"));
     assert_int_equal(CALL("--resume", scratch_path("wrong")), 2);
     assert_false(sr1__path_exists(scratch_path("wrong")));
     assert_int_equal(CALL(recipe, out_pair("whole")), 2); /* already holds a run */
