@@ -228,6 +228,17 @@ static int is_this_machine(const char *host)
            strcmp(host, "::1") == 0;
 }
 
+/* An option of --serve that is given without it; NULL: none. */
+static const char *find_idle_option(const struct args *a)
+{
+    static const char *const names[] = {"--port", "--host", "--expose"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (args_is_given(a, names[i]))
+            return names[i];
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
     struct page_options o = {.path = NULL, .bytes = TRAJECTORY_BYTES};
@@ -255,8 +266,12 @@ int main(int argc, char **argv)
          0, 0},
         OUTPUT_FORCE(&force),
     };
-    const struct args a = {"sr1-report", help_text, options,
-                           sizeof(options) / sizeof(options[0])};
+    int given[sizeof(options) / sizeof(options[0])] = {0};
+    const struct args a = {.program = "sr1-report",
+                           .help = help_text,
+                           .options = options,
+                           .n_options = sizeof(options) / sizeof(options[0]),
+                           .given = given};
     const char *folders[REPORT_RUNS];
     struct output page;
     size_t n = 0;
@@ -268,6 +283,8 @@ int main(int argc, char **argv)
     if (n == 0)
         return args_wrong(&a, "name the folder of a run: sr1-report runs/first");
     o.trajectories = (size_t)trajectories;
+    if (!serve && find_idle_option(&a))
+        return args_wrong(&a, "%s belongs to --serve", find_idle_option(&a));
     if (serve && !server.exposed && !is_this_machine(server.host))
         return args_wrong(&a,
                           "other machines may reach --host %s, and read all that the "

@@ -361,8 +361,13 @@ static sr1_status report_end(struct sr1__line_process *p)
     last = n > 0 ? memrchr(said, '\n', n) : NULL;
     last = last ? last + 1 : said;
     n -= (size_t)(last - said);
-    return sr1__fail(SR1_E_NETWORK, "%s: it has ended%s%.*s", p->name,
-                     n > 0 ? "; it said last: " : "", (int)(n < 300 ? n : 300), last);
+    if (n == 0)
+        return sr1__fail(SR1_E_NETWORK,
+                         "%s: it has ended without a word; it has to read its standard "
+                         "input until that ends",
+                         p->name);
+    return sr1__fail(SR1_E_NETWORK, "%s: it has ended; it said last: %.*s", p->name,
+                     (int)(n < 300 ? n : 300), last);
 }
 
 /* The first whole line of what was read. */

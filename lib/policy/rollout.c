@@ -11,6 +11,7 @@
 #include "text/data/question.h"
 #include "text/tokenizer/tokenizer.h"
 
+#include <stdio.h>
 #include <string.h>
 
 sr1_status sr1__rollout_new_empty(sr1_rollout **out)
@@ -184,6 +185,24 @@ static sr1_status check_env(const sr1_rollout *r, const sr1_env *env)
     return SR1_OK;
 }
 
+/* Where a message is the answer nothing is an action. */
+static sr1_status note_unasked_env(sr1_rollout *r)
+{
+    const struct sr1__protocol *p = sr1__env_protocol(r->env);
+    char text[400];
+
+    if (!p->answers)
+        return SR1_OK;
+    snprintf(
+        text, sizeof text,
+        "the program gave environment '%.100s', and protocol %.64s has no tags to act "
+        "by: it is never asked; name another protocol, or a protocol_file",
+        sr1_env_name(r->env), p->name);
+    r->odd_pair = sr1__strdup(text);
+    SR1__CHECK_ALLOC(r->odd_pair, "a warning");
+    return SR1_OK;
+}
+
 sr1_status sr1_rollout_set_env(sr1_rollout *r, sr1_env *env)
 {
     sr1_env_options o = {.struct_size = sizeof(o)};
@@ -195,7 +214,7 @@ sr1_status sr1_rollout_set_env(sr1_rollout *r, sr1_env *env)
     SR1__TRY(sr1_env_open(&no_search, "none", NULL, &o));
     st = sr1__rollout_use_env(r, env, no_search, NULL);
     sr1_env_free(no_search);
-    return st;
+    return st == SR1_OK ? note_unasked_env(r) : st;
 }
 
 /* ---- its parts ---- */

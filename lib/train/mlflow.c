@@ -514,7 +514,9 @@ static sr1_status fill_tracker(struct sr1__mlflow *m, const sr1_config *c,
                                               "MLFLOW_EXPERIMENT_NAME");
     size_t n;
 
-    SR1__TRY(sr1__context(sr1__url_origin(uri, "mlflow_tracking_uri", origin), "MLflow"));
+    SR1__TRY(sr1__context(sr1__url_origin(uri, "mlflow_tracking_uri", origin),
+                          "MLflow is told by its server; files of its own are written by "
+                          "python3 -m searchr1.track RUN --to mlflow"));
     SR1__TRY(copy_own_text(&m->uri, uri));
     for (n = strlen(m->uri); n > 0 && m->uri[n - 1] == '/'; n--)
         m->uri[n - 1] = '\0';

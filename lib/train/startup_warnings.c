@@ -51,26 +51,57 @@ static int warn_validation(const sr1_trainer *tr, char *text, size_t size)
     return 1;
 }
 
-/* Keys that nothing reads, since another that they serve is off. */
+static int trains_all_weights(const sr1_trainer *tr)
+{
+    return tr->set.lora.rank == 0;
+}
+
+static int has_no_critic(const sr1_trainer *tr)
+{
+    return !(tr->set.estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES);
+}
+
+static int keeps_whole_weights(const sr1_trainer *tr)
+{
+    return sr1__config_bool(tr->config, "forward_prefetch") &&
+           !sr1__config_bool(tr->config, "reshard_after_forward");
+}
+
+static int tells_no_mlflow(const sr1_trainer *tr)
+{
+    return *sr1__config_str(tr->config, "mlflow_tracking_uri") == '\0';
+}
+
+/* Keys that nothing reads, since another that they serve is off: the first that is set.
+ */
 static int warn_unread(const sr1_trainer *tr, char *text, size_t size)
 {
-    const char *key = NULL, *why = "";
+    static const char no_adapter[] =
+        "lora_rank is 0: all weights are trained; set lora_rank to train an adapter";
+    static const struct {
+        const char *key;
+        int (*is_unread)(const sr1_trainer *);
+        const char *why;
+    } rows[] = {
+        {"lora_alpha", trains_all_weights, no_adapter},
+        {"lora_targets", trains_all_weights, no_adapter},
+        {"critic_learning_rate", has_no_critic,
+         "only an advantage with a critic (gae) reads it"},
+        {"forward_prefetch", keeps_whole_weights,
+         "reshard_after_forward is off: no weights travel in an update; set it, and "
+         "fsdp_size"},
+        {"mlflow_experiment", tells_no_mlflow,
+         "mlflow_tracking_uri is not: nothing is sent; set it to the server's address, "
+         "or "
+         "to env"},
+    };
 
-    if (tr->set.lora.rank == 0) {
-        why =
-            "lora_rank is 0: all weights are trained; set lora_rank to train an adapter";
-        key = sr1__config_is_set(tr->config, "lora_targets") ? "lora_targets" : key;
-        key = sr1__config_is_set(tr->config, "lora_alpha") ? "lora_alpha" : key;
-    }
-    if (!key && !(tr->set.estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES)) {
-        why = "only an advantage with a critic (gae) reads it";
-        key = sr1__config_is_set(tr->config, "critic_learning_rate")
-                  ? "critic_learning_rate"
-                  : NULL;
-    }
-    if (key)
-        snprintf(text, size, "%s is set, and %s", key, why);
-    return key != NULL;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (sr1__config_is_set(tr->config, rows[i].key) && rows[i].is_unread(tr)) {
+            snprintf(text, size, "%s is set, and %s", rows[i].key, rows[i].why);
+            return 1;
+        }
+    return 0;
 }
 
 /* peft and TRL take any rank as well. */

@@ -137,9 +137,9 @@ sr1_status sr1__check_rewards(const sr1_trainer *tr)
         return SR1_OK;
     return sr1__fail(
         SR1_E_CONFIG,
-        "rewards is none and no reward was given; name one (rewards=answer) "
-        "or add one (sr1_trainer_add_reward; in Python rewards=); a run that "
-        "a program's own reward began goes on from that program");
+        "rewards is none and no reward was given; name one (rewards=answer) or a program "
+        "(reward_programs=FILE.py), or add one (sr1_trainer_add_reward; in Python "
+        "rewards=); a run that a program's own reward began goes on from that program");
 }
 
 /* Run the step of *b, whose trainer and trajectories or questions are set, and free *b;

@@ -328,6 +328,21 @@ def test_a_run_that_learned_nothing(tmp_path):
     assert not figures["verdict"][0]["text"].startswith("Nothing was learned")
 
 
+def test_trajectories_that_were_left_out(tmp_path):
+    rows = [metrics(s, **{"training/excluded_trajectories": 8 * (s == 2)}) for s in (1, 2, 3)]
+    (figures,) = json.loads(call(make_run(tmp_path / "r", rows), "--json").stdout)
+    assert figures["verdict"][-2] == {
+        "tone": "plain",
+        "text": "Trajectories were left out in 1 of 3 rows, last at step 2: a search, a tool or "
+                "the server failed.",
+    }  # fmt: skip
+    rows[2].update({"training/excluded_trajectories": 8, "training/unscored_trajectories": 8})
+    (figures,) = json.loads(call(make_run(tmp_path / "s", rows), "--json").stdout)
+    last = figures["verdict"][-2]
+    assert last["tone"] == "bad" and "2 of 3 rows, last at step 3, and still are" in last["text"]
+    assert "their reward could not be had" in last["text"]
+
+
 def test_figures_equal_python(tmp_path):
     rows = [
         metrics(s, **{"perf/rss_bytes": 100 * s, "kl_div": 0.01 * s})

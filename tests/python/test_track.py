@@ -158,7 +158,7 @@ def test_addresses_and_credentials(settings, server, monkeypatch):
     settings["out"] += "-2"
     settings["mlflow_tracking_uri"] = "ftp://x"
     with Trainer(settings, tiny.engine, train=ROWS) as trainer:
-        with pytest.raises(errors.Error, match="mlflow_tracking_uri"):
+        with pytest.raises(errors.Error, match="searchr1.track RUN --to mlflow: mlflow_tracking_uri"):
             trainer.run()
 
 
@@ -234,12 +234,14 @@ class Recorder(types.ModuleType):
 
 
 def write_run(folder, steps, outcome="done"):
+    """As a run does: rows come before the outcome, and run.json is there whole."""
     folder.mkdir(exist_ok=True)
     (folder / "config.json").write_text(json.dumps({"group_size": "4"}))
-    (folder / "run.json").write_text(json.dumps({"starts": [{"outcome": outcome}]}))
     with open(folder / "metrics.jsonl", "a") as file:
         for step in steps:
             file.write(json.dumps({"step": step, "loss": step / 2, "none": None}) + "\n")
+    (folder / "run.part").write_text(json.dumps({"starts": [{"outcome": outcome}]}))
+    os.replace(folder / "run.part", folder / "run.json")
 
 
 @pytest.mark.parametrize("name", ["wandb", "trackio", "swanlab"])

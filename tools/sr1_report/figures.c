@@ -362,6 +362,27 @@ static void judge_numbers(json_t **list, const struct loaded_run *r)
     }
 }
 
+/* Trajectories that no step learned from, since a service or a reward failed. */
+static void judge_outages(json_t **list, const struct loaded_run *r)
+{
+    const struct column *c = series_find(&r->series, "training/excluded_trajectories");
+    int still;
+    char text[256];
+
+    if (c == NULL || c->above_zero == 0)
+        return;
+    still = c->last_above >= r->series.last_step;
+    snprintf(text, sizeof(text),
+             "Trajectories were left out in %lld of %lld rows, last at step %.0f%s: %s.",
+             (long long)c->above_zero, (long long)c->n, c->last_above,
+             still ? ", and still are" : "",
+             is_always_zero(r, "training/unscored_trajectories")
+                 ? "a search, a tool or the server failed"
+                 : "their reward could not be had, or a search, a tool or the server "
+                   "failed");
+    add_verdict_sentence(list, still ? "bad" : "plain", text);
+}
+
 static void judge_progress(json_t **list, const struct loaded_run *r)
 {
     char text[256];
@@ -397,6 +418,7 @@ json_t *run_verdict(const struct loaded_run *r)
     judge_validation(&list, r);
     judge_alarms(&list, r);
     judge_numbers(&list, r);
+    judge_outages(&list, r);
     if (r->series.n_rows > 0)
         judge_progress(&list, r);
     return list;

@@ -10,6 +10,7 @@
 
 #include <math.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
 struct reward_program {
     const sr1_reward_set *set; /* whose it is */
@@ -98,6 +99,28 @@ static sr1_status take_scores(const struct reward_program *p, const json_t *scor
     return SR1_OK;
 }
 
+static void log_unscored(struct reward_program *p, size_t n, const char *why)
+{
+    if (sr1__log_is_news(&p->last_failure, why))
+        sr1__log(SR1_LOG_WARN, "%zu trajector%s not scored: %.400s", n,
+                 n == 1 ? "y was" : "ies were", why);
+}
+
+/* Those that the program itself does not score. Python writes NaN where a number was
+ * meant. */
+static void log_null_scores(struct reward_program *p, const double *scores, size_t n)
+{
+    char why[400];
+    size_t unscored = 0;
+
+    for (size_t i = 0; i < n; i++)
+        unscored += isnan(scores[i]) != 0;
+    snprintf(why, sizeof why, "%.300s gave null, or NaN, in place of a number",
+             sr1__rpc_name(p->program->program));
+    if (unscored > 0)
+        log_unscored(p, unscored, why);
+}
+
 /* An outage is no score: these trajectories are dropped. */
 static sr1_status score_by_program(void *self, const sr1_trajectory *const *trajectories,
                                    size_t n, double *out)
@@ -113,11 +136,11 @@ static sr1_status score_by_program(void *self, const sr1_trajectory *const *traj
     if (st == SR1_OK)
         st = take_scores(p, scores, n, out);
     json_decref(scores);
+    if (st == SR1_OK)
+        log_null_scores(p, out, n);
     if (st == SR1_OK || sr1__is_fatal(st))
         return st;
-    if (sr1__log_is_news(&p->last_failure, sr1_last_error()))
-        sr1__log(SR1_LOG_WARN, "%zu trajector%s not scored: %.400s", n,
-                 n == 1 ? "y was" : "ies were", sr1_last_error());
+    log_unscored(p, n, sr1_last_error());
     for (size_t i = 0; i < n; i++)
         out[i] = (double)NAN;
     return SR1_OK;

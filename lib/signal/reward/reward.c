@@ -265,10 +265,14 @@ const char *sr1__reward_set_comparing(const sr1_reward_set *set)
 
 static sr1_status fail_unknown_reward(struct sr1__str name)
 {
-    char text[65];
+    char known[512];
 
-    snprintf(text, sizeof text, "%.*s", name.n < 64 ? (int)name.n : 64, name.s);
-    return sr1__fail_unknown("reward", text, builtin_reward_name);
+    sr1__list_names(known, sizeof known, builtin_reward_name);
+    return sr1__fail(
+        SR1_E_NOT_FOUND,
+        "reward '%.*s' is not known; known: %s; one of your own is a program "
+        "(reward_programs=FILE:NAME), or a function given from C or Python",
+        name.n < 64 ? (int)name.n : 64, name.s, known);
 }
 
 int sr1__reward_is_builtin(const char *name)

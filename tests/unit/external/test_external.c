@@ -119,6 +119,53 @@ static void a_late_program_is_started_anew(void **state)
     sr1_reward_set_free(set);
 }
 
+static char warned[1024];
+
+static void keep_warning(void *user, int32_t level, const char *text)
+{
+    (void)user;
+    if (level == SR1_LOG_WARN)
+        snprintf(warned, sizeof warned, "%s", text);
+}
+
+static void why_there_is_no_score_is_told(void **state)
+{
+    static const struct {
+        const char *file, *text, *warning;
+    } wrong[] = {
+        {"functions.py", "def score(items):\n    return [1.0]\n",
+         "it has ended without a word; it has to read its standard input"},
+        {"nan.py",
+         "import json, sys\n"
+         "for line in sys.stdin:\n"
+         "    i = json.loads(line)['id']\n"
+         "    print(json.dumps({'id': i, 'result': [float('nan')]}), flush=True)\n",
+         "1 trajectory was not scored: reward program"},
+        {"null.py",
+         "import json, sys\n"
+         "for line in sys.stdin:\n"
+         "    i = json.loads(line)['id']\n"
+         "    print(json.dumps({'id': i, 'result': [None]}), flush=True)\n",
+         "null.py gave null, or NaN, in place of a number"},
+    };
+
+    (void)state;
+    sr1_log_set(keep_warning, NULL);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        sr1_reward_options o = {.struct_size = sizeof o, .rewards = ""};
+        sr1_reward_set *set = NULL;
+
+        warned[0] = '\0';
+        OK(sr1_reward_set_new(&set, &o));
+        OK(sr1_reward_set_add_external(set, scratch_file(wrong[i].file, wrong[i].text, 0),
+                                       "mine", 1, NULL));
+        assert_true(isnan(score(set, "Where?", "Rome")));
+        assert_non_null(strstr(warned, wrong[i].warning));
+        sr1_reward_set_free(set);
+    }
+    sr1_log_set(NULL, NULL);
+}
+
 /* ---- search ---- */
 
 static void a_program_searches(void **state)
@@ -574,6 +621,7 @@ int main(void)
         cmocka_unit_test(a_program_scores),
         cmocka_unit_test(an_outage_is_no_score),
         cmocka_unit_test(a_late_program_is_started_anew),
+        cmocka_unit_test(why_there_is_no_score_is_told),
         cmocka_unit_test(a_program_searches),
         cmocka_unit_test(long_requests_and_answers_cross),
         cmocka_unit_test(a_busy_program_is_not_ended),

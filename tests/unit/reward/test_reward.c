@@ -267,6 +267,7 @@ static void wrong_options_are_named(void **state)
         const char *said;
     } cases[] = {
         {"format,formal", NULL, NULL, SR1_E_NOT_FOUND, "'formal'"},
+        {"my.py", NULL, NULL, SR1_E_NOT_FOUND, "(reward_programs=FILE:NAME)"},
         {"format,,answer", NULL, NULL, SR1_E_NOT_FOUND, "known: format"},
         {"format,format", NULL, NULL, SR1_E_INVALID, "already"},
         {"format,answer", "1", NULL, SR1_E_CONFIG, "'answer'"},

@@ -323,6 +323,35 @@ static void a_late_tool_delays_its_own_row_only(void **state)
     nanosleep(&(struct timespec){1, 0}, NULL); /* the late call uses s */
 }
 
+static void count_unasked(void *user, int32_t level, const char *text)
+{
+    *(int *)user += level == SR1_LOG_WARN &&
+                    strstr(text, "protocol chat has no tags to act by") != NULL;
+}
+
+static void an_environment_that_is_never_asked_is_told_of(void **state)
+{
+    sr1_config *c = tiny_config("caller", "protocol=chat", "environment=none", NULL);
+    sr1_env_options eo = {.struct_size = sizeof eo, .protocol = "chat"};
+    sr1_rollout *r = tiny_rollout(c, NULL);
+    sr1_query q = tiny_query("Where?");
+    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = 1, .greedy = 1};
+    sr1_trajectory *t = NULL;
+    sr1_env *env = NULL;
+    int told = 0;
+
+    (void)state;
+    OK(sr1_env_open(&env, "none", NULL, &eo));
+    OK(sr1_rollout_set_env(r, env));
+    sr1_env_free(env);
+    sr1_log_set(count_unasked, &told);
+    OK(sr1_rollout_generate(r, &q, 1, &o, &t));
+    sr1_log_set(NULL, NULL);
+    assert_int_equal(told, 1);
+    tiny_free_all(&t, 1);
+    sr1_rollout_free(r);
+}
+
 /* A group in which some call and some answer is fit for both levels of reward. */
 static void conversations_are_rewarded(void **state)
 {
@@ -372,6 +401,7 @@ int main(void)
         cmocka_unit_test(neither_a_call_nor_an_answer),
         cmocka_unit_test(tools_are_in_the_prompt),
         cmocka_unit_test(a_late_tool_delays_its_own_row_only),
+        cmocka_unit_test(an_environment_that_is_never_asked_is_told_of),
         cmocka_unit_test(conversations_are_rewarded),
         cmocka_unit_test(tiny_nothing_leaks),
     };

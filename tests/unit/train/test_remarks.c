@@ -65,6 +65,21 @@ static void validation_questions_that_nobody_reads_are_told_of(void **state)
     assert_null(strstr(said(SHORT("first", file, "validate_at_start=true")), about));
 }
 
+static void keys_that_nobody_reads_are_told_of(void **state)
+{
+    (void)state;
+    assert_non_null(
+        strstr(said(SHORT("alpha", "lora_alpha=4")), "lora_alpha is set, and lora_rank"));
+    assert_non_null(strstr(said(SHORT("prefetch", "forward_prefetch=true")),
+                           "forward_prefetch is set, and reshard_after_forward is off"));
+    assert_null(strstr(said(SHORT("none", "forward_prefetch=false")), "is set, and"));
+    assert_null(
+        strstr(said(SHORT("both", "forward_prefetch=true", "reshard_after_forward=true")),
+               "is set, and"));
+    assert_non_null(strstr(said(SHORT("mlflow", "mlflow_experiment=towers")),
+                           "mlflow_experiment is set, and mlflow_tracking_uri is not"));
+}
+
 static void rows_of_one_id_are_told_of(void **state)
 {
     char file[600], text[800];
@@ -188,6 +203,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_reference_that_nobody_chose_is_told_of),
         cmocka_unit_test(a_warmup_beyond_the_run_is_told_of),
+        cmocka_unit_test(keys_that_nobody_reads_are_told_of),
         cmocka_unit_test(rows_of_one_id_are_told_of),
         cmocka_unit_test(a_protocol_of_another_environment_is_told_of),
         cmocka_unit_test(validation_questions_that_nobody_reads_are_told_of),

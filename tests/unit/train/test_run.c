@@ -530,7 +530,7 @@ static void rewards_of_the_callers_can_stand_alone(void **state)
     sr1_trajectory *t[4] = {0};
 
     (void)state;
-    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_CONFIG, "no reward was given");
+    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_CONFIG, "(reward_programs=FILE.py)");
     REFUSED(sr1_trainer_train_step(tr, &q, 1, 4, &r, t), SR1_E_CONFIG, "rewards=answer");
     OK(sr1_trainer_add_reward(tr, &ops, &one, 0.25));
     OK(sr1_trainer_train_step(tr, &q, 1, 4, &r, t));
