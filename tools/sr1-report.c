@@ -189,14 +189,16 @@ struct page_request {
     const struct page_options *o;
 };
 
-static int make_page(void *user, struct text *out)
+static int make_page(void *user, time_t made, struct text *out)
 {
     const struct page_request *q = user;
+    struct page_options o = *q->o;
     struct loaded_run *runs = NULL;
     int code = read_runs(q->folders, q->n, &runs);
 
+    o.made = made;
     if (code == TOOL_OK)
-        code = page_text(out, runs, q->n, q->o);
+        code = page_text(out, runs, q->n, &o);
     free_runs(runs, q->n);
     return code;
 }

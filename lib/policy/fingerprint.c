@@ -14,14 +14,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* The questions by their number and what is in them. */
+/* The questions by their number, what is in them, and what of it is read. */
 sr1_status sr1__questions_fingerprint(json_t **out, const sr1_dataset *data)
 {
     char text[17];
     uint64_t h = 0;
 
     SR1__TRY(sr1__dataset_hash(data, &h));
-    snprintf(text, sizeof(text), "%016" PRIx64, h);
+    snprintf(text, sizeof(text), "%016" PRIx64, sr1__dataset_fields(data, h));
     *out = json_pack("[I, s]", (json_int_t)sr1_dataset_count(data), text);
     return *out ? SR1_OK : sr1__fail_nomem("fingerprint");
 }

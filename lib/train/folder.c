@@ -545,7 +545,8 @@ sr1_status sr1__folder_open_journals(sr1_trainer *tr)
 {
     SR1__TRY(open_metrics(tr, tr->restored));
     SR1__TRY(open_trajectories(tr, tr->restored));
-    SR1__TRY(sr1__mlflow_open(&tr->mlflow, tr->config, tr->run_folder));
+    SR1__TRY(sr1__mlflow_open(&tr->mlflow, tr->config, tr->run_folder,
+                              sr1__jsonl_size(tr->metrics)));
     return sr1__config_bool(tr->config, "tensorboard") ? open_events(tr) : SR1_OK;
 }
 

@@ -47,6 +47,8 @@ struct sr1__mlflow {
     char experiment_id[64], run_id[64];
     uint64_t sent;
     int begun, failing;
+    int unsaid;      /* the run was created, and has no parameters yet */
+    atomic_int over; /* nothing more is sent */
 };
 
 /* ---- one request ---- */
@@ -82,6 +84,9 @@ static sr1_status call_server(const struct sr1__mlflow *m, const char *call,
     struct sr1__buf text;
     char *url = name_url(m, call);
     sr1_status st = url ? SR1_OK : sr1__fail_nomem("address");
+
+    if (st == SR1_OK && atomic_load(&m->over))
+        st = sr1__fail(SR1_E_CANCELLED, "the end of a run waits no longer");
 
     sr1__buf_init(&text, 0);
     if (st == SR1_OK && body)
@@ -232,12 +237,12 @@ static sr1_status set_run_status(const struct sr1__mlflow *m, const char *status
     return post_call(m, "runs/update", body, code, NULL);
 }
 
-static sr1_status send_params(const struct sr1__mlflow *m, json_t *params)
+static sr1_status send_params(const struct sr1__mlflow *m, json_t *params, int32_t *code)
 {
     if (json_array_size(params) == 0)
         return SR1_OK;
     return post_call(m, "runs/log-batch",
-                     json_pack("{s:s, s:O}", "run_id", m->run_id, "params", params), NULL,
+                     json_pack("{s:s, s:O}", "run_id", m->run_id, "params", params), code,
                      NULL);
 }
 
@@ -254,7 +259,7 @@ static int add_param(json_t *params, const char *key, const char *value)
 }
 
 /* Every key of config.json; a value that was sent before is the same. */
-static sr1_status send_config(const struct sr1__mlflow *m)
+static sr1_status send_config(const struct sr1__mlflow *m, int32_t *code)
 {
     char *path = name_run_file(m, "config.json");
     json_t *config = NULL, *v, *params = json_array();
@@ -272,21 +277,37 @@ static sr1_status send_config(const struct sr1__mlflow *m)
         if (*text && add_param(params, key, text) != 0)
             st = sr1__fail_nomem("parameters");
         if (st == SR1_OK && json_array_size(params) == MOST_PARAMS) {
-            st = send_params(m, params);
+            st = send_params(m, params, code);
             (void)json_array_clear(params);
         }
         if (st != SR1_OK)
             break;
     }
     if (st == SR1_OK)
-        st = send_params(m, params);
+        st = send_params(m, params, code);
     json_decref(config);
     json_decref(params);
     sr1__free(path);
     return st;
 }
 
-/* A run of the server's: the one that the folder names, unless it was deleted there. */
+/* Parameters that the server refuses are no reason to keep the metrics from it. */
+static sr1_status say_config(struct sr1__mlflow *m)
+{
+    int32_t code = 0;
+    sr1_status st = send_config(m, &code);
+
+    if (st != SR1_OK && (code < 400 || code >= 500 || code == 408 || code == 429))
+        return st;
+    if (st != SR1_OK)
+        sr1__log(SR1_LOG_WARN, "MLflow refuses the keys of the run: %s",
+                 sr1_last_error());
+    m->unsaid = 0;
+    return SR1_OK;
+}
+
+/* A run of the server's: the one that the folder names, unless it was deleted there,
+ * which MLflow answers by 400 (the run must be active), and by 404 once it is gone. */
 static sr1_status begin_tracked_run(struct sr1__mlflow *m)
 {
     int32_t code = 0;
@@ -294,17 +315,21 @@ static sr1_status begin_tracked_run(struct sr1__mlflow *m)
 
     if (m->begun)
         return SR1_OK;
-    if (*m->run_id) {
+    if (*m->run_id && !m->unsaid) {
         st = set_run_status(m, "RUNNING", 0, &code);
         if (st == SR1_OK)
             m->begun = 1;
-        if (st == SR1_OK || code != 404)
+        if (st == SR1_OK || (code != 404 && code != 400))
             return st;
         m->sent = 0;
+        m->run_id[0] = '\0';
     }
-    SR1__TRY(find_experiment(m));
-    SR1__TRY(create_tracked_run(m));
-    SR1__TRY(send_config(m));
+    if (!*m->run_id) {
+        SR1__TRY(find_experiment(m));
+        SR1__TRY(create_tracked_run(m));
+        m->unsaid = 1;
+    }
+    SR1__TRY(say_config(m));
     m->begun = 1;
     return save_sent(m);
 }
@@ -409,8 +434,6 @@ static sr1_status send_journal(struct sr1__mlflow *m)
     size_t n = 0, used = 0;
     sr1_status st = text ? begin_tracked_run(m) : sr1__fail_nomem("rows of metrics");
 
-    if (m->sent > size) /* the journal was cut for a run that goes on */
-        m->sent = size;
     while (st == SR1_OK && m->sent < size) {
         st = read_journal_chunk(m, size, text, &n);
         if (st == SR1_OK)
@@ -525,6 +548,8 @@ static sr1_status fill_tracker(struct sr1__mlflow *m, const sr1_config *c,
     SR1__TRY(copy_own_text(&m->folder, folder));
     SR1__TRY(read_credentials(m));
     load_sent(m);
+    if (m->sent > atomic_load(&m->size)) /* the journal was cut for a run that goes on */
+        m->sent = atomic_load(&m->size);
     return open_tracker_client(m);
 }
 
@@ -542,7 +567,7 @@ static void mlflow_free(struct sr1__mlflow *m)
 }
 
 sr1_status sr1__mlflow_open(struct sr1__mlflow **out, const sr1_config *config,
-                            const char *run_folder)
+                            const char *run_folder, uint64_t size)
 {
     const char *uri = sr1__config_str(config, "mlflow_tracking_uri");
     struct sr1__mlflow *m;
@@ -558,6 +583,7 @@ sr1_status sr1__mlflow_open(struct sr1__mlflow **out, const sr1_config *config,
         return SR1_OK;
     SR1__CALLOC(m, 1, "MLflow");
     m->task = (struct sr1__task){.run = send_task, .arg = m};
+    atomic_init(&m->size, size);
     SR1__RETURN_NEW(out, m, fill_tracker(m, config, uri, run_folder), mlflow_free);
 }
 
@@ -578,15 +604,18 @@ void sr1__mlflow_close(struct sr1__mlflow *m, sr1_status outcome)
     sr1__error_save(&before, outcome);
     size = atomic_load(&m->size);
     sr1__mlflow_tell(m, size);
-    if (!sr1__executor_drain(m->thread, sr1__now() + LAST_S))
+    if (!sr1__executor_drain(m->thread, sr1__now() + LAST_S)) {
+        atomic_store(&m->over, 1); /* also for a task that is queued behind */
         sr1__http_cancel(m->http);
+    }
     (void)sr1__executor_drain(m->thread, INFINITY);
-    if (m->begun && !m->failing)
+    if (m->begun && !m->failing && !atomic_load(&m->over))
         report_sending(m, set_run_status(m, name_outcome(outcome), 1, NULL));
     if (m->sent < size)
         sr1__log(SR1_LOG_WARN,
-                 "MLflow does not have the last %" PRIu64 " bytes of metrics.jsonl; "
-                 "python3 -m searchr1.track %s --to mlflow sends them",
+                 "MLflow does not have the last %" PRIu64 " bytes of metrics.jsonl, "
+                 "which are sent when the run goes on; python3 -m searchr1.track %s --to "
+                 "mlflow makes another run there with all of them",
                  size - m->sent, m->folder);
     mlflow_free(m);
     (void)sr1__error_raise(&before);

@@ -15,7 +15,7 @@ struct sr1__mlflow;
  * config.json. Nothing is sent yet. SR1_E_CONFIG: the address, or a variable that goes
  * with it, is wrong. */
 sr1_status sr1__mlflow_open(struct sr1__mlflow **out, const sr1_config *config,
-                            const char *run_folder);
+                            const char *run_folder, uint64_t size);
 
 /* metrics.jsonl has so many bytes now; returns at once. NULL is fine. */
 void sr1__mlflow_tell(struct sr1__mlflow *m, uint64_t size);

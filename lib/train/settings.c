@@ -199,8 +199,8 @@ sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c)
     s->async_level = sr1__config_int(c, "async_level");
     s->partial_rollout = sr1__config_bool(c, "partial_rollout");
     s->checkpointing = sr1__config_bool(c, "gradient_checkpointing");
-    s->shuffle =
-        sr1__config_bool(c, "shuffle") && !*sr1__config_str(c, "curriculum_field");
+    s->shuffle = sr1__config_bool(c, "shuffle") &&
+                 (sr1__config_imitates(c) || !*sr1__config_str(c, "curriculum_field"));
     s->temperature = sr1__config_imitates(c) ? 1.0 : sr1__config_real(c, "temperature");
     s->seed = (uint64_t)sr1__config_int(c, "seed");
     s->max_tokens = sr1__config_int(c, "max_tokens");

@@ -1,6 +1,7 @@
 """Rows, environments and tools that a program has, given to a trainer as they are."""
 
 import datetime
+import gc
 import json
 import shutil
 
@@ -67,6 +68,23 @@ def test_nothing_is_left_without_a_run(settings, tmp_path):
     with pytest.raises(ValueError, match="no rows"):
         Trainer(settings, tiny.engine, train=iter(()))
     assert not (tmp_path / "run").exists()
+
+
+def test_a_trainer_is_made_again(settings, tmp_path):
+    """As where a cell is run twice: the first one's end takes nothing from the second."""
+    first = Trainer(settings, tiny.engine, train=ROWS)
+    second = Trainer(settings, tiny.engine, train=ROWS)
+    first.close()
+    del first
+    gc.collect()
+    second.run()
+    second.close()
+    with Trainer.resume(tmp_path / "run", tiny.engine, max_steps=3) as trainer:
+        assert trainer.plan.rows == 6
+    settings["out"] = tmp_path / "lr=1,beta=0"
+    with pytest.raises(ValueError, match="comma"):
+        Trainer(settings, tiny.engine, train=ROWS)
+    assert not (tmp_path / "lr=1,beta=0").exists()
 
 
 def test_both_a_file_and_rows(settings, tmp_path):

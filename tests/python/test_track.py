@@ -31,7 +31,7 @@ class FakeMlflow(JsonServer):
 
     def __init__(self):
         self.down, self.calls, self.runs, self.experiments = False, [], {}, {}
-        self.authorization = None
+        self.authorization, self.refused = None, 0
         super().__init__()
 
     def get(self, handler):
@@ -62,11 +62,14 @@ class FakeMlflow(JsonServer):
 
     def runs_update(self, body):
         if body["run_id"] not in self.runs:
-            return 404, {"error_code": "RESOURCE_DOES_NOT_EXIST"}
+            return 400, {"error_code": "INVALID_PARAMETER_VALUE"}  # as MLflow 3.18
         self.runs[body["run_id"]].update(status=body["status"], end=body.get("end_time"))
         return 200, {}
 
     def runs_log_batch(self, body):
+        if "params" in body and self.refused:
+            self.refused -= 1
+            return 503, {}
         run = self.runs[body["run_id"]]
         assert len(body.get("metrics", [])) <= 1000 and len(body.get("params", [])) <= 100
         for param in body.get("params", []):
@@ -143,6 +146,14 @@ def test_a_server_that_is_down_costs_nothing(settings, server, tmp_path, caplog)
         trainer.run()
     (run,) = server.runs.values()
     check_metrics(run, rows_of(tmp_path / "run"))
+
+
+def test_keys_are_sent_again(settings, server):
+    server.refused = 1
+    with Trainer(settings, tiny.engine, train=ROWS) as trainer:
+        trainer.run()
+    (run,) = server.runs.values()
+    assert run["params"]["group_size"] == "4" and run["metrics"]
 
 
 def test_addresses_and_credentials(settings, server, monkeypatch):
@@ -273,6 +284,18 @@ def test_a_run_is_followed(name, tmp_path, monkeypatch, capsys):
         assert (first["id"], second["id"], second["resume"]) == (None, "abc", "allow")
         assert fake.ends == [0, 0]
     assert "3 rows to" in capsys.readouterr().out
+
+
+def test_a_run_that_went_back_loses_no_step(tmp_path, monkeypatch):
+    fake = Recorder("wandb")
+    monkeypatch.setitem(sys.modules, "wandb", fake)
+    run = tmp_path / "run"
+    write_run(run, (1, 2, 3))
+    assert track.main([str(run), "--to", "wandb", "--once"]) == 0
+    rows = [json.dumps({"step": i, "l": i}) + "\n" for i in (1, 2, 3, 4, 5)]  # shorter
+    (run / "metrics.jsonl").write_text("".join(rows))
+    assert track.main([str(run), "--to", "wandb", "--once"]) == 0
+    assert [step for step, _ in fake.logged] == [1, 2, 3, 4, 5]
 
 
 def test_what_is_wrong_is_said(tmp_path, monkeypatch, capsys):

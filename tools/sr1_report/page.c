@@ -231,7 +231,8 @@ static int put_page_data(struct text *out, const struct loaded_run *runs, size_t
     const char *comma = "";
     int bad = 0;
 
-    text_fmt(out, "{\"made\":%lld,\"version\":", (long long)time(NULL));
+    text_fmt(out,
+             "{\"made\":%lld,\"version\":", (long long)(o->made ? o->made : time(NULL)));
     text_json_str(out, sr1_version());
     text_str(out, ",");
     put_keys(out);

@@ -112,6 +112,7 @@ struct page_options {
     const json_t *samples; /* what the page opens with, or NULL */
     size_t trajectories;   /* at most, of all runs */
     size_t bytes;          /* that trajectories may take in the page */
+    time_t made;           /* 0: now */
 };
 
 /* Write the page. 0, or the exit code after a message; *size is its length. */

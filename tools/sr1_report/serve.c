@@ -65,7 +65,7 @@ static int refresh_page(struct page_server *s)
         look_at_run(s->o->folders[i], now[i]);
     if (s->made && (at < s->made + REST_S || memcmp(now, s->marks, sizeof(now)) == 0))
         return TOOL_OK;
-    code = s->o->make(s->o->user, &page);
+    code = s->o->make(s->o->user, at, &page);
     if (code == TOOL_OK && page.failed)
         code = TOOL_FAILED;
     if (code != TOOL_OK) {

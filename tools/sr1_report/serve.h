@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 struct serve_options {
     const char *host;           /* "127.0.0.1" */
@@ -13,8 +14,9 @@ struct serve_options {
     int exposed;                /* 1: host may be one that others reach */
     const char *const *folders; /* [n] of the runs */
     size_t n;
-    /* Append the page, as the runs are now. 0, or an exit code after a message. */
-    int (*make)(void *user, struct text *out);
+    /* Append the page, as the runs are now, by that time. 0, or an exit code after a
+     * message. */
+    int (*make)(void *user, time_t made, struct text *out);
     void *user;
 };
 

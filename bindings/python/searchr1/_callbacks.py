@@ -123,12 +123,17 @@ def _tell(text: str, kind: Type[Error]) -> int:
     return int(lib.sr1_set_error(kind.status, data))
 
 
+def describe(error: BaseException) -> str:
+    """What is not raised anywhere: with the line that raised it, where one did."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{where}"
+
+
 def _tell_rows(error: Exception) -> int:
-    """The same of what is not raised anywhere: with the line that raised it."""
-    (*_, frame) = traceback.extract_tb(error.__traceback__)
-    where = f"{frame.filename}, line {frame.lineno}"
+    """The same to the library."""
     kind = DeadlineError if isinstance(error, TimeoutError) else CallbackError
-    return _tell(f"{type(error).__name__}: {error} ({where})", kind)
+    return _tell(describe(error), kind)
 
 
 class Carrier:

@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any, Iterable, Iterator, Mapping, Union
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Union
 
 from ._text import PathLike
 from .parquet import is_table, read_rows
@@ -83,44 +83,59 @@ def as_file(rows: Any) -> bool:
     return is_path(rows) and not is_table(os.fsdecode(rows))
 
 
+_users: Dict[Path, int] = {}  # objects of this process that keep a file
+_made: Dict[Path, List[Path]] = {}  # files it has made, with the folders it made for them
+
+
 class Kept:
     """Rows in the folder of a run, so that it goes on without the program that had them:
     RUN/rows/HASH/NAME.jsonl."""
 
     def __init__(self, rows: Any, run_folder: PathLike, name: str) -> None:
         place = Path(os.path.abspath(os.fsdecode(run_folder)), "rows")
-        self._made = [folder for folder in (place, place.parent) if not folder.exists()]
+        made = [folder for folder in (place, place.parent) if not folder.exists()]
         place.mkdir(parents=True, exist_ok=True)
         part = Path(tempfile.mkdtemp(prefix=".part-", dir=place))
         try:
             self.hash = write(rows, part / f"{name}.jsonl")
             self.folder = place / self.hash
             self.path = self.folder / f"{name}.jsonl"
-            self._new = not self.path.exists()
-            if self._new:
+            if not self.path.exists():
                 self.folder.mkdir(exist_ok=True)
                 os.replace(part / f"{name}.jsonl", self.path)
+                _made[self.path] = made
         except BaseException:
             shutil.rmtree(part)
-            self._remove_empty()
+            _remove_empty(made)
             raise
         shutil.rmtree(part)
+        _users[self.path] = _users.get(self.path, 0) + 1
+        self._uses = True
 
     def forget(self) -> None:
-        """Remove the file, unless it was there before or a run has begun to use it."""
+        """Remove the file, unless it was there before, a run has begun to use it, or
+        another object of this process still does."""
         run = self.folder.parent.parent
-        if not self._new or (run / "config.json").exists():
+        if not self._uses:
             return
-        self._new = False
+        self._uses = False
+        _users[self.path] -= 1
+        if _users[self.path] > 0:
+            return
+        del _users[self.path]
+        made = _made.pop(self.path, None)
+        if made is None or (run / "config.json").exists():
+            return
         shutil.rmtree(self.folder, ignore_errors=True)
-        self._remove_empty()
+        _remove_empty(made)
 
-    def _remove_empty(self) -> None:
-        for folder in self._made:
-            try:
-                folder.rmdir()
-            except OSError:
-                return
+
+def _remove_empty(folders: List[Path]) -> None:
+    for folder in folders:
+        try:
+            folder.rmdir()
+        except OSError:
+            return
 
 
 def check_same(run_folder: PathLike, name: str, given: str, recorded: Any) -> None:

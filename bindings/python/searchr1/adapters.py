@@ -1,6 +1,7 @@
 """Environments of other libraries as environments of this one.
 
     lake = Gymnasium("FrozenLake-v1", names=["left", "down", "right", "up"])
+    config["answers_optional"] = True  # its rows have none
     with Trainer(config, train=lake.rows(64), env=lake, rewards="environment") as trainer:
         trainer.run()
 
@@ -249,7 +250,9 @@ class Verifiers(_Episodes):
         super().__init__()
         self._environment, self._message = environment, message
         self._loop = _Loop()
-        self._ended: Dict[Tuple[str, int], Any] = {}
+        self._ended: Dict[Tuple[str, int], Any] = {}  # until all rewards have read it
+        self._left: Dict[Tuple[str, int], int] = {}  # rewards that have not
+        self._rewards = 0
         self._tasks: List[Any] = []
         self.tools: List[Any] = list(getattr(environment, "tools", None) or [])
 
@@ -295,6 +298,7 @@ class Verifiers(_Episodes):
         for rubric, function, weight in _functions(self._environment.rubric):
             score = functools.partial(self._score_state, rubric, function)
             found[function.__name__] = (self._score_all(score), weight)
+        self._rewards = len(found)
         return found
 
     def _score_all(self, score: Any) -> Any:
@@ -310,7 +314,12 @@ class Verifiers(_Episodes):
         return reward
 
     def _score_state(self, rubric: Any, function: Any, trajectory: Trajectory) -> Any:
-        state = self._ended.get((trajectory.query_id, trajectory.sample))
+        key = (trajectory.query_id, trajectory.sample)
+        state = self._ended.get(key)
+        if state is not None:
+            self._left[key] -= 1
+            if self._left[key] == 0:
+                del self._ended[key], self._left[key]
         if state is None:
             state = self._new_state(trajectory.row)
         state["completion"] = _messages(_completion(trajectory))
@@ -359,7 +368,9 @@ class Verifiers(_Episodes):
 
     def open(self, episode: Episode) -> Any:
         state = self._new_state(episode.row)
-        self._ended[(episode.query_id, episode.sample)] = state
+        if self._rewards:
+            self._ended[(episode.query_id, episode.sample)] = state
+            self._left[(episode.query_id, episode.sample)] = self._rewards
         return state, list(state["prompt"])
 
     def act(self, state: Any, text: str) -> Reply:

@@ -8,7 +8,7 @@ from ctypes import POINTER, byref, c_int32, c_int64, c_size_t, c_void_p, cast
 from dataclasses import dataclass, field
 from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _callbacks
+from . import _callbacks, log
 from ._handle import Handle, make
 from ._lib import lib
 from ._structs import (
@@ -283,6 +283,12 @@ def _answer(function: ActFunction, addresses: List[int], sink: int) -> None:
     )
     if len(answers) != len(actions):
         raise ValueError(f"{len(answers)} answers were given to {len(actions)} actions")
+    failed = [answer for answer in answers if isinstance(answer, Exception)]
+    if failed:
+        log.warn(
+            f"{len(failed)} of {len(actions)} actions could not be done, and their "
+            f"trajectories are left out: {_callbacks.describe(failed[0])}"
+        )
     for i, answer in enumerate(answers):
         if isinstance(answer, Exception):
             late = isinstance(answer, TimeoutError)

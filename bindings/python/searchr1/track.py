@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 Row = Dict[str, Any]
+LONGEST_ROW = 1 << 20  # bytes
 
 
 class TrackError(Exception):
@@ -134,8 +135,6 @@ def read_rows(path: Path, begin: int) -> Iterator[Tuple[Row, int]]:
     """The whole rows from an offset on, each with the offset behind it. What is still
     being written is not among them."""
     with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        begin = min(begin, size)  # the run went back to a checkpoint
         file.seek(begin)
         for line in file:
             if not line.endswith(b"\n"):
@@ -147,6 +146,23 @@ def read_rows(path: Path, begin: int) -> Iterator[Tuple[Row, int]]:
                 continue
             if isinstance(row, dict):
                 yield row, begin
+
+
+def ends_with_step(path: Path, end: int, step: int) -> bool:
+    """Is the row before an offset that of this step? Else the run went back to a
+    checkpoint since, and what lies where has changed."""
+    with open(path, "rb") as file:
+        if end > os.fstat(file.fileno()).st_size:
+            return False
+        begin = max(0, end - LONGEST_ROW)
+        file.seek(begin)
+        text = file.read(end - begin)
+    if not text.endswith(b"\n"):
+        return not text
+    try:
+        return bool(json.loads(text[:-1].rpartition(b"\n")[2])["step"] == step)
+    except (ValueError, KeyError, TypeError):
+        return False
 
 
 def numbers(row: Row) -> Row:
@@ -181,7 +197,10 @@ class Follower:
         path, count = self.run / "metrics.jsonl", 0
         if not path.exists():
             return 0
-        for row, end in read_rows(path, int(self.state["sent"])):
+        begin = int(self.state["sent"])
+        if not ends_with_step(path, begin, self.state["step"]):
+            begin = 0  # steps that were sent are passed over
+        for row, end in read_rows(path, begin):
             step = int(row.get("step", 0))
             if step > self.state["step"]:  # a resumed run repeats some
                 self.tracker.log(numbers(row), step)

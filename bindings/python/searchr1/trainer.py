@@ -162,11 +162,22 @@ def _keep_rows(
             raise TypeError(f"{name}= is given, and the configuration names {name}_file")
         config = config.copy()
         if _rows.as_file(rows):
-            config[f"{name}_file"] = rows
+            config[f"{name}_file"] = _listed(rows)
             continue
+        _listed(os.path.abspath(_run_folder(config)))
         kept.append(_rows.Kept(rows, _run_folder(config), name))
         config[f"{name}_file"] = kept[-1].path
     return config, kept
+
+
+def _listed(path: PathLike) -> PathLike:
+    """A file as the one item of a list, which commas would cut."""
+    if "," in os.fsdecode(path):
+        raise ValueError(
+            f"{os.fsdecode(path)}: rows cannot lie where a path has a comma, which parts "
+            "the files of train_file; choose another folder (out)"
+        )
+    return path
 
 
 def _forget_rows(kept: Sequence[_rows.Kept]) -> None:

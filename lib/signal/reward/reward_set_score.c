@@ -364,7 +364,8 @@ static sr1_status score_entry_turns(const sr1_reward_set *set, size_t k,
         if (s->marks[i] == SR1_REWARD_NOT_APPLICABLE)
             continue;
         SR1__TRY(score_turns_by_reward(e, t[i], i, turns, s->column));
-        split_by_turns(e->weight * s->wholes[i], s->column, turns, s->totals + at);
+        if (e->weight != 0.0) /* measured only: what is unknown is not 0 times NaN */
+            split_by_turns(e->weight * s->wholes[i], s->column, turns, s->totals + at);
         for (j = 0; j < turns; j++)
             s->parts[(at + j) * set->n + k] = s->column[j];
     }

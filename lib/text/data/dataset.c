@@ -247,6 +247,23 @@ sr1_status sr1__dataset_hash(const sr1_dataset *d, uint64_t *out)
     return SR1_OK;
 }
 
+/* A field that is not the one that every row has by default. */
+static void add_field_name(const char *field, const char *standard, uint64_t *hash)
+{
+    if (field && strcmp(field, standard) != 0)
+        *hash = sr1__hash64(field, strlen(field), *hash + 1);
+}
+
+uint64_t sr1__dataset_fields(const sr1_dataset *d, uint64_t hash)
+{
+    const struct sr1__fields *f = &d->source->fields;
+
+    add_field_name(f->question, SR1__DEFAULT_QUESTION, &hash);
+    add_field_name(f->answer, SR1__DEFAULT_ANSWERS, &hash);
+    add_field_name(f->history, "", &hash);
+    return hash;
+}
+
 sr1_status sr1__dataset_keep(sr1_dataset *d, const int64_t *rows, int64_t n)
 {
     int64_t *kept = sr1__calloc((size_t)n + 1, sizeof *kept);

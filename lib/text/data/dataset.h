@@ -39,6 +39,10 @@ const struct sr1__repeats *sr1__dataset_repeats(const sr1_dataset *dataset);
 /* A hash of the bytes of its rows, in order. SR1_E_IO. */
 sr1_status sr1__dataset_hash(const sr1_dataset *dataset, uint64_t *out);
 
+/* The hash goes on with the names of the fields that questions, answers and history are
+ * read from, where they are not the default ones. */
+uint64_t sr1__dataset_fields(const sr1_dataset *dataset, uint64_t hash);
+
 /* SR1_E_INVALID where path leads to one of its files. */
 sr1_status sr1__dataset_distinct(const sr1_dataset *dataset, const char *path);
 
