@@ -140,6 +140,48 @@ static void each_part_of_text_bpe_is_the_references(void **state)
                           one_variant, NULL) >= 30);
 }
 
+/* The marks of spaces that decode takes away do not come out of a stream. */
+static void check_stream(const json_t *c, sr1_tokenizer *t)
+{
+    sr1_token_stream *s = NULL;
+    const char *text = NULL;
+    const json_t *id;
+    size_t i, n = 0;
+
+    OK(sr1_token_stream_new(&s, t, 1));
+    json_array_foreach(json_object_get(c, "ids"), i, id)
+    {
+        OK(sr1_token_stream_push(s, (int32_t)json_integer_value(id), &text, &n));
+        assert_null(memmem(text, n, "\xe2\x96\x81", 3));
+    }
+    sr1_token_stream_free(s);
+}
+
+static void one_metaspace(const json_t *v, void *arg)
+{
+    const json_t *decoder = json_object_get(json_object_get(v, "set"), "decoder");
+    const char *type = json_string_value(json_object_get(decoder, "type"));
+    sr1_tokenizer *t;
+    const json_t *c;
+    size_t i;
+
+    if (!type || strcmp(type, "Metaspace") != 0)
+        return;
+    t = variant(v);
+    json_array_foreach(json_object_get(v, "cases"), i, c) check_stream(c, t);
+    *(size_t *)arg += i;
+    sr1_tokenizer_free(t);
+}
+
+static void streams_have_spaces_for_marks(void **state)
+{
+    size_t cases = 0;
+
+    (void)state;
+    (void)each_line(fixture_path("text_bpe_parts.jsonl"), one_metaspace, &cases);
+    assert_true(cases >= 5);
+}
+
 static void each_text(const json_t *c, void *arg)
 {
     sr1_tokenizer *const *both = arg;
@@ -197,6 +239,7 @@ int main(void)
         cmocka_unit_test(each_part_is_the_references),
         cmocka_unit_test(text_bpe_is_the_references),
         cmocka_unit_test(each_part_of_text_bpe_is_the_references),
+        cmocka_unit_test(streams_have_spaces_for_marks),
     };
     const struct CMUnitTest minilm[] = {cmocka_unit_test(minilm_in_both_forms)};
     const struct CMUnitTest given[] = {cmocka_unit_test(given_cases_are_the_references)};
