@@ -54,23 +54,24 @@ static struct sr1__task *pop_task(struct sr1__executor *x)
     return t;
 }
 
-/* An abandoned task is freed, and with it maybe the executor; what is posted is not
- * touched any more. */
+/* An abandoned task is freed, and with it maybe the executor; neither it nor what is
+ * posted is touched after its call: it may have lain on a stack. */
 static void run_next_task(struct sr1__executor *x)
 {
     struct sr1__task *t = pop_task(x);
-    int posted = t->posted, lost = 0;
+    const struct sr1__task begun = *t;
+    int lost = 0;
 
     t->lost = &lost;
     x->n_idle--;
     pthread_mutex_unlock(&x->lock);
-    t->run(t->arg);
+    begun.run(begun.arg);
     pthread_mutex_lock(&x->lock);
-    if (lost && !posted) {
+    if (lost && !begun.posted) {
         pthread_mutex_unlock(&x->lock);
-        t->free(t->arg);
+        begun.free(begun.arg);
         pthread_mutex_lock(&x->lock);
-    } else if (!posted) {
+    } else if (!begun.posted) {
         t->state = TASK_ENDED;
     }
     x->n_lost -= (size_t)lost;

@@ -47,8 +47,8 @@ void sr1__executor_abandon(struct sr1__executor *x, struct sr1__task *t);
 /* Post a task that is waited for, once. */
 sr1_status sr1__executor_submit(struct sr1__executor *x, struct sr1__task *t);
 /* 1: the task has run. 0: it has not by `until` (as sr1__now() counts; INFINITY waits
- * without end) and is no longer the caller's: it is freed, now if it had not begun, or
- * when its call returns. */
+ * without end) and is given up: its arg is freed, now if it had not begun, or when its
+ * call returns. The struct is the caller's again at once. */
 int sr1__executor_wait(struct sr1__executor *x, struct sr1__task *t, double until);
 
 /* Return when a submitted task has run, and run tasks of the queue on this thread until
