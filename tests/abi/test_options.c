@@ -54,6 +54,7 @@ struct options {
     X(openai_options)                                                                    \
     X(reward_options)                                                                    \
     X(sandbox_options)                                                                   \
+    X(suite_options)                                                                     \
     X(program)                                                                           \
     X(submission)                                                                        \
     X(server_options)                                                                    \

@@ -234,7 +234,8 @@ static void a_late_call_is_abandoned(void **state)
         OK(sr1__executor_submit(x, &b.jobs[i].task));
         await(&b, &b.n_running, i + 1);
         assert_false(sr1__executor_wait(x, &b.jobs[i].task, 0));
-        memset(&b.jobs[i].task, 0xff, sizeof b.jobs[i].task); /* as of a stack that went */
+        memset(&b.jobs[i].task, 0xff,
+               sizeof b.jobs[i].task); /* as of a stack that went */
     }
     assert_int_equal(sr1__executor_lost(x), 2);
     OK(sr1__executor_submit(x, &b.jobs[2].task)); /* 2 are more than 1: no thread more */
