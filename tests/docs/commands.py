@@ -513,26 +513,36 @@ class Pages:
 PAIR = re.compile(r"\b([a-z][a-z0-9_]*)(?:=|: )(\"[^\"]*\"|\[[^]]*\]|[^\s`,;()|]+)")
 
 
+NAMES_FILES = ("path", "secret")
+LEFT_TO_USER = {"validation_file": "rows.jsonl", "search_index": "corpus.bm25"}  # by a recipe
 PLACEHOLDER = re.compile(r"[A-Z]{2}|\.\.\.|^[A-Za-z]$|\$")
 
 
-def check_pairs(page, text, keys, config, pages):
-    """Values that a page gives to keys, in its comments and between backquotes."""
-    if page.endswith(".md"):
+def check_pairs(page, path, keys, config, pages):
+    """Values that a page gives to keys: in its backquotes, or in a recipe's comments, where those of
+    a line are set together over the recipe's own."""
+    text = path.read_text()
+    if path.suffix == ".md":
         places = re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text)
     else:
         places = re.findall(r"#(.*)", text)
     for place in places:
-        for key, value in PAIR.findall(place):
-            value = value.strip('"[].').rstrip(":")
-            if key not in keys or not value or PLACEHOLDER.search(value):
-                continue
-            if keys[key].type in ("string", "path", "list", "secret"):
-                continue
-            try:
-                config().set(f"{key}={value}")
-            except Exception as error:  # a text of the library
-                pages.fail(page, 0, f"{key}: {value}", str(error))
+        pairs = [(key, value.strip('"[].').rstrip(":")) for key, value in PAIR.findall(place)]
+        pairs = [(k, v) for k, v in pairs if k in keys and v and not PLACEHOLDER.search(v)]
+        try:
+            if path.suffix == ".md":
+                settings = config()
+                pairs = [(k, v) for k, v in pairs if keys[k].type not in NAMES_FILES]
+            else:
+                settings = config(path)
+                left = {k: v for k, v in LEFT_TO_USER.items() if not settings.is_set(k)}
+                pairs = [*left.items(), *pairs]
+            for key, value in pairs:
+                settings.set(f"{key}={value}")
+            if path.suffix != ".md":
+                settings.validate()
+        except Exception as error:  # a text of the library
+            pages.fail(page, 0, " ".join(f"{k}: {v}" for k, v in pairs), str(error))
 
 
 def main():
@@ -556,7 +566,7 @@ def main():
                 continue
             blocks = page_blocks(text) if path.suffix == ".md" else head_blocks(text)
             pages.read(page, blocks)
-            check_pairs(page, text, searchr1.KEYS, searchr1.Config, pages)
+            check_pairs(page, path, searchr1.KEYS, searchr1.Config, pages)
         if not only:
             for begin in sorted(set(NOT_RUN) - pages.kept):
                 pages.fail("NOT_RUN", 0, begin, "no page has such a command any more")
