@@ -599,7 +599,7 @@ static double graphs_kept(const struct sr1__memory_model *m, double rows, double
 static int is_host_pass(const struct sr1__memory_model *m)
 {
     return is_paged(m) && !m->quantized && !m->config.value_head &&
-           !arch_of(m)->experts && !arch_of(m)->norm_plus_one;
+           sr1__host_has_layers(m->config.arch);
 }
 
 static double host_panels(const struct sr1__memory_model *m)
