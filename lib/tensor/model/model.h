@@ -107,6 +107,8 @@ struct sr1__packed {
      * it begins anew. NULL: all do. On the CPU only. */
     const int32_t *continues;
 };
+/* The position of a sequence's first token: 0, or behind the one that it continues. */
+int64_t sr1__packed_start(const struct sr1__packed *in, size_t i);
 
 /* The attention of a layer: q [N,H,D], k, v [N,Hkv,D], rotated -> [N,H*D], v NULL where k
  * is both as one [N,2Hkv,D]; and its product with a weight, NULL: t_linear. in_place: no
