@@ -106,21 +106,26 @@ static int64_t to_ms(double seconds)
 
 /* ---- failures ---- */
 
-/* A failure ends the connection, and peers that wait see that it is closed; but a work
- * that is not done keeps the group's threads and sockets, until the process ends. */
-static sr1_status end_job(struct sr1__dist *d, sr1_status st, int pending)
+static void free_groups(struct sr1__dist *d, int abandon)
 {
     struct sr1__process_group *groups[] = {d->bulk, d->plain_bulk, d->group, d->plain,
                                            d->helper};
 
-    sr1__error_save(&d->failure, st);
     d->group = d->plain = d->helper = d->bulk = d->plain_bulk = NULL;
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
-        if (pending || d->under_way > 0)
+        if (abandon)
             sr1__pg_abandon(groups[i]);
         else
             sr1__pg_free(groups[i]);
     }
+}
+
+/* A failure ends the connection, and peers that wait see that it is closed; but a work
+ * that is not done keeps the group's threads and sockets, until the process ends. */
+static sr1_status end_job(struct sr1__dist *d, sr1_status st, int pending)
+{
+    sr1__error_save(&d->failure, st);
+    free_groups(d, pending || d->under_way > 0);
     return sr1__error_raise(&d->failure);
 }
 
@@ -753,7 +758,7 @@ static sr1_status open_group(struct sr1__process_group **out, struct sr1__dist *
     sr1_status st = sr1__store_prefix(&at, d->store, name);
 
     if (st == SR1_OK)
-        st = sr1__pg_gloo(out, at, d->rank, d->size, d->address, to_ms(d->limit + 5.0));
+        st = sr1__pg_gloo(out, at, d->rank, d->size, d->address, transport_limit(d));
     sr1__store_free(at); /* the group has a reference */
     return sr1__context(st, "connecting to the other ranks");
 }
@@ -764,7 +769,7 @@ static sr1_status open_bulk(struct sr1__process_group **out, struct sr1__dist *d
     sr1_status st = sr1__store_prefix(&at, d->store, "bulk/");
 
     if (st == SR1_OK)
-        st = sr1__nccl_group(out, at, d->rank, d->size, d->device, to_ms(d->limit + 5.0));
+        st = sr1__nccl_group(out, at, d->rank, d->size, d->device, transport_limit(d));
     sr1__store_free(at);
     return st;
 }
@@ -823,11 +828,7 @@ void sr1__dist_free(struct sr1__dist *d)
         return;
     if (d->store && d->root) /* a group's goes with its job */
         say_farewell(d);
-    sr1__pg_free(d->bulk);
-    sr1__pg_free(d->plain_bulk);
-    sr1__pg_free(d->group);
-    sr1__pg_free(d->plain);
-    sr1__pg_free(d->helper);
+    free_groups(d, 0);
     sr1__store_free(d->store);
     sr1__store_free(d->root);
     sr1__tensor_free(d->said);
