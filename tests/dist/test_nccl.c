@@ -252,14 +252,10 @@ static void make_model(const struct ranks *r)
     tiny_deep_model("model", 2, TINY_SEARCHER, 9);
 }
 
-/* In a process of its own: this one forks, and libtorch's threads would be missing. */
 static int make_files(void **state)
 {
-    struct ranks r = {.size = 1};
-
-    if (scratch_make(state) != 0)
+    if (ranks_make_files(state, make_model) != 0)
         return -1;
-    ranks_run(&r, make_model, 0);
     runs_files();
     return 0;
 }
