@@ -11,7 +11,6 @@ methods will do in its place.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 import itertools
@@ -193,7 +192,10 @@ class _Loop:
     """A thread with an event loop, which coroutines of another library run in."""
 
     def __init__(self) -> None:
+        import asyncio  # which takes a twentieth of importing all else here
+
         self._loop = asyncio.new_event_loop()
+        self._submit = asyncio.run_coroutine_threadsafe
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
 
     def run(self, call: Any) -> Any:
@@ -204,7 +206,7 @@ class _Loop:
         async def wait() -> Any:
             return await call
 
-        return asyncio.run_coroutine_threadsafe(wait(), self._loop).result()
+        return self._submit(wait(), self._loop).result()
 
 
 def _takes(function: Any, given: Mapping[str, Any]) -> Dict[str, Any]:
