@@ -285,8 +285,8 @@ def _answer(function: ActFunction, addresses: List[int], sink: int) -> None:
     failed = [answer for answer in answers if isinstance(answer, Exception)]
     if failed:
         log.warn(
-            f"{len(failed)} of {len(actions)} actions could not be done, and their "
-            f"trajectories are left out: {_callbacks.describe(failed[0])}"
+            f"{len(failed)} of {len(actions)} actions could not be done; search_failure "
+            f"decides about their trajectories: {_callbacks.describe(failed[0])}"
         )
     for i, answer in enumerate(answers):
         if isinstance(answer, Exception):
