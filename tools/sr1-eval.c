@@ -492,8 +492,10 @@ static int answer_sets(const struct eval_tool_options *o, sr1_config *c, const c
 static const struct eval_task {
     const char *name;
     int (*run)(const struct eval_tool_options *o, sr1_config *c, const char *path);
-} tasks[] = {
-    {"answers", answer_questions}, {"ctrl", revise_answers}, {"suite", answer_sets}};
+} tasks[] = {{"answers", answer_questions}, {"ctrl", revise_answers}};
+
+/* That of --suite. */
+static const struct eval_task suite_task = {"suite", answer_sets};
 
 static struct eval_tool_options o = {
     .task = "answers",
@@ -599,15 +601,13 @@ int main(int argc, char **argv)
         return code;
     if (o.suite.folder && args_is_given(&a, "--task"))
         return args_wrong(&a, "--suite and --task exclude each other");
-    if (o.suite.folder)
-        o.task = "suite";
     words = o.suite.folder ? 1 : 2;
     if (n < words)
         return words == 1
                    ? args_wrong(&a, "give a policy: sr1-eval --suite FOLDER POLICY")
                    : args_wrong(&a, "give a policy and a file of questions: sr1-eval "
                                     "POLICY QUESTIONS");
-    task = find_eval_task(o.task);
+    task = o.suite.folder ? &suite_task : find_eval_task(o.task);
     if (!task)
         return args_wrong(&a, "--task '%s' is not known; there are answers and ctrl",
                           o.task);

@@ -182,27 +182,6 @@ static int report_runs(const char *const *folders, size_t n, const struct page_o
     return code;
 }
 
-/* What is served. */
-struct page_request {
-    const char *const *folders;
-    size_t n;
-    const struct page_options *o;
-};
-
-static int make_page(void *user, time_t made, struct text *out)
-{
-    const struct page_request *q = user;
-    struct page_options o = *q->o;
-    struct loaded_run *runs = NULL;
-    int code = read_runs(q->folders, q->n, &runs);
-
-    o.made = made;
-    if (code == TOOL_OK)
-        code = page_text(out, runs, q->n, &o);
-    free_runs(runs, q->n);
-    return code;
-}
-
 /* A page is not to take the place of what it is drawn from, nor of anything else that a
  * run holds and no --force brings back. */
 static sr1_status check_page(const struct output *page, const char *samples,
@@ -223,6 +202,80 @@ static sr1_status check_page(const struct output *page, const char *samples,
     return st;
 }
 
+/* ---- served ---- */
+
+struct page_request {
+    const char *const *folders;
+    size_t n;
+    const struct page_options *o;
+};
+
+static int make_page(void *user, time_t made, struct text *out)
+{
+    const struct page_request *q = user;
+    struct page_options o = *q->o;
+    struct loaded_run *runs = NULL;
+    int code = read_runs(q->folders, q->n, &runs);
+
+    o.made = made;
+    if (code == TOOL_OK)
+        code = page_text(out, runs, q->n, &o);
+    free_runs(runs, q->n);
+    return code;
+}
+
+static int serve_runs(const char *const *folders, size_t n, const struct page_options *o,
+                      const struct serve_options *as)
+{
+    struct page_request request = {folders, n, o};
+    struct serve_options server = *as;
+
+    server.folders = folders;
+    server.n = n;
+    server.make = make_page;
+    server.user = &request;
+    return serve_page(&server);
+}
+
+/* ---- the command line ---- */
+
+static struct report_tool_options {
+    struct page_options page;
+    int64_t trajectories, port;
+    const char *samples;
+    int json, force, serve;
+    struct serve_options server;
+} o = {.page = {.bytes = TRAJECTORY_BYTES},
+       .trajectories = 200,
+       .port = 6010,
+       .server = {.host = "127.0.0.1"}};
+
+static const struct args_option options[] = {
+    {"-o", ARGS_STRING, &o.page.path, "FILE", "where the page goes (report.html)", 0, 0},
+    {"--trajectories", ARGS_INT, &o.trajectories, "N",
+     "most trajectories in the page, spread over the runs (200)", 0, 10000},
+    {"--samples", ARGS_STRING, &o.samples, "FILE",
+     "open the page with one question as several models answer it (JSON)", 0, 0},
+    {"--json", ARGS_FLAG, &o.json, NULL,
+     "print the final figures as JSON; no page unless -o is given", 0, 0},
+    {"--serve", ARGS_FLAG, &o.serve, NULL,
+     "serve the page, and reload it as the runs go on", 0, 0},
+    {"--port", ARGS_INT, &o.port, "N", "of --serve (6010); 0: any that is free", 0,
+     65535},
+    {"--host", ARGS_STRING, &o.server.host, "ADDRESS", "of --serve (127.0.0.1)", 0, 0},
+    {"--expose", ARGS_FLAG, &o.server.exposed, NULL, "let other machines reach --host", 0,
+     0},
+    OUTPUT_FORCE(&o.force),
+};
+
+static int given[sizeof(options) / sizeof(options[0])];
+
+static const struct args a = {.program = "sr1-report",
+                              .help = help_text,
+                              .options = options,
+                              .n_options = sizeof(options) / sizeof(options[0]),
+                              .given = given};
+
 /* Names that nobody else reaches. */
 static int is_this_machine(const char *host)
 {
@@ -230,50 +283,49 @@ static int is_this_machine(const char *host)
            strcmp(host, "::1") == 0;
 }
 
-/* An option of --serve that is given without it; NULL: none. */
-static const char *find_idle_option(const struct args *a)
+/* An option of --serve that is given; NULL: none. */
+static const char *find_serve_option(void)
 {
     static const char *const names[] = {"--port", "--host", "--expose"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (args_is_given(a, names[i]))
+        if (args_is_given(&a, names[i]))
             return names[i];
     return NULL;
 }
 
+/* -1 when the options go together, or an exit code after a message. */
+static int check_serve_options(void)
+{
+    if (!o.serve)
+        return find_serve_option()
+                   ? args_wrong(&a, "%s belongs to --serve", find_serve_option())
+                   : -1;
+    if (!o.server.exposed && !is_this_machine(o.server.host))
+        return args_wrong(&a,
+                          "other machines may reach --host %s, and read all that the "
+                          "runs have written; --expose lets them",
+                          o.server.host);
+    if (o.page.path != NULL || o.json)
+        return args_wrong(&a, "--serve writes no file and prints no JSON");
+    return -1;
+}
+
+static int run_report(const char *const *folders, size_t n)
+{
+    json_t *samples = NULL;
+    int code = o.samples != NULL ? samples_read(&samples, o.samples) : TOOL_OK;
+
+    o.page.samples = samples;
+    if (code == TOOL_OK)
+        code = o.serve ? serve_runs(folders, n, &o.page, &o.server)
+                       : report_runs(folders, n, &o.page, o.json);
+    json_decref(samples);
+    return code;
+}
+
 int main(int argc, char **argv)
 {
-    struct page_options o = {.path = NULL, .bytes = TRAJECTORY_BYTES};
-    int64_t trajectories = 200;
-    const char *samples = NULL;
-    json_t *read = NULL;
-    int json = 0, force = 0, serve = 0;
-    int64_t port = 6010;
-    struct serve_options server = {.host = "127.0.0.1", .make = make_page};
-    struct page_request request;
-    const struct args_option options[] = {
-        {"-o", ARGS_STRING, &o.path, "FILE", "where the page goes (report.html)", 0, 0},
-        {"--trajectories", ARGS_INT, &trajectories, "N",
-         "most trajectories in the page, spread over the runs (200)", 0, 10000},
-        {"--samples", ARGS_STRING, &samples, "FILE",
-         "open the page with one question as several models answer it (JSON)", 0, 0},
-        {"--json", ARGS_FLAG, &json, NULL,
-         "print the final figures as JSON; no page unless -o is given", 0, 0},
-        {"--serve", ARGS_FLAG, &serve, NULL,
-         "serve the page, and reload it as the runs go on", 0, 0},
-        {"--port", ARGS_INT, &port, "N", "of --serve (6010); 0: any that is free", 0,
-         65535},
-        {"--host", ARGS_STRING, &server.host, "ADDRESS", "of --serve (127.0.0.1)", 0, 0},
-        {"--expose", ARGS_FLAG, &server.exposed, NULL, "let other machines reach --host",
-         0, 0},
-        OUTPUT_FORCE(&force),
-    };
-    int given[sizeof(options) / sizeof(options[0])] = {0};
-    const struct args a = {.program = "sr1-report",
-                           .help = help_text,
-                           .options = options,
-                           .n_options = sizeof(options) / sizeof(options[0]),
-                           .given = given};
     const char *folders[REPORT_RUNS];
     struct output page;
     size_t n = 0;
@@ -284,31 +336,16 @@ int main(int argc, char **argv)
         return code;
     if (n == 0)
         return args_wrong(&a, "name the folder of a run: sr1-report runs/first");
-    o.trajectories = (size_t)trajectories;
-    if (!serve && find_idle_option(&a))
-        return args_wrong(&a, "%s belongs to --serve", find_idle_option(&a));
-    if (serve && !server.exposed && !is_this_machine(server.host))
-        return args_wrong(&a,
-                          "other machines may reach --host %s, and read all that the "
-                          "runs have written; --expose lets them",
-                          server.host);
-    if (serve && (o.path != NULL || json))
-        return args_wrong(&a, "--serve writes no file and prints no JSON");
-    if (o.path == NULL && !json && !serve)
-        o.path = "report.html";
-    page = (struct output){o.path, "a page of sr1-report", is_page};
-    st = check_page(&page, samples, folders, n, force);
+    code = check_serve_options();
+    if (code >= 0)
+        return code;
+    o.page.trajectories = (size_t)o.trajectories;
+    o.server.port = (int32_t)o.port;
+    if (o.page.path == NULL && !o.json && !o.serve)
+        o.page.path = "report.html";
+    page = (struct output){o.page.path, "a page of sr1-report", is_page};
+    st = check_page(&page, o.samples, folders, n, o.force);
     if (st != SR1_OK)
         return tool_refused("sr1-report", st);
-    code = samples != NULL ? samples_read(&read, samples) : TOOL_OK;
-    o.samples = read;
-    request = (struct page_request){folders, n, &o};
-    server.folders = folders;
-    server.n = n;
-    server.port = (int32_t)port;
-    server.user = &request;
-    if (code == TOOL_OK)
-        code = serve ? serve_page(&server) : report_runs(folders, n, &o, json);
-    json_decref(read);
-    return tool_printed("sr1-report", code);
+    return tool_printed("sr1-report", run_report(folders, n));
 }

@@ -521,25 +521,22 @@ PLACEHOLDER = re.compile(r"[A-Z]{2}|\.\.\.|^[A-Za-z]$|\$")
 def check_pairs(page, path, keys, config, pages):
     """Values that a page gives to keys: in its backquotes, or in a recipe's comments, where those of
     a line are set together over the recipe's own."""
-    text = path.read_text()
-    if path.suffix == ".md":
-        places = re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text)
-    else:
-        places = re.findall(r"#(.*)", text)
-    for place in places:
+    is_recipe = path.suffix != ".md"
+    places = r"#(.*)" if is_recipe else r"(?<!`)`([^`\n]+)`(?!`)"
+    for place in re.findall(places, path.read_text()):
         pairs = [(key, value.strip('"[].').rstrip(":")) for key, value in PAIR.findall(place)]
         pairs = [(k, v) for k, v in pairs if k in keys and v and not PLACEHOLDER.search(v)]
         try:
-            if path.suffix == ".md":
-                settings = config()
-                pairs = [(k, v) for k, v in pairs if keys[k].type not in NAMES_FILES]
-            else:
+            if is_recipe:
                 settings = config(path)
                 left = {k: v for k, v in LEFT_TO_USER.items() if not settings.is_set(k)}
                 pairs = [*left.items(), *pairs]
+            else:
+                settings = config()
+                pairs = [(k, v) for k, v in pairs if keys[k].type not in NAMES_FILES]
             for key, value in pairs:
                 settings.set(f"{key}={value}")
-            if path.suffix != ".md":
+            if is_recipe:
                 settings.validate()
         except Exception as error:  # a text of the library
             pages.fail(page, 0, " ".join(f"{k}: {v}" for k, v in pairs), str(error))

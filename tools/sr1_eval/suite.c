@@ -1,5 +1,5 @@
-/* suite.c - see suite.h. A figure stands with the half width of its interval's wider
- * side: 0.412 (0.396-0.428) in words is value, low, high. */
+/* suite.c - see suite.h. A share stands with the ends of its interval of 95 %:
+ * 0.412 (0.396-0.428). */
 #include "sr1_eval/suite.h"
 
 #include "common/args.h"
@@ -26,6 +26,7 @@ struct suite_column {
     const char *figure;
     int32_t k; /* of "pass" */
     const char *format;
+    int has_ends; /* its interval is printed in tables */
     char heading[24];
 };
 
@@ -34,23 +35,24 @@ static size_t list_columns(struct suite_column *columns, int32_t samples)
 {
     size_t n = 0;
 
-    columns[n++] = (struct suite_column){"exact_match", 0, "%.3f", "EM"};
-    columns[n++] = (struct suite_column){"f1", 0, "%.3f", "F1"};
+    columns[n++] = (struct suite_column){"exact_match", 0, "%.3f", 1, "EM"};
+    columns[n++] = (struct suite_column){"f1", 0, "%.3f", 1, "F1"};
     if (samples > 1) {
         snprintf(columns[0].heading, sizeof(columns[0].heading), "EM mean@%d",
                  (int)samples);
-        columns[n] = (struct suite_column){"majority", 0, "%.3f", ""};
+        columns[n] = (struct suite_column){"majority", 0, "%.3f", 1, ""};
         snprintf(columns[n++].heading, sizeof(columns[0].heading), "maj@%d",
                  (int)samples);
     }
     for (int32_t k = 2; k < 2 * samples && samples > 1; k *= 2) {
-        columns[n] = (struct suite_column){"pass", k < samples ? k : samples, "%.3f", ""};
+        columns[n] =
+            (struct suite_column){"pass", k < samples ? k : samples, "%.3f", 1, ""};
         snprintf(columns[n].heading, sizeof(columns[n].heading), "pass@%d",
                  (int)columns[n].k);
         n++;
     }
-    columns[n++] = (struct suite_column){"searches", 0, "%.2f", "searches"};
-    columns[n++] = (struct suite_column){"tokens", 0, "%.1f", "tokens"};
+    columns[n++] = (struct suite_column){"searches", 0, "%.2f", 0, "searches"};
+    columns[n++] = (struct suite_column){"tokens", 0, "%.1f", 0, "tokens"};
     return n;
 }
 
@@ -64,7 +66,7 @@ static sr1_status write_figure(const sr1_suite *s, size_t set,
     figure_text(value, c->format, figure[0], sizeof(figure[0]));
     figure_text(low, c->format, figure[1], sizeof(figure[1]));
     figure_text(high, c->format, figure[2], sizeof(figure[2]));
-    if (c->format[2] == '3')
+    if (c->has_ends)
         snprintf(out, size, "%s (%s-%s)", figure[0], figure[1], figure[2]);
     else
         snprintf(out, size, "%s", figure[0]);

@@ -206,7 +206,7 @@ static struct MHD_Daemon *start_server(struct page_server *s)
 int serve_page(const struct serve_options *o)
 {
     struct page_server s = {.o = o, .lock = PTHREAD_MUTEX_INITIALIZER};
-    const char *brackets = strchr(o->host, ':') ? "[]" : NULL;
+    int is_v6 = strchr(o->host, ':') != NULL;
     struct MHD_Daemon *daemon;
     int code = refresh_page(&s); /* what is wrong with a run is said before */
 
@@ -222,9 +222,8 @@ int serve_page(const struct serve_options *o)
         text_free(&s.page);
         return TOOL_FAILED;
     }
-    printf("http://%.*s%s%s:%d shows the run%s; Ctrl-C ends it\n", brackets ? 1 : 0,
-           brackets ? brackets : "", o->host, brackets ? "]" : "", s.port,
-           o->n == 1 ? "" : "s");
+    printf("http://%s%s%s:%d shows the run%s; Ctrl-C ends it\n", is_v6 ? "[" : "",
+           o->host, is_v6 ? "]" : "", s.port, plural_ending((int64_t)o->n, "s"));
     fflush(stdout);
     wait_for_stop();
     MHD_stop_daemon(daemon);

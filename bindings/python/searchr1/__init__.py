@@ -10,7 +10,19 @@ comes out of the call that ran it. Arrays are numpy's where numpy is installed.
         trainer.run(step=lambda report, planned: print(report.avg_reward))
 """
 
-from . import adapters, advantage, code, critique, errors, log, loss, reward, thinking, tools, world
+from . import (
+    adapters,
+    advantage,
+    code,
+    critique,
+    errors,
+    log,
+    loss,
+    reward,
+    thinking,
+    tools,
+    world,
+)
 from ._lib import version
 from .advantage import register_adv_est
 from .config import ELSEWHERE, KEYS, PRESETS, Config, Elsewhere, Key

@@ -11,7 +11,6 @@ methods will do in its place.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 import itertools
@@ -193,7 +192,10 @@ class _Loop:
     """A thread with an event loop, which coroutines of another library run in."""
 
     def __init__(self) -> None:
+        import asyncio  # which takes a twentieth of importing all else here
+
         self._loop = asyncio.new_event_loop()
+        self._submit = asyncio.run_coroutine_threadsafe
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
 
     def run(self, call: Any) -> Any:
@@ -204,7 +206,7 @@ class _Loop:
         async def wait() -> Any:
             return await call
 
-        return asyncio.run_coroutine_threadsafe(wait(), self._loop).result()
+        return self._submit(wait(), self._loop).result()
 
 
 def _takes(function: Any, given: Mapping[str, Any]) -> Dict[str, Any]:
@@ -233,6 +235,21 @@ def _functions(rubric: Any) -> List[Tuple[Any, Any, float]]:
                 "place here: write it as an advantage (searchr1.register_adv_est)"
             )
     return found
+
+
+def _score_all(score: Callable[[Trajectory], Any]) -> Callable[[List[Trajectory]], List[Any]]:
+    """A reward of the score of one trajectory; what it raises is of that one alone."""
+
+    def reward(trajectories: List[Trajectory]) -> List[Any]:
+        scores: List[Any] = []
+        for trajectory in trajectories:
+            try:
+                scores.append(float(score(trajectory)))
+            except Exception as error:
+                scores.append(error)
+        return scores
+
+    return reward
 
 
 class Verifiers(_Episodes):
@@ -293,34 +310,22 @@ class Verifiers(_Episodes):
     def rewards(self) -> Dict[str, Any]:
         """{name: (function, weight)} for a trainer. What fails leaves a trajectory out."""
         if not hasattr(self._environment, "rubric"):
-            return {"verifiers": (self._score_all(self._score_task), 1.0)}
+            return {"verifiers": (_score_all(self._score_task), 1.0)}
         found = {}
         for rubric, function, weight in _functions(self._environment.rubric):
             score = functools.partial(self._score_state, rubric, function)
-            found[function.__name__] = (self._score_all(score), weight)
+            found[function.__name__] = (_score_all(score), weight)
         self._rewards = len(found)
         return found
 
-    def _score_all(self, score: Any) -> Any:
-        def reward(trajectories: List[Trajectory]) -> List[Any]:
-            scores: List[Any] = []
-            for trajectory in trajectories:
-                try:
-                    scores.append(float(score(trajectory)))
-                except Exception as error:
-                    scores.append(error)
-            return scores
-
-        return reward
-
     def _score_state(self, rubric: Any, function: Any, trajectory: Trajectory) -> Any:
         key = (trajectory.query_id, trajectory.sample)
-        state = self._ended.get(key)
-        if state is not None:
+        if key in self._ended:
+            state = self._ended[key]
             self._left[key] -= 1
             if self._left[key] == 0:
                 del self._ended[key], self._left[key]
-        if state is None:
+        else:
             state = self._new_state(trajectory.row)
         state["completion"] = _messages(_completion(trajectory))
         given = {

@@ -74,10 +74,9 @@ class Environment(Handle):
     a tool: wiki_search on the engine, if there is one, and your own), "rooms" (a text
     world, see searchr1.world), "none", or a Python function from the actions of a turn to
     the answer to each, a text or a Reply; an exception object in its place is an outage,
-    and that trajectory is left out of training (key search_failure), and so are those of a call
-    that raises. An object that can be
-    called so may also have begin(Episode) and finish(number), to keep a state for each
-    trajectory."""
+    and that trajectory is left out of training (key search_failure), and so are those of a
+    call that raises. An object that can be called so may also have begin(Episode) and
+    finish(number), to keep a state for each trajectory."""
 
     _free = "sr1_env_free"
 
@@ -286,8 +285,8 @@ def _answer(function: ActFunction, addresses: List[int], sink: int) -> None:
     failed = [answer for answer in answers if isinstance(answer, Exception)]
     if failed:
         log.warn(
-            f"{len(failed)} of {len(actions)} actions could not be done, and their "
-            f"trajectories are left out: {_callbacks.describe(failed[0])}"
+            f"{len(failed)} of {len(actions)} actions could not be done; search_failure "
+            f"decides about their trajectories: {_callbacks.describe(failed[0])}"
         )
     for i, answer in enumerate(answers):
         if isinstance(answer, Exception):

@@ -100,7 +100,9 @@ def convert(source: str, target: str) -> int:
     }
     ends = (os.path.splitext(source)[1], os.path.splitext(target)[1])
     if ends not in writers:
-        raise ParquetError("one name must end in .parquet (or, to be read, .arrow) and the other in .jsonl")
+        raise ParquetError(
+            "one name must end in .parquet (or, to be read, .arrow) and the other in .jsonl"
+        )
     pyarrow = _pyarrow()
     part = target + ".part"
     try:

@@ -490,7 +490,7 @@ def _fill(
     if failed:
         log.warn(
             f"reward '{name}' of {len(failed)} of {len(addresses)} trajectories could not "
-            f"be had, and they are left out: {type(failed[0]).__name__}: {failed[0]}"
+            f"be had, and they are left out: {_callbacks.describe(failed[0])}"
         )
 
 

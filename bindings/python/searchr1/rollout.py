@@ -399,11 +399,11 @@ class Rollout(Handle):
         ranks: Optional[Ranks] = None,
     ) -> Evaluation:
         """Answer the rows of a dataset, or rows as Dataset.from_rows takes them (0: all),
-        and score the answers. trajectory: called
-        with each finished one, in row order. embedder: for the score "embedding".
-        rewards: a RewardSet, for the score "reward". partial: where Ctrl-C, or a
-        CancelledError that progress or trajectory raises, ends it, the scores of the
-        rows before, if there are any. ranks: the processes that share the rows."""
+        and score the answers. trajectory: called with each finished one, in row order.
+        embedder: for the score "embedding". rewards: a RewardSet, for the score "reward".
+        partial: where Ctrl-C, or a CancelledError that progress or trajectory raises, ends
+        it, the scores of the rows before, if there are any. ranks: the processes that share
+        the rows."""
         others = (*self.carrier.others, getattr(embedder, "carrier", None))
         others = (*others, getattr(rewards, "_carrier", None))
         carrier = _callbacks.Carrier(self.carrier, *others)

@@ -329,8 +329,7 @@ class Trainer(Handle):
             engine.carrier if engine else None, _registered.carrier
         )
         if own:
-            lib.sr1_rollout_set_env(lib.sr1_trainer_rollout(self), own)
-            self._carrier.others.append(own.carrier)
+            self.rollout.set_env(own)
         for name, function, weight in functions:
             self.add_reward(name, function, weight)
 
