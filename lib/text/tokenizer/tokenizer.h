@@ -29,7 +29,7 @@ sr1_tokenizer *sr1__tokenizer_ref(sr1_tokenizer *t);
 sr1_status sr1__tokenizer_with_family(sr1_tokenizer **out, sr1_tokenizer *t,
                                       const char *name);
 
-/* SR1_E_UNSUPPORTED unless the tokenizer is byte-level BPE; `what` cannot do without. */
+/* SR1_E_UNSUPPORTED unless the tokenizer is BPE; `what` cannot do without. */
 sr1_status sr1__needs_bpe(const sr1_tokenizer *t, const char *what);
 
 /* SR1_E_UNSUPPORTED, with the remedy, when no rules of chat are known. */
