@@ -16,6 +16,7 @@ struct sr1__ids {
 };
 void sr1__ids_free(struct sr1__ids *ids); /* leaves it empty, reusable */
 sr1_status sr1__ids_add(struct sr1__ids *ids, int32_t id);
+sr1_status sr1__ids_append(struct sr1__ids *ids, const int32_t *v, size_t n);
 
 /* tokenizer.json from memory; name is what errors call it. */
 sr1_status sr1__tokenizer_parse(sr1_tokenizer **out, const char *json, size_t n,
