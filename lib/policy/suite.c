@@ -10,7 +10,6 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "base/rng.h"
 #include "base/struct.h"
 #include "config/config.h"
 #include "environment/trajectory/trajectory.h"
@@ -374,40 +373,11 @@ static sr1_status ask_rows(struct suite_run *w, const int64_t *rows, int64_t n)
 /* What must be the same for the work to be gone on with. */
 static sr1_status describe_set(json_t **out, const struct suite_run *w)
 {
-    json_t *questions = NULL, *policy = NULL;
-    sr1_status st = sr1__questions_fingerprint(&questions, w->data);
+    json_t *more = json_pack("{s:i, s:b, s:I, s:b}", "samples", (int)w->o->samples,
+                             "greedy", w->o->greedy && w->o->samples == 1, "seed",
+                             (json_int_t)w->o->seed, "no_search", w->o->no_search != 0);
 
-    if (st == SR1_OK)
-        st = sr1__policy_fingerprint(&policy, w->rollout, w->data);
-    if (st != SR1_OK) {
-        json_decref(questions);
-        return st;
-    }
-    *out = json_pack("{s:o, s:o, s:i, s:b, s:I, s:b}", "questions", questions, "policy",
-                     policy, "samples", (int)w->o->samples, "greedy",
-                     w->o->greedy && w->o->samples == 1, "seed", (json_int_t)w->o->seed,
-                     "no_search", w->o->no_search != 0);
-    return *out ? SR1_OK : sr1__fail_nomem("settings of a suite");
-}
-
-/* All ranks are to answer the same questions alike. */
-static sr1_status compare_suite_settings(const struct suite_run *w,
-                                         const json_t *settings, sr1_status st)
-{
-    struct sr1__buf text;
-
-    sr1__buf_init(&text, 0);
-    if (st == SR1_OK)
-        st = sr1__json_dump(settings, 0, &text);
-    st = sr1__dist_agree(w->dist, "settings", st);
-    if (st == SR1_OK)
-        st = sr1__dist_same(w->dist, "the questions, an option or the policy",
-                            sr1__hash64(text.data, text.len, 0));
-    sr1__buf_free(&text);
-    SR1__TRY(st);
-    return sr1__dist_same(w->dist,
-                          "how many rows go at once (give key max_rows a number)",
-                          (uint64_t)questions_at_once(w));
+    return sr1__work_fingerprint(out, w->rollout, w->data, more);
 }
 
 /* Open the set's results, by the time that its prompts showed at first. */
@@ -421,7 +391,7 @@ static sr1_status begin_suite_set(struct suite_run *w)
                                      &time));
     sr1__chat_set_time(w->rollout->tokenizer, time);
     st = describe_set(&settings, w);
-    st = compare_suite_settings(w, settings, st);
+    st = sr1__work_same(w->dist, st, settings, questions_at_once(w));
     if (st == SR1_OK)
         st = sr1__suite_results_begin(w->results, w->set, settings, w->o->samples);
     json_decref(settings);
