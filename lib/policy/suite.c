@@ -193,15 +193,12 @@ static sr1_status report_suite_progress(void *user, int64_t finished, int64_t to
                           w->tokens + tokens * ranks);
 }
 
-/* The normalised closed answer, "" without one; caller frees with sr1_free. */
-static sr1_status read_vote(const sr1_trajectory *t, char **vote)
+/* Only a closed answer counts: NULL where it was cut short. */
+static const char *closed_answer(const sr1_trajectory *t, size_t *n)
 {
-    size_t n, size;
-    const char *answer = sr1_trajectory_final_answer(t, &n);
+    const char *answer = sr1_trajectory_final_answer(t, n);
 
-    if (sr1_trajectory_stop_reason(t) != SR1_STOP_ANSWER)
-        n = 0;
-    return sr1_reward_normalize(answer, n, vote, &size);
+    return sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER ? answer : NULL;
 }
 
 /* Which of the answers most gave, the first of several; -1: none was given. */
@@ -222,18 +219,20 @@ static int32_t find_majority(char *const *votes, int32_t n)
     return best;
 }
 
-/* Is an answer right, and its F1; what was cut short is none. */
+/* Is an answer right, its F1, and its normalised text, "" without one, which the caller
+ * frees with sr1_free. */
 static sr1_status score_answer(const sr1_trajectory *t, const char **truths,
-                               size_t n_truths, double *right, double *f1)
+                               size_t n_truths, double *right, double *f1, char **vote)
 {
-    size_t n;
-    const char *answer = sr1_trajectory_final_answer(t, &n);
+    size_t n, size;
+    const char *answer = closed_answer(t, &n);
 
     *right = *f1 = 0.0;
-    if (sr1_trajectory_stop_reason(t) != SR1_STOP_ANSWER)
-        return SR1_OK;
+    if (!answer)
+        return sr1_reward_normalize("", 0, vote, &size);
     SR1__TRY(sr1_reward_exact_match(answer, n, truths, n_truths, right));
-    return sr1_reward_f1(answer, n, truths, n_truths, f1);
+    SR1__TRY(sr1_reward_f1(answer, n, truths, n_truths, f1));
+    return sr1_reward_normalize(answer, n, vote, &size);
 }
 
 /* What a question's answers are worth, with room for their normalised texts. */
@@ -246,8 +245,7 @@ static sr1_status score_answers(sr1_trajectory *const *t, int32_t n, const char 
     *row = (struct sr1__suite_row){.done = 1, .known = 1};
     for (int32_t i = 0; i < n; i++) {
         row->known &= !sr1__trajectory_excluded(t[i]);
-        SR1__TRY(score_answer(t[i], truths, n_truths, &right[i], &f1));
-        SR1__TRY(read_vote(t[i], &votes[i]));
+        SR1__TRY(score_answer(t[i], truths, n_truths, &right[i], &f1, &votes[i]));
         row->right += right[i] > 0;
         row->f1 += f1 / n;
         row->searches += (double)sr1_trajectory_search_count(t[i]) / n;
@@ -264,9 +262,8 @@ static json_t *list_final_answers(sr1_trajectory *const *t, int32_t n)
 
     for (int32_t i = 0; list && i < n; i++) {
         size_t size;
-        const char *s = sr1_trajectory_final_answer(t[i], &size);
-        int closed = sr1_trajectory_stop_reason(t[i]) == SR1_STOP_ANSWER;
-        json_t *answer = closed ? json_stringn(s, size) : json_null();
+        const char *s = closed_answer(t[i], &size);
+        json_t *answer = s ? json_stringn(s, size) : json_null();
 
         if (json_array_append_new(list, answer ? answer : json_null()) != 0) {
             json_decref(list);
