@@ -221,8 +221,8 @@ static int32_t find_majority(char *const *votes, int32_t n)
 
 /* Is an answer right, its F1, and its normalised text, "" without one, which the caller
  * frees with sr1_free. */
-static sr1_status score_answer(const sr1_trajectory *t, const char **truths,
-                               size_t n_truths, double *right, double *f1, char **vote)
+static sr1_status score_answer(const sr1_trajectory *t, const sr1_query *asked,
+                               double *right, double *f1, char **vote)
 {
     size_t n, size;
     const char *answer = closed_answer(t, &n);
@@ -230,14 +230,15 @@ static sr1_status score_answer(const sr1_trajectory *t, const char **truths,
     *right = *f1 = 0.0;
     if (!answer)
         return sr1_reward_normalize("", 0, vote, &size);
-    SR1__TRY(sr1_reward_exact_match(answer, n, truths, n_truths, right));
-    SR1__TRY(sr1_reward_f1(answer, n, truths, n_truths, f1));
+    SR1__TRY(sr1_reward_exact_match(answer, n, asked->answers, asked->n_answers, right));
+    SR1__TRY(sr1_reward_f1(answer, n, asked->answers, asked->n_answers, f1));
     return sr1_reward_normalize(answer, n, vote, &size);
 }
 
 /* What a question's answers are worth, with room for their normalised texts. */
-static sr1_status score_answers(sr1_trajectory *const *t, int32_t n, const char **truths,
-                                size_t n_truths, char **votes, struct sr1__suite_row *row)
+static sr1_status score_answers(sr1_trajectory *const *t, int32_t n,
+                                const sr1_query *asked, char **votes,
+                                struct sr1__suite_row *row)
 {
     double right[MAX_SAMPLES], f1;
     int32_t chosen;
@@ -245,7 +246,7 @@ static sr1_status score_answers(sr1_trajectory *const *t, int32_t n, const char 
     *row = (struct sr1__suite_row){.done = 1, .known = 1};
     for (int32_t i = 0; i < n; i++) {
         row->known &= !sr1__trajectory_excluded(t[i]);
-        SR1__TRY(score_answer(t[i], truths, n_truths, &right[i], &f1, &votes[i]));
+        SR1__TRY(score_answer(t[i], asked, &right[i], &f1, &votes[i]));
         row->right += right[i] > 0;
         row->f1 += f1 / n;
         row->searches += (double)sr1_trajectory_search_count(t[i]) / n;
@@ -289,24 +290,20 @@ static sr1_status score_question(struct suite_run *w, const struct suite_chunk *
                                  size_t q)
 {
     int32_t n = w->o->samples;
-    const sr1_row *row = c->asked.rows[q];
-    size_t n_truths = sr1_row_answer_count(row);
-    const char **truths = sr1__calloc(n_truths + 1, sizeof(*truths));
-    char **votes = sr1__calloc((size_t)n + 1, sizeof(*votes));
+    const sr1_query *asked = &c->asked.queries[q];
+    sr1_trajectory *const *t = c->t + q * (size_t)n;
     struct sr1__suite_row *to = &w->set->rows[c->rows[q]];
-    sr1_status st = truths && votes ? SR1_OK : sr1__fail_nomem("answers");
+    char **votes;
+    sr1_status st;
 
-    for (size_t i = 0; truths && i < n_truths; i++)
-        truths[i] = sr1_row_answer(row, i);
-    if (st == SR1_OK)
-        st = score_answers(c->t + q * (size_t)n, n, truths, n_truths, votes, to);
+    SR1__CALLOC(votes, (size_t)n, "answers");
+    st = score_answers(t, n, asked, votes, to);
     if (st == SR1_OK && to->known)
-        st = write_suite_result(w, c->t + q * (size_t)n, c->rows[q], sr1_row_id(row));
+        st = write_suite_result(w, t, c->rows[q], asked->id);
     w->tokens += (int64_t)(to->tokens * n);
-    for (int32_t i = 0; votes && i < n; i++)
+    for (int32_t i = 0; i < n; i++)
         sr1_free(votes[i]);
     sr1__free(votes);
-    sr1__free((void *)truths);
     return st;
 }
 
