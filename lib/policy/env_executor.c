@@ -168,20 +168,25 @@ static struct sr1__search_tally *find_tally(const struct sr1__env_call *c, size_
     return c->requests[i] ? c->requests[i]->completions->tally : NULL;
 }
 
+static int is_first_of_tally(const struct sr1__env_call *c, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (find_tally(c, k) == find_tally(c, i))
+            return 0;
+    return 1;
+}
+
 /* Each generation that takes part has its share of the queries, and the calls. */
 static void count_searches(const struct sr1__env_call *c)
 {
     for (size_t i = 0; i < c->n; i++) {
         struct sr1__search_tally *tally = find_tally(c, i);
         int64_t own = 0;
-        int first = 1;
 
-        for (size_t k = 0; k < c->n; k++) {
-            own += find_tally(c, k) == tally;
-            first &= k >= i || find_tally(c, k) != tally;
-        }
-        if (!tally || !first)
+        if (!tally || !is_first_of_tally(c, i))
             continue;
+        for (size_t k = i; k < c->n; k++)
+            own += find_tally(c, k) == tally;
         tally->queries += c->tally.queries * own / (int64_t)c->n;
         tally->calls += c->tally.calls;
     }

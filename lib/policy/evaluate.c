@@ -93,21 +93,19 @@ static double *score_field(sr1_eval_scores *s, size_t offset)
 
 /* Only a closed answer counts: what was cut short is no answer. */
 static sr1_status score_trajectory(const struct evaluation_run *w,
-                                   const sr1_trajectory *t, sr1_row *row,
+                                   const sr1_trajectory *t, const sr1_query *q,
                                    sr1_eval_scores *out)
 {
-    size_t n, n_truths = sr1_row_answer_count(row);
+    size_t n;
     const char *answer = sr1_trajectory_final_answer(t, &n);
-    const char **truths = sr1__calloc(n_truths + 1, sizeof(char *));
-    sr1_status st = truths ? SR1_OK : sr1__fail_nomem("gold answers");
+    sr1_status st = SR1_OK;
 
-    *out = (sr1_eval_scores){.struct_size = sizeof(*out), .with_answers = n_truths > 0};
+    *out =
+        (sr1_eval_scores){.struct_size = sizeof(*out), .with_answers = q->n_answers > 0};
     out->answered = sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER;
-    for (size_t i = 0; truths && i < n_truths; i++)
-        truths[i] = sr1_row_answer(row, i);
     for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]) && st == SR1_OK; i++)
-        if (out->answered > 0 && n_truths)
-            st = metrics[i].fn(answer, n, truths, n_truths,
+        if (out->answered > 0 && q->n_answers)
+            st = metrics[i].fn(answer, n, q->answers, q->n_answers,
                                score_field(out, metrics[i].offset));
     out->format = sr1__is_well_formed(sr1__env_protocol(w->rollout->env), t,
                                       w->rollout->closed_thoughts);
@@ -115,7 +113,6 @@ static sr1_status score_trajectory(const struct evaluation_run *w,
     out->tokens = (double)sr1_trajectory_policy_count(t);
     out->success = sr1__trajectory_succeeded(t);
     out->thinking = (double)sr1__thinking_tokens(t);
-    sr1__free(truths);
     return st;
 }
 
@@ -252,16 +249,14 @@ static sr1_status report_eval_progress(void *user, int64_t finished, int64_t tot
 
 /* Point item i at its answer, if it was closed, and at its gold answers. */
 static void set_embedding_item(const struct eval_chunk *c, size_t i,
-                               struct sr1__answer_pair *item, const char **truths)
+                               struct sr1__answer_pair *item)
 {
     const sr1_trajectory *t = c->made[i];
 
     if (sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER)
         item->answer.s = sr1_trajectory_final_answer(t, &item->answer.n);
-    item->truths.texts = truths;
-    item->truths.n = sr1_row_answer_count(c->asked.rows[i]);
-    for (size_t k = 0; k < item->truths.n; k++)
-        truths[k] = sr1_row_answer(c->asked.rows[i], k);
+    item->truths.texts = c->asked.queries[i].answers;
+    item->truths.n = c->asked.queries[i].n_answers;
 }
 
 /* The scores of all rows at once, for they are one call of the embedder; zeros without
@@ -270,25 +265,15 @@ static sr1_status embed_eval_chunk(const struct evaluation_run *w,
                                    const struct eval_chunk *c, double *out)
 {
     struct sr1__answer_pair *items;
-    const char **truths;
-    size_t n_truths = 0, at = 0;
     sr1_status st;
 
     if (!w->o->embedder)
         return SR1_OK;
+    SR1__CALLOC(items, c->n, "answers");
     for (size_t i = 0; i < c->n; i++)
-        n_truths += sr1_row_answer_count(c->asked.rows[i]);
-    items = sr1__calloc(c->n, sizeof(*items));
-    truths = sr1__calloc(n_truths + 1, sizeof(*truths));
-    st = items && truths ? SR1_OK : sr1__fail_nomem("answers");
-    for (size_t i = 0; st == SR1_OK && i < c->n; i++) {
-        set_embedding_item(c, i, &items[i], truths + at);
-        at += items[i].truths.n;
-    }
-    if (st == SR1_OK)
-        st = sr1__embedding_scores(w->o->embedder, items, c->n, out);
+        set_embedding_item(c, i, &items[i]);
+    st = sr1__embedding_scores(w->o->embedder, items, c->n, out);
     sr1__free(items);
-    sr1__free((void *)truths);
     return st;
 }
 
@@ -326,18 +311,19 @@ static void drop_finished(void *user)
     sr1_reward_set_forget(w->o->rewards);
 }
 
-/* Of a chunk that was given up: the rows that were finished, and their trajectories. */
+/* Of a chunk that was given up: the queries that were finished, and their trajectories.
+ */
 static void keep_finished(struct eval_chunk *c, const struct evaluation_run *w)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < w->n_early; i++) {
-        sr1_row *row = c->asked.rows[i];
+        sr1_query q = c->asked.queries[i];
 
         if (!w->early[i])
             continue;
-        c->asked.rows[i] = c->asked.rows[n];
-        c->asked.rows[n] = row;
+        c->asked.queries[i] = c->asked.queries[n];
+        c->asked.queries[n] = q;
         c->made[n++] = w->early[i];
         w->early[i] = NULL;
     }
@@ -375,10 +361,10 @@ static sr1_status score_eval_chunk(struct evaluation_run *w, struct eval_chunk *
         sr1_eval_scores *sum = NULL;
         sr1_eval_scores one;
 
-        SR1__TRY(score_trajectory(w, c->made[i], c->asked.rows[i], &one));
+        SR1__TRY(score_trajectory(w, c->made[i], &c->asked.queries[i], &one));
         one.embedding = embedding[i];
         one.reward = reward[i];
-        SR1__TRY(find_source_scores(w->e, sr1_row_data_source(c->asked.rows[i]), &sum));
+        SR1__TRY(find_source_scores(w->e, c->asked.queries[i].data_source, &sum));
         if (sr1__trajectory_excluded(c->made[i]) || isnan(reward[i])) {
             sum->excluded++;
             w->e->of[0].excluded++;

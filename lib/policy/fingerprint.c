@@ -7,6 +7,7 @@
 
 #include <searchr1/ext/episodes.h>
 
+#include "base/mem.h"
 #include "base/rng.h"
 #include "tensor/ops/ops.h"
 #include "text/data/dataset.h"
@@ -15,7 +16,7 @@
 #include <stdio.h>
 
 /* The questions by their number, what is in them, and what of it is read. */
-sr1_status sr1__questions_fingerprint(json_t **out, const sr1_dataset *data)
+static sr1_status describe_questions(json_t **out, const sr1_dataset *data)
 {
     char text[17];
     uint64_t h = 0;
@@ -87,7 +88,7 @@ static json_t *limits_json(const struct sr1__rollout_limits *l)
         "search_failure_continues", l->go_on);
 }
 
-sr1_status sr1__policy_fingerprint(json_t **out, sr1_rollout *r, const sr1_dataset *data)
+static sr1_status describe_policy(json_t **out, sr1_rollout *r, const sr1_dataset *data)
 {
     int served = r->server.ops && !r->local;
     char weights[24] = "", prompt[24] = "", search[24];
@@ -110,4 +111,50 @@ sr1_status sr1__policy_fingerprint(json_t **out, sr1_rollout *r, const sr1_datas
                      "top_p", r->sampling.top_p, "top_k", (int)r->sampling.top_k,
                      "limits", limits_json(&r->limits));
     return *out ? SR1_OK : sr1__fail_nomem("fingerprint");
+}
+
+static sr1_status describe_work(json_t **out, sr1_rollout *r, const sr1_dataset *data,
+                                json_t *more)
+{
+    json_t *questions = NULL, *policy = NULL;
+    sr1_status st = describe_questions(&questions, data);
+
+    if (st == SR1_OK)
+        st = describe_policy(&policy, r, data);
+    if (st != SR1_OK) {
+        json_decref(questions);
+        return st;
+    }
+    *out = json_pack("{s:o, s:o}", "questions", questions, "policy", policy);
+    return *out && json_object_update(*out, more) == 0 ? SR1_OK
+                                                       : sr1__fail_nomem("fingerprint");
+}
+
+sr1_status sr1__work_fingerprint(json_t **out, sr1_rollout *r, const sr1_dataset *data,
+                                 json_t *more)
+{
+    json_t *work = NULL;
+    sr1_status st =
+        more ? describe_work(&work, r, data, more) : sr1__fail_nomem("fingerprint");
+
+    json_decref(more);
+    SR1__RETURN_NEW(out, work, st, json_decref);
+}
+
+sr1_status sr1__work_same(struct sr1__dist *d, sr1_status st, const json_t *work,
+                          size_t at_once)
+{
+    struct sr1__buf text;
+
+    sr1__buf_init(&text, 0);
+    if (st == SR1_OK)
+        st = sr1__json_dump(work, 0, &text);
+    st = sr1__dist_agree(d, "settings", st);
+    if (st == SR1_OK)
+        st = sr1__dist_same(d, "the questions, an option or the policy",
+                            sr1__hash64(text.data, text.len, 0));
+    sr1__buf_free(&text);
+    SR1__TRY(st);
+    return sr1__dist_same(d, "how many rows go at once (give key max_rows a number)",
+                          (uint64_t)at_once);
 }

@@ -39,13 +39,6 @@ static int fits_context(const struct sr1__level_branch *b)
     return (int64_t)b->ids.n <= b->call->rollout->limits.max_context;
 }
 
-static sr1_status append_ids(struct sr1__ids *to, const int32_t *ids, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        SR1__TRY(sr1__ids_add(to, ids[i]));
-    return SR1_OK;
-}
-
 /* ---- texts ---- */
 
 /* The length of the white space at the end of s[0..n). */
@@ -127,8 +120,8 @@ static sr1_status append_action_tail(struct sr1__level_branch *b, size_t from)
 
     sr1__buf_add(&b->text, tail, n);
     SR1__TRY(encode_from(b, from));
-    return append_ids(&b->ids, sr1_trajectory_ids(b->task->t) + b->task->turn.behind,
-                      b->task->turn.action.end - b->task->turn.behind);
+    return sr1__ids_append(&b->ids, sr1_trajectory_ids(b->task->t) + b->task->turn.behind,
+                           b->task->turn.action.end - b->task->turn.behind);
 }
 
 /* ---- beginning ---- */
@@ -149,11 +142,11 @@ static sr1_status append_level_prompt(struct sr1__level_branch *b, const int32_t
     b->asked_in_words = 1;
     b->n_held = n - open->n;
     SR1__TRY(sr1_thinking_level(b->level + 1, NULL, &text));
-    SR1__TRY(append_ids(&b->ids, history, b->n_held));
+    SR1__TRY(sr1__ids_append(&b->ids, history, b->n_held));
     SR1__TRY(sr1__tokenizer_encode(tok, "\n", 1, SR1_ENCODE_ADDED_AS_TEXT, &b->ids));
     SR1__TRY(sr1__tokenizer_encode(tok, text, strlen(text), SR1_ENCODE_ADDED_AS_TEXT,
                                    &b->ids));
-    return append_ids(&b->ids, open->v, open->n);
+    return sr1__ids_append(&b->ids, open->v, open->n);
 }
 
 /* The level that was sampled: of its message all but the action was read, and the last
@@ -165,7 +158,7 @@ static sr1_status copy_sampled_message(struct sr1__level_branch *b)
     b->base = turn->message.begin;
     b->n_held = turn->behind - 1;
     b->cost = (int64_t)(turn->thoughts.end - turn->thoughts.begin);
-    return append_ids(&b->ids, sr1_trajectory_ids(b->task->t), turn->action.end);
+    return sr1__ids_append(&b->ids, sr1_trajectory_ids(b->task->t), turn->action.end);
 }
 
 static sr1_status begin_message(struct sr1__level_branch *b)
@@ -195,7 +188,7 @@ sr1_status sr1__level_branch_begin(struct sr1__level_branch *b,
         return copy_sampled_message(b);
     b->n_held = task->turn.message.begin;
     SR1__TRY(level > 0 && call->o->prompts ? append_level_prompt(b, ids, b->n_held)
-                                           : append_ids(&b->ids, ids, b->n_held));
+                                           : sr1__ids_append(&b->ids, ids, b->n_held));
     b->base = b->ids.n;
     SR1__TRY(begin_message(b));
     if (!fits_context(b))

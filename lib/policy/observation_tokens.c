@@ -62,13 +62,6 @@ static sr1_status truncate_body(struct observation_body *b, size_t room)
     return SR1_OK;
 }
 
-static sr1_status add_ids(struct sr1__ids *to, const struct sr1__ids *from, size_t begin)
-{
-    for (size_t i = begin; i < from->n; i++)
-        SR1__TRY(sr1__ids_add(to, from->v[i]));
-    return SR1_OK;
-}
-
 static void append_block_text(struct sr1__observation_tokens *b,
                               const struct sr1__observation *o,
                               const struct observation_body *body)
@@ -105,9 +98,9 @@ static sr1_status make_inline_tokens(struct sr1__observation_tokens *b,
     if (st == SR1_OK && *fits && tags + (int64_t)body->ids.n > room)
         st = truncate_body(body, (size_t)(room - tags));
     if (st == SR1_OK)
-        st = add_ids(&b->ids, &body->ids, 0);
+        st = sr1__ids_append(&b->ids, body->ids.v, body->ids.n);
     if (st == SR1_OK)
-        st = add_ids(&b->ids, &tail, 0);
+        st = sr1__ids_append(&b->ids, tail.v, tail.n);
     append_block_text(b, o, body);
     sr1__ids_free(&tail);
     return st;
@@ -151,7 +144,7 @@ static sr1_status make_search_r1_tokens(struct sr1__observation_tokens *b,
         sr1__buf_add(&b->text, all.text, all.len);
         b->body_begin = o->head.len;
         b->body_len = cut ? all.len - o->head.len : o->body.len;
-        st = add_ids(&b->ids, &all.ids, 0);
+        st = sr1__ids_append(&b->ids, all.ids.v, all.ids.n);
     }
     body_free(&all);
     sr1__buf_free(&text);
@@ -216,19 +209,20 @@ static sr1_status build_message_tokens(struct sr1__observation_tokens *b,
                                        const struct message_parts *m)
 {
     const struct sr1__turn_delimiters *border = m->border;
-    size_t begin;
+    size_t ended = m->ended ? border->n_end : 0, begin;
 
     sr1__buf_clear(&b->text);
     b->ids.n = 0;
     sr1__buf_str(&b->text, border->close + (m->ended ? border->end_len : 0));
     begin = b->text.len;
     append_blocks(b, m);
-    SR1__TRY(add_ids(&b->ids, &border->close_ids, m->ended ? border->n_end : 0));
+    SR1__TRY(sr1__ids_append(&b->ids, border->close_ids.v + ended,
+                             border->close_ids.n - ended));
     SR1__TRY(sr1__buf_status(&b->text, "inserted text"));
     SR1__TRY(sr1__tokenizer_encode_own(m->bodies[0].t, sr1__buf_cstr(&b->text) + begin,
                                        b->text.len - begin, m->own, 2 * m->n, &b->ids));
     sr1__buf_str(&b->text, border->open);
-    return add_ids(&b->ids, &border->open_ids, 0);
+    return sr1__ids_append(&b->ids, border->open_ids.v, border->open_ids.n);
 }
 
 static struct observation_body *find_longest_body(const struct message_parts *m)

@@ -176,8 +176,7 @@ static sr1_status queue_input(struct sr1__server_engine *e,
 {
     struct sr1__server_sequence *s = &e->slots[in->slot];
 
-    for (size_t i = in->n_held; i < in->n_ids; i++)
-        SR1__TRY(sr1__ids_add(&s->ids, in->ids[i]));
+    SR1__TRY(sr1__ids_append(&s->ids, in->ids + in->n_held, in->n_ids - in->n_held));
     s->max_tokens = in->max_tokens;
     s->seed = (int64_t)(sr1__rng_u64(in->rng) % INT32_MAX) + 1;
     s->task = (struct sr1__task){.run = run_request, .arg = s};

@@ -18,8 +18,7 @@ void sr1__server_tokens_free(struct sr1__server_tokens *t)
 /* Models have ids that no token belongs to; they add nothing to the text. */
 static sr1_status copy_ids(struct sr1__server_tokens *out, const sr1_openai_result *a)
 {
-    for (size_t i = 0; i < a->n_tokens; i++)
-        SR1__TRY(sr1__ids_add(&out->ids, a->ids[i]));
+    SR1__TRY(sr1__ids_append(&out->ids, a->ids, a->n_tokens));
     out->log_probs = a->log_probs;
     return SR1_OK;
 }

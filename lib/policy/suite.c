@@ -10,7 +10,6 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "base/rng.h"
 #include "base/struct.h"
 #include "config/config.h"
 #include "environment/trajectory/trajectory.h"
@@ -194,15 +193,12 @@ static sr1_status report_suite_progress(void *user, int64_t finished, int64_t to
                           w->tokens + tokens * ranks);
 }
 
-/* The normalised closed answer, "" without one; caller frees with sr1_free. */
-static sr1_status read_vote(const sr1_trajectory *t, char **vote)
+/* Only a closed answer counts: NULL where it was cut short. */
+static const char *closed_answer(const sr1_trajectory *t, size_t *n)
 {
-    size_t n, size;
-    const char *answer = sr1_trajectory_final_answer(t, &n);
+    const char *answer = sr1_trajectory_final_answer(t, n);
 
-    if (sr1_trajectory_stop_reason(t) != SR1_STOP_ANSWER)
-        n = 0;
-    return sr1_reward_normalize(answer, n, vote, &size);
+    return sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER ? answer : NULL;
 }
 
 /* Which of the answers most gave, the first of several; -1: none was given. */
@@ -223,23 +219,26 @@ static int32_t find_majority(char *const *votes, int32_t n)
     return best;
 }
 
-/* Is an answer right, and its F1; what was cut short is none. */
-static sr1_status score_answer(const sr1_trajectory *t, const char **truths,
-                               size_t n_truths, double *right, double *f1)
+/* Is an answer right, its F1, and its normalised text, "" without one, which the caller
+ * frees with sr1_free. */
+static sr1_status score_answer(const sr1_trajectory *t, const sr1_query *asked,
+                               double *right, double *f1, char **vote)
 {
-    size_t n;
-    const char *answer = sr1_trajectory_final_answer(t, &n);
+    size_t n, size;
+    const char *answer = closed_answer(t, &n);
 
     *right = *f1 = 0.0;
-    if (sr1_trajectory_stop_reason(t) != SR1_STOP_ANSWER)
-        return SR1_OK;
-    SR1__TRY(sr1_reward_exact_match(answer, n, truths, n_truths, right));
-    return sr1_reward_f1(answer, n, truths, n_truths, f1);
+    if (!answer)
+        return sr1_reward_normalize("", 0, vote, &size);
+    SR1__TRY(sr1_reward_exact_match(answer, n, asked->answers, asked->n_answers, right));
+    SR1__TRY(sr1_reward_f1(answer, n, asked->answers, asked->n_answers, f1));
+    return sr1_reward_normalize(answer, n, vote, &size);
 }
 
 /* What a question's answers are worth, with room for their normalised texts. */
-static sr1_status score_answers(sr1_trajectory *const *t, int32_t n, const char **truths,
-                                size_t n_truths, char **votes, struct sr1__suite_row *row)
+static sr1_status score_answers(sr1_trajectory *const *t, int32_t n,
+                                const sr1_query *asked, char **votes,
+                                struct sr1__suite_row *row)
 {
     double right[MAX_SAMPLES], f1;
     int32_t chosen;
@@ -247,8 +246,7 @@ static sr1_status score_answers(sr1_trajectory *const *t, int32_t n, const char 
     *row = (struct sr1__suite_row){.done = 1, .known = 1};
     for (int32_t i = 0; i < n; i++) {
         row->known &= !sr1__trajectory_excluded(t[i]);
-        SR1__TRY(score_answer(t[i], truths, n_truths, &right[i], &f1));
-        SR1__TRY(read_vote(t[i], &votes[i]));
+        SR1__TRY(score_answer(t[i], asked, &right[i], &f1, &votes[i]));
         row->right += right[i] > 0;
         row->f1 += f1 / n;
         row->searches += (double)sr1_trajectory_search_count(t[i]) / n;
@@ -265,9 +263,8 @@ static json_t *list_final_answers(sr1_trajectory *const *t, int32_t n)
 
     for (int32_t i = 0; list && i < n; i++) {
         size_t size;
-        const char *s = sr1_trajectory_final_answer(t[i], &size);
-        int closed = sr1_trajectory_stop_reason(t[i]) == SR1_STOP_ANSWER;
-        json_t *answer = closed ? json_stringn(s, size) : json_null();
+        const char *s = closed_answer(t[i], &size);
+        json_t *answer = s ? json_stringn(s, size) : json_null();
 
         if (json_array_append_new(list, answer ? answer : json_null()) != 0) {
             json_decref(list);
@@ -293,24 +290,20 @@ static sr1_status score_question(struct suite_run *w, const struct suite_chunk *
                                  size_t q)
 {
     int32_t n = w->o->samples;
-    const sr1_row *row = c->asked.rows[q];
-    size_t n_truths = sr1_row_answer_count(row);
-    const char **truths = sr1__calloc(n_truths + 1, sizeof(*truths));
-    char **votes = sr1__calloc((size_t)n + 1, sizeof(*votes));
+    const sr1_query *asked = &c->asked.queries[q];
+    sr1_trajectory *const *t = c->t + q * (size_t)n;
     struct sr1__suite_row *to = &w->set->rows[c->rows[q]];
-    sr1_status st = truths && votes ? SR1_OK : sr1__fail_nomem("answers");
+    char **votes;
+    sr1_status st;
 
-    for (size_t i = 0; truths && i < n_truths; i++)
-        truths[i] = sr1_row_answer(row, i);
-    if (st == SR1_OK)
-        st = score_answers(c->t + q * (size_t)n, n, truths, n_truths, votes, to);
+    SR1__CALLOC(votes, (size_t)n, "answers");
+    st = score_answers(t, n, asked, votes, to);
     if (st == SR1_OK && to->known)
-        st = write_suite_result(w, c->t + q * (size_t)n, c->rows[q], sr1_row_id(row));
+        st = write_suite_result(w, t, c->rows[q], asked->id);
     w->tokens += (int64_t)(to->tokens * n);
-    for (int32_t i = 0; votes && i < n; i++)
+    for (int32_t i = 0; i < n; i++)
         sr1_free(votes[i]);
     sr1__free(votes);
-    sr1__free((void *)truths);
     return st;
 }
 
@@ -374,40 +367,11 @@ static sr1_status ask_rows(struct suite_run *w, const int64_t *rows, int64_t n)
 /* What must be the same for the work to be gone on with. */
 static sr1_status describe_set(json_t **out, const struct suite_run *w)
 {
-    json_t *questions = NULL, *policy = NULL;
-    sr1_status st = sr1__questions_fingerprint(&questions, w->data);
+    json_t *more = json_pack("{s:i, s:b, s:I, s:b}", "samples", (int)w->o->samples,
+                             "greedy", w->o->greedy && w->o->samples == 1, "seed",
+                             (json_int_t)w->o->seed, "no_search", w->o->no_search != 0);
 
-    if (st == SR1_OK)
-        st = sr1__policy_fingerprint(&policy, w->rollout, w->data);
-    if (st != SR1_OK) {
-        json_decref(questions);
-        return st;
-    }
-    *out = json_pack("{s:o, s:o, s:i, s:b, s:I, s:b}", "questions", questions, "policy",
-                     policy, "samples", (int)w->o->samples, "greedy",
-                     w->o->greedy && w->o->samples == 1, "seed", (json_int_t)w->o->seed,
-                     "no_search", w->o->no_search != 0);
-    return *out ? SR1_OK : sr1__fail_nomem("settings of a suite");
-}
-
-/* All ranks are to answer the same questions alike. */
-static sr1_status compare_suite_settings(const struct suite_run *w,
-                                         const json_t *settings, sr1_status st)
-{
-    struct sr1__buf text;
-
-    sr1__buf_init(&text, 0);
-    if (st == SR1_OK)
-        st = sr1__json_dump(settings, 0, &text);
-    st = sr1__dist_agree(w->dist, "settings", st);
-    if (st == SR1_OK)
-        st = sr1__dist_same(w->dist, "the questions, an option or the policy",
-                            sr1__hash64(text.data, text.len, 0));
-    sr1__buf_free(&text);
-    SR1__TRY(st);
-    return sr1__dist_same(w->dist,
-                          "how many rows go at once (give key max_rows a number)",
-                          (uint64_t)questions_at_once(w));
+    return sr1__work_fingerprint(out, w->rollout, w->data, more);
 }
 
 /* Open the set's results, by the time that its prompts showed at first. */
@@ -421,7 +385,7 @@ static sr1_status begin_suite_set(struct suite_run *w)
                                      &time));
     sr1__chat_set_time(w->rollout->tokenizer, time);
     st = describe_set(&settings, w);
-    st = compare_suite_settings(w, settings, st);
+    st = sr1__work_same(w->dist, st, settings, questions_at_once(w));
     if (st == SR1_OK)
         st = sr1__suite_results_begin(w->results, w->set, settings, w->o->samples);
     json_decref(settings);

@@ -109,18 +109,6 @@ static sr1_status share_results_file(struct sr1__dist *d, const char *path,
     return st;
 }
 
-static char *name_results(const char *folder, const char *set)
-{
-    struct sr1__buf b;
-    char *path;
-
-    sr1__buf_init(&b, 0);
-    sr1__buf_fmt(&b, "%s/%s.jsonl", folder, set);
-    path = sr1__buf_take(&b);
-    sr1__buf_free(&b);
-    return path;
-}
-
 /* The time in the first line. */
 static void read_prompt_time(const struct sr1__buf *text, int64_t *time)
 {
@@ -138,7 +126,8 @@ sr1_status sr1__suite_results_open(struct sr1__suite_results **out, struct sr1__
                                    const char *folder, const char *set, int64_t *time)
 {
     struct sr1__suite_results *w;
-    sr1_status st = SR1_OK;
+    struct sr1__buf path;
+    sr1_status st;
 
     *out = NULL;
     if (!folder)
@@ -146,9 +135,9 @@ sr1_status sr1__suite_results_open(struct sr1__suite_results **out, struct sr1__
     SR1__CALLOC(w, 1, "results of a suite");
     w->dist = d;
     sr1__buf_init(&w->text, RESULTS_MAX);
-    w->path = name_results(folder, set);
-    if (!w->path)
-        st = sr1__fail_nomem("path");
+    sr1__buf_init(&path, 0);
+    sr1__buf_fmt(&path, "%s/%s.jsonl", folder, set);
+    st = sr1__buf_finish(&path, "path", &w->path);
     if (st == SR1_OK && sr1__dist_rank(d) == 0)
         st = sr1__dir_make(folder);
     st = sr1__dist_agree(d, folder, st);

@@ -158,6 +158,13 @@ static double find_percentile(const double *sorted, double share)
     return i + 1 < RESAMPLES ? sorted[i] + rest * (sorted[i + 1] - sorted[i]) : sorted[i];
 }
 
+static void bootstrap_interval(double means[RESAMPLES], struct sr1__suite_value *out)
+{
+    qsort(means, RESAMPLES, sizeof(*means), compare_means);
+    out->low = find_percentile(means, 0.025);
+    out->high = find_percentile(means, 0.975);
+}
+
 static void wilson_interval(double p, int64_t questions, struct sr1__suite_value *out)
 {
     double n = (double)questions, z2 = Z * Z / n;
@@ -168,7 +175,7 @@ static void wilson_interval(double p, int64_t questions, struct sr1__suite_value
     out->high = p < 1 ? middle + half : 1.0;
 }
 
-/* One set's part of the figure; *counted grows where it has questions. */
+/* One set's part of the figure, and of its resamples (NULL: none are wanted). */
 static sr1_status add_set_mean(const struct figure *f, const struct sr1__suite_set *set,
                                uint64_t stream, size_t n_sets, double *means,
                                struct sr1__suite_value *out)
@@ -178,7 +185,7 @@ static sr1_status add_set_mean(const struct figure *f, const struct sr1__suite_s
 
     SR1__CHECK_ALLOC(v, "figures of a suite");
     out->value += n ? average_values(v, n) / (double)n_sets : NAN;
-    if (n > 0)
+    if (n > 0 && means)
         add_resamples(v, n, stream, n_sets, means);
     sr1__free(v);
     return SR1_OK;
@@ -196,19 +203,18 @@ sr1_status sr1__suite_figure(const struct sr1__suite_set *sets, size_t n_sets,
 {
     struct sr1__suite_value found = {0.0, NAN, NAN};
     struct figure f;
-    double *means;
+    double *means = NULL;
     sr1_status st = SR1_OK;
 
     SR1__TRY(find_figure(name, samples, k, &f));
-    means = sr1__calloc(RESAMPLES, sizeof(*means));
-    SR1__CHECK_ALLOC(means, "resamples of a suite");
+    if (!is_share_of_rows(&f, n_sets))
+        SR1__CALLOC(means, RESAMPLES, "resamples of a suite");
     for (size_t i = 0; i < n_sets && st == SR1_OK; i++)
         st = add_set_mean(&f, &sets[i], i, n_sets, means, &found);
     if (st == SR1_OK && isfinite(found.value) && n_sets > 0) {
-        qsort(means, RESAMPLES, sizeof(*means), compare_means);
-        found.low = find_percentile(means, 0.025);
-        found.high = find_percentile(means, 0.975);
-        if (is_share_of_rows(&f, n_sets))
+        if (means)
+            bootstrap_interval(means, &found);
+        else
             wilson_interval(found.value, sr1__suite_set_known(sets), &found);
     }
     sr1__free(means);

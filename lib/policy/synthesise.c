@@ -16,19 +16,14 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "base/rng.h"
 #include "base/struct.h"
 #include "text/data/dataset.h"
 #include "text/data/jsonl.h"
 #include "environment/trajectory/trajectory.h"
 #include "signal/reward/reward_set.h"
-#include "tensor/ops/ops.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 /* ---- the work ---- */
@@ -188,21 +183,12 @@ static json_t *rewards_json(const sr1_reward_set *rewards)
 
 static sr1_status settings_json(json_t **out, const struct synth *s)
 {
-    json_t *questions = NULL, *policy = NULL;
-    sr1_status st = sr1__questions_fingerprint(&questions, s->data);
+    json_t *more = json_pack(
+        "{s:o, s:i, s:i, s:I, s:i, s:f}", "rewards", rewards_json(s->rewards), "samples",
+        (int)s->o.samples, "greedy", (int)s->o.greedy, "seed", (json_int_t)s->o.seed,
+        "per_question", (int)s->o.per_question, "min_reward", s->o.min_reward);
 
-    if (st == SR1_OK)
-        st = sr1__policy_fingerprint(&policy, s->rollout, s->data);
-    if (st != SR1_OK) {
-        json_decref(questions);
-        return st;
-    }
-    *out = json_pack("{s:o, s:o, s:o, s:i, s:i, s:I, s:i, s:f}", "questions", questions,
-                     "policy", policy, "rewards", rewards_json(s->rewards), "samples",
-                     (int)s->o.samples, "greedy", (int)s->o.greedy, "seed",
-                     (json_int_t)s->o.seed, "per_question", (int)s->o.per_question,
-                     "min_reward", s->o.min_reward);
-    return *out ? SR1_OK : sr1__fail_nomem("state");
+    return sr1__work_fingerprint(out, s->rollout, s->data, more);
 }
 
 static sr1_status save_state(const struct synth *s)
@@ -251,7 +237,7 @@ static sr1_status resume_from_state(struct synth *s, const json_t *o)
 
 #define STATE_MAX ((size_t)1 << 16)
 
-/* Older states have no time. */
+/* Older states have no time; with another the prompt is another. */
 static sr1_status load_state(struct synth *s)
 {
     json_t *o = NULL, *time;
@@ -261,6 +247,8 @@ static sr1_status load_state(struct synth *s)
     time = json_object_get(o, "prompt_time");
     if (json_is_integer(time))
         sr1__chat_set_time(s->rollout->tokenizer, json_integer_value(time));
+    json_decref(s->settings);
+    s->settings = NULL;
     st = settings_json(&s->settings, s);
     if (st == SR1_OK)
         st = resume_from_state(s, o);
@@ -291,7 +279,6 @@ static sr1_status open_output(struct synth *s, const char *path)
         return sr1__fail(SR1_E_STATE,
                          "%s is there and was not begun by this; give another name",
                          path);
-    SR1__TRY(settings_json(&s->settings, s));
     SR1__TRY(sr1__jsonl_open(&s->out, path));
     return save_state(s);
 }
@@ -316,23 +303,9 @@ static size_t chunk_size(const struct synth *s)
 /* What all ranks must be told alike; settings have the questions and the weights. */
 static sr1_status compare_synth_calls(struct synth *s)
 {
-    struct sr1__buf text;
-    sr1_status st;
+    sr1_status st = settings_json(&s->settings, s);
 
-    sr1__buf_init(&text, 0);
-    st = settings_json(&s->settings, s);
-    if (st == SR1_OK)
-        st = sr1__json_dump(s->settings, 0, &text);
-    st = sr1__dist_agree(s->dist, "settings", st);
-    if (st == SR1_OK)
-        st = sr1__dist_same(s->dist, "the questions, an option or the policy",
-                            sr1__hash64(text.data, text.len, 0));
-    sr1__buf_free(&text);
-    if (st != SR1_OK)
-        return st;
-    return sr1__dist_same(s->dist,
-                          "how many rows go at once (give key max_rows a number)",
-                          (uint64_t)rows_at_once(s->rollout));
+    return sr1__work_same(s->dist, st, s->settings, (size_t)rows_at_once(s->rollout));
 }
 
 /* The first rank says what an earlier call did. */

@@ -11,10 +11,10 @@
  * ones (Chen et al. 2021)
  *
  * Intervals hold 95 %: Wilson's score interval for shares of questions (majority, and
- * exact_match with one answer), else the percentiles of 1,000 bootstrap resamples of the
- * questions, with a seed of their own. The average over sets counts each set once, and
- * its interval resamples each set by itself. A question with an answer that could not be
- * had (a search, or the server, failed) is left out and counted.
+ * with one answer exact_match and pass@1), else the percentiles of 1,000 bootstrap
+ * resamples of the questions, with a seed of their own. The average over sets counts each
+ * set once, and its interval resamples each set by itself. A question with an answer that
+ * could not be had (a search, or the server, failed) is left out and counted.
  *
  * Ownership: free a suite with sr1_suite_free; arguments are borrowed for the call.
  * Errors:    outputs are untouched on failure.

@@ -12,7 +12,6 @@
 #include "base/utf8.h"
 #include "text/data/csv.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,27 +65,36 @@ static size_t unpacked_length(const char *name)
 
 static const char *const row_endings[] = {".jsonl", ".json", ".csv"};
 
-size_t sr1__row_files_stem(const char *name)
+/* The format of a file of this name, -1: it has none of the endings; *stem: bytes before
+ * them. */
+static int find_row_ending(const char *name, size_t *stem)
 {
     size_t n = unpacked_length(name);
 
-    for (int i = 0; i < 3; i++)
-        if (name_ends_with(name, n, row_endings[i]))
-            return n - strlen(row_endings[i]);
-    return 0;
+    for (int i = 0; i < 3; i++) {
+        if (name_ends_with(name, n, row_endings[i])) {
+            *stem = n - strlen(row_endings[i]);
+            return i;
+        }
+    }
+    return -1;
+}
+
+size_t sr1__row_files_stem(const char *name)
+{
+    size_t n;
+
+    return find_row_ending(name, &n) < 0 ? 0 : n;
 }
 
 static sr1_status find_row_format(const char *path, int *format)
 {
     const char *dot = strrchr(path, '.');
-    size_t n = unpacked_length(path);
+    size_t n;
 
-    for (int i = 0; i < 3; i++) {
-        if (name_ends_with(path, n, row_endings[i])) {
-            *format = i;
-            return SR1_OK;
-        }
-    }
+    *format = find_row_ending(path, &n);
+    if (*format >= 0)
+        return SR1_OK;
     if (dot && strcmp(dot, ".parquet") == 0)
         return sr1__fail(SR1_E_INVALID,
                          "%s: Parquet is not read; python3 -m searchr1.parquet %s "
@@ -104,27 +112,12 @@ static sr1_status find_row_format(const char *path, int *format)
 
 int sr1__row_files_is_csv(const char *path)
 {
-    int format;
+    size_t n;
 
-    return find_row_format(path, &format) == SR1_OK && format == SR1__ROWS_CSV;
+    return find_row_ending(path, &n) == SR1__ROWS_CSV;
 }
 
 #define MAX_UNPACKED ((uint64_t)1 << 40)
-
-static sr1_status write_unpacked(int fd, const char *bytes, size_t n)
-{
-    while (n > 0) {
-        ssize_t done = write(fd, bytes, n);
-
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0)
-            return sr1__fail_errno("write", "a temporary file (TMPDIR)");
-        bytes += done;
-        n -= (size_t)done;
-    }
-    return SR1_OK;
-}
 
 static sr1_status unpack_into(struct sr1__source *from, int fd, const char *path)
 {
@@ -136,8 +129,8 @@ static sr1_status unpack_into(struct sr1__source *from, int fd, const char *path
 
     while (st == SR1_OK && got == room) {
         st = sr1__source_read(from, bytes, room, &got);
-        if (st == SR1_OK)
-            st = write_unpacked(fd, bytes, got);
+        if (st == SR1_OK && sr1__write_all(fd, bytes, got) != 0)
+            st = sr1__fail_errno("write", "a temporary file (TMPDIR)");
         all += got;
         if (st == SR1_OK && all > MAX_UNPACKED)
             st = sr1__fail(SR1_E_LIMIT, "%s: more than 1 TiB when it is unpacked", path);
@@ -316,7 +309,7 @@ int64_t sr1__row_files_count(const struct sr1__row_files *r)
     return r->n_rows;
 }
 
-static size_t file_of(const struct sr1__row_files *r, int64_t i)
+size_t sr1__row_files_file(const struct sr1__row_files *r, int64_t i)
 {
     size_t f = r->n_files - 1;
 
@@ -325,14 +318,9 @@ static size_t file_of(const struct sr1__row_files *r, int64_t i)
     return f;
 }
 
-size_t sr1__row_files_file(const struct sr1__row_files *r, int64_t i)
-{
-    return file_of(r, i);
-}
-
 const char *sr1__row_files_path(const struct sr1__row_files *r, int64_t i)
 {
-    return r->files[file_of(r, i)].path;
+    return r->files[sr1__row_files_file(r, i)].path;
 }
 
 /* Line ends before this offset, plus 1; 0 when the file cannot be read any more. */
@@ -363,7 +351,7 @@ sr1_status sr1__row_files_distinct(const struct sr1__row_files *r, const char *p
 
 uint64_t sr1__row_files_line(const struct sr1__row_files *r, int64_t i)
 {
-    size_t f = file_of(r, i);
+    size_t f = sr1__row_files_file(r, i);
 
     return line_at(&r->files[f], r->offsets.at[(size_t)i + f]);
 }
@@ -461,7 +449,7 @@ static sr1_status json_row(const struct sr1__row_file *f, const struct sr1__buf 
 static sr1_status read_row_bytes(const struct sr1__row_files *r, int64_t i,
                                  struct sr1__buf *b)
 {
-    size_t f = file_of(r, i);
+    size_t f = sr1__row_files_file(r, i);
     const uint64_t *at = r->offsets.at + (size_t)i + f;
 
     if (at[1] - at[0] > 2 * SR1__ROW_MAX)
@@ -472,7 +460,7 @@ static sr1_status read_row_bytes(const struct sr1__row_files *r, int64_t i,
 static sr1_status read_indexed_row(const struct sr1__row_files *r, int64_t i,
                                    struct sr1__buf *b, json_t **out)
 {
-    const struct sr1__row_file *file = &r->files[file_of(r, i)];
+    const struct sr1__row_file *file = &r->files[sr1__row_files_file(r, i)];
 
     SR1__TRY(read_row_bytes(r, i, b));
     return file->format == SR1__ROWS_CSV ? csv_row(file, b, out) : json_row(file, b, out);

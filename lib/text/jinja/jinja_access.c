@@ -367,8 +367,7 @@ static sr1_status read_range(struct sr1__jrun *r, const struct sr1__jvalue bound
     int64_t low, high;
 
     for (int i = 0; i < 3; i++)
-        if (bound[i].kind != SR1__J_ABSENT && bound[i].kind != SR1__J_NONE &&
-            !sr1__jvalue_is_integer(&bound[i]))
+        if (sr1__jarg_given(&bound[i]) && !sr1__jvalue_is_integer(&bound[i]))
             return sr1__jrun_fail(r, "a slice needs whole numbers, not a %s",
                                   sr1__jvalue_type(&bound[i]));
     SR1__TRY(sr1__jarg_int(r, &bound[2], 1, &s->step));

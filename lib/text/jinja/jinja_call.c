@@ -104,7 +104,7 @@ sr1_status sr1__jvalue_call(struct sr1__jrun *r, const struct sr1__jvalue *calle
 sr1_status sr1__jarg_int(struct sr1__jrun *r, const struct sr1__jvalue *v, int64_t none,
                          int64_t *out)
 {
-    if (!sr1__jvalue_is_integer(v) && v->kind != SR1__J_ABSENT && v->kind != SR1__J_NONE)
+    if (sr1__jarg_given(v) && !sr1__jvalue_is_integer(v))
         return sr1__jrun_fail(r, "a whole number is due, not a %s", sr1__jvalue_type(v));
     *out = sr1__jvalue_is_integer(v) ? v->i : none;
     return SR1_OK;

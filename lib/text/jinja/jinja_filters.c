@@ -13,7 +13,7 @@ static sr1_status filter_trim(struct sr1__jrun *r, struct sr1__jcall *c,
                               struct sr1__jvalue *out)
 {
     struct sr1__jtext t, chars;
-    int given = c->arg[0].kind != SR1__J_ABSENT && c->arg[0].kind != SR1__J_NONE;
+    int given = sr1__jarg_given(&c->arg[0]);
 
     SR1__TRY(sr1__jvalue_str(r, &c->self, &t));
     if (given)

@@ -51,7 +51,7 @@ static sr1_status get_attribute(struct sr1__jrun *r, const struct sr1__jvalue *a
         SR1__TRY(follow_path(r, attribute->text, none, &v));
     else if (attribute->kind == SR1__J_INT)
         SR1__TRY(sr1__jvalue_item(r, item, attribute, &v));
-    else if (attribute->kind != SR1__J_ABSENT && attribute->kind != SR1__J_NONE)
+    else if (sr1__jarg_given(attribute))
         return sr1__jrun_fail(r, "an attribute is a %s", sr1__jvalue_type(attribute));
     if (v.kind == SR1__J_UNDEFINED && none)
         v = *none;
@@ -386,8 +386,7 @@ static sr1_status add_group(struct sr1__jrun *r, const struct sr1__jvalue *key,
 static sr1_status filter_groupby(struct sr1__jrun *r, struct sr1__jcall *c,
                                  struct sr1__jvalue *out)
 {
-    int given = c->arg[1].kind != SR1__J_ABSENT && c->arg[1].kind != SR1__J_NONE;
-    const struct sr1__jvalue *none = given ? &c->arg[1] : NULL;
+    const struct sr1__jvalue *none = sr1__jarg_given(&c->arg[1]) ? &c->arg[1] : NULL;
     int sensitive = sr1__jarg_true(&c->arg[2], 0), equal;
     struct sr1__jvalue key;
     struct sr1__jlist *l;
@@ -432,11 +431,6 @@ static sr1_status add_list_part(struct sr1__jrun *r, const struct sr1__jlist *l,
     return sr1__jlist_add(r, out, part);
 }
 
-static int is_fill(const struct sr1__jvalue *v)
-{
-    return v->kind != SR1__J_ABSENT && v->kind != SR1__J_NONE;
-}
-
 #define PART_MAX 100000
 
 static sr1_status read_part_size(struct sr1__jrun *r, const struct sr1__jvalue *v,
@@ -465,7 +459,7 @@ static sr1_status filter_batch(struct sr1__jrun *r, struct sr1__jcall *c,
         size_t n = l->n - i < each ? l->n - i : each;
 
         SR1__TRY(add_list_part(r, l, i, i + n, &c->arg[1],
-                               is_fill(&c->arg[1]) ? each - n : 0, out->list));
+                               sr1__jarg_given(&c->arg[1]) ? each - n : 0, out->list));
     }
     return SR1_OK;
 }
@@ -486,7 +480,8 @@ static sr1_status filter_slice(struct sr1__jrun *r, struct sr1__jcall *c,
         size_t to = from + l->n / slices + (size_t)longer;
 
         SR1__TRY(add_list_part(r, l, from, to, &c->arg[1],
-                               is_fill(&c->arg[1]) && !longer ? 1 : 0, out->list));
+                               sr1__jarg_given(&c->arg[1]) && !longer ? 1 : 0,
+                               out->list));
         from = to;
     }
     return SR1_OK;

@@ -19,7 +19,7 @@ static sr1_status strip_sides(struct sr1__jrun *r, struct sr1__jcall *c,
                               struct sr1__jvalue *out)
 {
     struct sr1__jtext chars = {NULL, 0, NULL};
-    int given = c->arg[0].kind != SR1__J_ABSENT && c->arg[0].kind != SR1__J_NONE;
+    int given = sr1__jarg_given(&c->arg[0]);
 
     if (given)
         SR1__TRY(sr1__jarg_text(r, &c->arg[0], "strip", &chars));

@@ -273,6 +273,11 @@ sr1_status sr1__jinja_refuse_change(struct sr1__jrun *r, struct sr1__jcall *c,
 sr1_status sr1__jarg_int(struct sr1__jrun *r, const struct sr1__jvalue *v, int64_t none,
                          int64_t *out);
 int sr1__jarg_true(const struct sr1__jvalue *v, int none);
+/* Is it there, and not None? */
+static inline int sr1__jarg_given(const struct sr1__jvalue *v)
+{
+    return v->kind != SR1__J_ABSENT && v->kind != SR1__J_NONE;
+}
 sr1_status sr1__jarg_text(struct sr1__jrun *r, const struct sr1__jvalue *v,
                           const char *what, struct sr1__jtext *out);
 

@@ -41,6 +41,16 @@ sr1_status sr1__ids_add(struct sr1__ids *ids, int32_t id)
     return SR1_OK;
 }
 
+sr1_status sr1__ids_append(struct sr1__ids *ids, const int32_t *v, size_t n)
+{
+    if (n == 0)
+        return SR1_OK;
+    SR1__RESERVE(ids->v, ids->cap, ids->n + n, "token ids");
+    memcpy(ids->v + ids->n, v, n * sizeof *v);
+    ids->n += n;
+    return SR1_OK;
+}
+
 /* Bytes at p that are replaced together: the longest start of a character, at least one.
  */
 static size_t bad_length(const char *p, size_t n)

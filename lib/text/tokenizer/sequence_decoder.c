@@ -7,6 +7,7 @@
 #include "text/tokenizer/tokenizer_internal.h"
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/utf8.h"
 
 #include <string.h>
@@ -120,23 +121,15 @@ sr1_status sr1__decoder_steps_load(struct sr1__token_decoder *d, const json_t *o
 
 /* ---- running ---- */
 
-static int read_hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-int sr1__byte_of_token(const char *token, size_t n)
+/* The byte that a token "<0x00>" to "<0xFF>" stands for; -1: it is none. */
+static int byte_of_token(const char *token, size_t n)
 {
     int high, low;
 
     if (n != 6 || memcmp(token, "<0x", 3) != 0 || token[5] != '>')
         return -1;
-    high = read_hex_digit(token[3]);
-    low = read_hex_digit(token[4]);
+    high = sr1__hex_digit(token[3]);
+    low = sr1__hex_digit(token[4]);
     return high < 0 || low < 0 ? -1 : 16 * high + low;
 }
 
@@ -199,7 +192,7 @@ sr1_status sr1__decoder_steps_run(const sr1_tokenizer *t, const int32_t *ids, si
     for (size_t i = 0; i < n; i++) {
         size_t len = 0;
         const char *token = sr1__decoded_token(t, ids[i], skip_special, &len);
-        int byte = token && s->bytes ? sr1__byte_of_token(token, len) : -1;
+        int byte = token && s->bytes ? byte_of_token(token, len) : -1;
 
         if (!token)
             continue;
@@ -224,7 +217,7 @@ static sr1_status spell_token(sr1_tokenizer *t, uint32_t id, struct sr1__buf *ro
     const struct sr1__decoder_steps *s = &t->decoder.steps;
     size_t n = 0;
     const char *token = sr1__vocab_bytes(&t->vocab, id, &n);
-    int byte = token && s->bytes ? sr1__byte_of_token(token, n) : -1;
+    int byte = token && s->bytes ? byte_of_token(token, n) : -1;
 
     if (!token)
         return SR1_OK;

@@ -16,6 +16,7 @@ struct sr1__ids {
 };
 void sr1__ids_free(struct sr1__ids *ids); /* leaves it empty, reusable */
 sr1_status sr1__ids_add(struct sr1__ids *ids, int32_t id);
+sr1_status sr1__ids_append(struct sr1__ids *ids, const int32_t *v, size_t n);
 
 /* tokenizer.json from memory; name is what errors call it. */
 sr1_status sr1__tokenizer_parse(sr1_tokenizer **out, const char *json, size_t n,
@@ -29,7 +30,7 @@ sr1_tokenizer *sr1__tokenizer_ref(sr1_tokenizer *t);
 sr1_status sr1__tokenizer_with_family(sr1_tokenizer **out, sr1_tokenizer *t,
                                       const char *name);
 
-/* SR1_E_UNSUPPORTED unless the tokenizer is byte-level BPE; `what` cannot do without. */
+/* SR1_E_UNSUPPORTED unless the tokenizer is BPE; `what` cannot do without. */
 sr1_status sr1__needs_bpe(const sr1_tokenizer *t, const char *what);
 
 /* SR1_E_UNSUPPORTED, with the remedy, when no rules of chat are known. */

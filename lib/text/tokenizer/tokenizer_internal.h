@@ -153,8 +153,6 @@ sr1_status sr1__utf8_checked(const char **text, size_t *n, struct sr1__buf *repa
 
 /* "<0x00>" to "<0xFF>" of the vocabulary into t->byte_id. */
 void sr1__find_byte_tokens(sr1_tokenizer *t);
-/* The byte that such a token stands for; -1: it is none. */
-int sr1__byte_of_token(const char *token, size_t n);
 /* Append what a token behind others adds; 0: the decoder has no rule of one token. */
 int sr1__token_decoder_spell(const struct sr1__token_decoder *d, const char *token,
                              size_t n, struct sr1__buf *out);

@@ -1047,19 +1047,22 @@ static void records_are_read(void **state)
     sr1_dataset_free(d);
 }
 
-static void check_order(const char *pairs[2], const char *const *want, size_t n)
+/* Training by these files, and a key "KEY=VALUE" (NULL: none), uses questions want[n]; n
+ * 0: it is refused with the text want[0]. */
+static void check_order(const char *files, const char *pair, const char *const *want,
+                        size_t n)
 {
     sr1_config *c = NULL;
     sr1_dataset *d = NULL;
 
     assert_int_equal(sr1_config_new(&c), SR1_OK);
-    assert_int_equal(sr1_config_set(c, "train_file", pairs[0]), SR1_OK);
-    for (const char *at = pairs[1]; at; at = NULL) {
+    assert_int_equal(sr1_config_set(c, "train_file", files), SR1_OK);
+    if (pair) {
         char key[32];
-        size_t len = strcspn(at, "=");
+        size_t len = strcspn(pair, "=");
 
-        snprintf(key, sizeof key, "%.*s", (int)len, at);
-        assert_int_equal(sr1_config_set(c, key, at + len + 1), SR1_OK);
+        snprintf(key, sizeof key, "%.*s", (int)len, pair);
+        assert_int_equal(sr1_config_set(c, key, pair + len + 1), SR1_OK);
     }
     assert_int_equal(sr1__dataset_configured(&d, c, SR1_PART_TRAIN), SR1_OK);
     if (n == 0) {
@@ -1091,17 +1094,16 @@ static void files_have_weights_and_rows_grades(void **state)
 
     (void)state;
     snprintf(files, sizeof files, "%s,%s", a, b);
-    check_order((const char *[]){files, "train_weights=1,3"},
+    check_order(files, "train_weights=1,3",
                 (const char *[]){"a", "b", "c", "d", "c", "d", "c", "d"}, 8);
-    check_order((const char *[]){files, "curriculum_field=level"},
-                (const char *[]){"b", "c", "a", "d"}, 4);
-    check_order((const char *[]){files, NULL}, (const char *[]){"a", "b", "c", "d"}, 4);
-    check_order((const char *[]){files, "train_weights=2"},
+    check_order(files, "curriculum_field=level", (const char *[]){"b", "c", "a", "d"}, 4);
+    check_order(files, NULL, (const char *[]){"a", "b", "c", "d"}, 4);
+    check_order(files, "train_weights=2",
                 (const char *[]){"1 numbers, and train_file 2 files"}, 0);
-    check_order((const char *[]){files, "train_weights=0,1"},
+    check_order(files, "train_weights=0,1",
                 (const char *[]){"'0' is no whole number from 1 to 1000"}, 0);
     check_order(
-        (const char *[]){files, "curriculum_field=hard"},
+        files, "curriculum_field=hard",
         (const char *[]){"w1.jsonl:1: field 'hard' (curriculum_field) is no number"}, 0);
 }
 

@@ -170,7 +170,7 @@ static void answers_are_counted_and_gone_on_with(void **state)
     whole[1] = figure(s, 1, "majority", 0, NULL, NULL);
     assert_true(whole[0] > 0.3 && whole[0] < 0.7); /* a coin */
     assert_true(figure(s, 0, "pass", 8, NULL, NULL) > 0.9);
-    assert_true(figure(s, 0, "pass", 1, NULL, NULL) - whole[0] < 1e-12);
+    assert_float_equal(figure(s, 0, "pass", 1, NULL, NULL), whole[0], 1e-12);
     sr1_suite_free(s);
     s = NULL;
     o.results = scratch_path("results");

@@ -356,6 +356,21 @@ static void contents_cannot_break_out(void **state)
     sr1_tokenizer_free(t);
 }
 
+/* The small tokenizer with another tokenizer_config.json. */
+static sr1_tokenizer *open_small_with(const char *config)
+{
+    sr1_tokenizer *t = NULL;
+    struct sr1__buf file;
+
+    OK(sr1__file_read(fixture_path("small/tokenizer.json"), 0, &file));
+    OK(sr1__dir_make(scratch_path("configured")));
+    scratch_file("configured/tokenizer.json", file.data, file.len);
+    scratch_file("configured/tokenizer_config.json", config, 0);
+    sr1__buf_free(&file);
+    OK(sr1_tokenizer_open(&t, scratch_path("configured")));
+    return t;
+}
+
 /* All of tokenizer_config.json's special tokens have their names in templates; those
  * that it lacks are undefined. */
 static void templates_see_special_tokens(void **state)
@@ -368,19 +383,12 @@ static void templates_see_special_tokens(void **state)
         "[\"<|im_start|>\", {\"content\": \"<a>\"}]}";
     static const char *const role = "user", *const content = "Hi";
     sr1_chat_options o = {.struct_size = sizeof o};
-    sr1_tokenizer *t = NULL;
-    struct sr1__buf file;
+    sr1_tokenizer *t = open_small_with(config);
     char *text = NULL;
     int32_t *ids = NULL;
     size_t n_text = 0, n = 0;
 
     (void)state;
-    OK(sr1__file_read(fixture_path("small/tokenizer.json"), 0, &file));
-    OK(sr1__dir_make(scratch_path("named")));
-    scratch_file("named/tokenizer.json", file.data, file.len);
-    scratch_file("named/tokenizer_config.json", config, 0);
-    sr1__buf_free(&file);
-    OK(sr1_tokenizer_open(&t, scratch_path("named")));
     OK(sr1_tokenizer_chat(t, &role, &content, NULL, 1, &o, &text, &n_text, &ids, &n));
     assert_string_equal(text, "<unk>|False|<|im_end|>|<|im_start|> <a>|Hi");
     sr1_free(ids);
@@ -397,18 +405,11 @@ static void tools_have_a_template_of_their_own(void **state)
         "\"default\", \"template\": \"plain: {{ messages[0].content }}\"}]}";
     static const char messages[] = "[{\"role\": \"user\", \"content\": \"Hi\"}]";
     sr1_chat_options o = {.struct_size = sizeof o};
-    sr1_tokenizer *t = NULL;
-    struct sr1__buf file;
+    sr1_tokenizer *t = open_small_with(config);
     char *text = NULL;
     size_t n = 0;
 
     (void)state;
-    OK(sr1__file_read(fixture_path("small/tokenizer.json"), 0, &file));
-    OK(sr1__dir_make(scratch_path("tools")));
-    scratch_file("tools/tokenizer.json", file.data, file.len);
-    scratch_file("tools/tokenizer_config.json", config, 0);
-    sr1__buf_free(&file);
-    OK(sr1_tokenizer_open(&t, scratch_path("tools")));
     OK(sr1_tokenizer_chat_json(t, messages, strlen(messages), &o, &text, &n, NULL, NULL));
     assert_string_equal(text, "plain: Hi");
     sr1_free(text);
