@@ -271,6 +271,21 @@ json_t *sr1__json_text(const char *text, size_t n)
     return v;
 }
 
+json_t *sr1__json_texts(const char *const *texts, size_t n)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; list && i < n; i++) {
+        json_t *text = sr1__json_text(texts[i], strlen(texts[i]));
+
+        if (json_array_append_new(list, text) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
 json_t *sr1__json_number(double v)
 {
     if (!isfinite(v))
