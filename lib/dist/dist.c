@@ -6,10 +6,10 @@
 #include "dist/dist.h"
 
 #include "base/clock.h"
-#include "base/executor.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/rng.h"
+#include "dist/ask_store.h"
 #include "dist/nccl_bridge.h"
 #include "dist/own_address.h"
 #include "tensor/ops/ops.h"
@@ -19,9 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAME_MAX_LENGTH 64
 #define PART ((int64_t)1 << 20) /* elements that a rank adds up at once */
-#define ANSWER_SECONDS 2.0      /* that the store is given to say who is missing */
 #define LAST_WORDS 1.0          /* seconds for others to notice a loss, too */
 #define FAREWELL 2.0            /* seconds that the store waits for others' last words */
 
@@ -108,21 +106,26 @@ static int64_t to_ms(double seconds)
 
 /* ---- failures ---- */
 
-/* A failure ends the connection, and peers that wait see that it is closed; but a work
- * that is not done keeps the group's threads and sockets, until the process ends. */
-static sr1_status end_job(struct sr1__dist *d, sr1_status st, int pending)
+static void free_groups(struct sr1__dist *d, int abandon)
 {
     struct sr1__process_group *groups[] = {d->bulk, d->plain_bulk, d->group, d->plain,
                                            d->helper};
 
-    sr1__error_save(&d->failure, st);
     d->group = d->plain = d->helper = d->bulk = d->plain_bulk = NULL;
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
-        if (pending || d->under_way > 0)
+        if (abandon)
             sr1__pg_abandon(groups[i]);
         else
             sr1__pg_free(groups[i]);
     }
+}
+
+/* A failure ends the connection, and peers that wait see that it is closed; but a work
+ * that is not done keeps the group's threads and sockets, until the process ends. */
+static sr1_status end_job(struct sr1__dist *d, sr1_status st, int pending)
+{
+    sr1__error_save(&d->failure, st);
+    free_groups(d, pending || d->under_way > 0);
     return sr1__error_raise(&d->failure);
 }
 
@@ -131,117 +134,32 @@ static sr1_status check_alive(const struct sr1__dist *d)
     return d->failure.code ? sr1__error_raise(&d->failure) : SR1_OK;
 }
 
-static void make_key(const char *what, int64_t meeting, int32_t rank,
-                     char out[NAME_MAX_LENGTH])
+/* The store of a call that is given up is not asked again. */
+static struct sr1__roll_call ask_who_is_missing(struct sr1__dist *d, const char *what,
+                                                int64_t meeting)
 {
-    snprintf(out, NAME_MAX_LENGTH, "%s/%" PRId64 "/%" PRId32, what, meeting, rank);
-}
+    struct sr1__roll_call c = {.store = d->store,
+                               .root = d->root,
+                               .what = what,
+                               .meeting = meeting,
+                               .size = d->size,
+                               .first = d->first,
+                               .stride = d->stride};
 
-/* Who has not come to meeting `meeting`, by the marks at the store. A store whose process
- * stands still does not answer: it is asked on a thread of its own. */
-struct roll_call {
-    struct sr1__store *store, *root; /* its own, once the call is abandoned */
-    const char *what;
-    int64_t meeting;
-    int32_t size, first, stride;
-    int32_t missing; /* how many; 0: not known */
-    char names[256]; /* "2", "1, 3" */
-    int failed;
-};
-
-static int has_come(struct roll_call *c, int32_t rank)
-{
-    char key[NAME_MAX_LENGTH], at[24] = "";
-    const char *keys = key;
-    int64_t seen = 0;
-    size_t n = 0;
-    int there = 0;
-
-    make_key(c->what, 0, rank, key);
-    if (sr1__store_has(c->store, &keys, 1, &there) != SR1_OK)
-        c->failed = 1;
-    if (!there || c->meeting == 0)
-        return there;
-    if (sr1__store_get(c->store, key, at, sizeof(at) - 1, &n) != SR1_OK)
-        c->failed = 1;
-    return sr1__parse_int(at, n, &seen) && seen >= c->meeting;
-}
-
-static void call_roll(void *arg)
-{
-    struct roll_call *c = arg;
-    size_t n = 0;
-
-    for (int32_t r = 0; r < c->size && !c->failed; r++) {
-        if (has_come(c, r))
-            continue;
-        if (n < sizeof(c->names))
-            n += (size_t)snprintf(c->names + n, sizeof(c->names) - n, "%s%" PRId32,
-                                  c->missing ? ", " : "", c->first + r * c->stride);
-        c->missing++;
+    if (sr1__call_roll(&c) != 0)
+        return c;
+    d->store = d->root = NULL;
+    if (!d->agent_store) { /* the store is rank 0's */
+        c.missing = 1;
+        snprintf(c.names, sizeof(c.names), "0");
     }
-    if (c->failed)
-        c->missing = 0;
-}
-
-static void free_roll_call(void *arg)
-{
-    struct roll_call *c = arg;
-
-    sr1__store_free(c->store);
-    sr1__store_free(c->root);
-    sr1__free(c);
-}
-
-/* Run a task that may never return: 1 it has, 0 it is abandoned after `seconds` and frees
- * its arg one day, -1 it could not begin. */
-static int run_within(struct sr1__task *task, double seconds)
-{
-    struct sr1__executor *x = NULL;
-    int ended = -1;
-
-    if (sr1__executor_new(&x, "distributed", 1, 0) != SR1_OK)
-        return -1;
-    if (sr1__executor_submit(x, task) == SR1_OK)
-        ended = sr1__executor_wait(x, task, sr1__now() + seconds);
-    sr1__executor_free(x);
-    return ended;
-}
-
-/* The answer, or one without names after ANSWER_SECONDS; then the store is given up. */
-static struct roll_call ask_who_is_missing(struct sr1__dist *d, const char *what,
-                                           int64_t meeting)
-{
-    struct roll_call answer = {0}, *c = sr1__calloc(1, sizeof(*c));
-    struct sr1__task task = {.run = call_roll, .free = free_roll_call, .arg = c};
-    int ended;
-
-    if (!c)
-        return answer;
-    *c = (struct roll_call){.store = d->store,
-                            .root = d->root,
-                            .what = what,
-                            .meeting = meeting,
-                            .size = d->size,
-                            .first = d->first,
-                            .stride = d->stride};
-    ended = run_within(&task, ANSWER_SECONDS);
-    if (ended == 0) {
-        d->store = d->root = NULL;
-        if (!d->agent_store) /* the store is rank 0's */
-            answer = (struct roll_call){.missing = 1, .names = "0"};
-        return answer;
-    }
-    if (ended == 1)
-        answer = *c;
-    sr1__free(c);
-    return answer;
+    return c;
 }
 
 static sr1_status fail_missing(struct sr1__dist *d, const char *what, int64_t meeting,
                                const char *place, double limit)
 {
-    struct roll_call c = ask_who_is_missing(d, what, meeting);
+    struct sr1__roll_call c = ask_who_is_missing(d, what, meeting);
 
     if (c.missing == 0)
         return sr1__fail(SR1_E_TIMEOUT, "%s: no answer of the other ranks in %g s", place,
@@ -259,11 +177,11 @@ static sr1_status fail_missing(struct sr1__dist *d, const char *what, int64_t me
  * that is gone, whose store it was. Ranks that are at work notice it later. */
 static void name_lost(struct sr1__dist *d, char *out, size_t size)
 {
-    struct roll_call c = {0};
+    struct sr1__roll_call c = {0};
     double began = sr1__now();
-    char key[NAME_MAX_LENGTH];
+    char key[SR1__MARK_MAX];
 
-    make_key("lost", 0, d->rank, key);
+    sr1__mark_key("lost", 0, d->rank, key);
     c.failed = sr1__store_set(d->store, key, "1", 1) != SR1_OK;
     while (!c.failed && d->store && c.missing != 1 && sr1__now() - began < LAST_WORDS) {
         pause_briefly(began - 0.1);
@@ -335,9 +253,9 @@ static int64_t hash_place(const char *place)
  * not waited for: a rank 0 that stands still would be waited for without limit. */
 static sr1_status mark_arrival(struct sr1__dist *d)
 {
-    char key[NAME_MAX_LENGTH], at[24];
+    char key[SR1__MARK_MAX], at[24];
 
-    make_key("at", 0, d->rank, key);
+    sr1__mark_key("at", 0, d->rank, key);
     snprintf(at, sizeof(at), "%" PRId64, d->meetings);
     return sr1__store_set(d->store, key, at, strlen(at));
 }
@@ -388,13 +306,13 @@ static int names_rank(const char *text)
 
 static sr1_status raise_failed(struct sr1__dist *d, int32_t rank)
 {
-    char key[NAME_MAX_LENGTH], text[SR1__ERROR_MAX] = "";
+    char key[SR1__MARK_MAX], text[SR1__ERROR_MAX] = "";
     int64_t code = words_of(d, rank)[WORD_CODE];
     const char *keys = key;
     size_t n = 0;
     int there = 0;
 
-    make_key("error", d->meetings, rank, key);
+    sr1__mark_key("error", d->meetings, rank, key);
     if (sr1__store_has(d->store, &keys, 1, &there) != SR1_OK || !there ||
         sr1__store_get(d->store, key, text, sizeof(text) - 1, &n) != SR1_OK)
         snprintf(text, sizeof(text), "its text is lost");
@@ -462,13 +380,13 @@ static sr1_status agree_with_size(struct sr1__dist *d, const char *place, sr1_st
                                   size_t size)
 {
     struct sr1__error own;
-    char key[NAME_MAX_LENGTH];
+    char key[SR1__MARK_MAX];
     int32_t failed;
 
     if (d->failure.code) /* others cannot hear it any more */
         return st != SR1_OK ? st : check_alive(d);
     sr1__error_save(&own, st);
-    make_key("error", d->meetings + 1, d->rank, key);
+    sr1__mark_key("error", d->meetings + 1, d->rank, key);
     if (st != SR1_OK) /* a store that is gone is met below */
         (void)sr1__store_set(d->store, key, own.text, strlen(own.text));
     if (hold_meeting(d, place, 0, st, (int64_t)size) != SR1_OK) /* its own is the cause */
@@ -782,61 +700,6 @@ sr1_status sr1__dist_all_gather(struct sr1__dist *d, const char *place, sr1_stat
 
 /* ---- opening ---- */
 
-/* A connection to the store's server. What holds the port may be another program, which
- * never answers. */
-struct store_opening {
-    struct sr1__launch launch;
-    int64_t limit_ms;
-    struct sr1__store *store;
-    sr1_status status;
-    struct sr1__error error;
-};
-
-static void connect_to_store(void *arg)
-{
-    struct store_opening *o = arg;
-    const struct sr1__launch *l = &o->launch;
-
-    o->status =
-        sr1__store_tcp(&o->store, l->master_addr, l->master_port,
-                       l->rank == 0 && !l->agent_store, l->world_size, o->limit_ms);
-    sr1__error_save(&o->error, o->status);
-}
-
-static void free_store_opening(void *arg)
-{
-    struct store_opening *o = arg;
-
-    sr1__store_free(o->store);
-    sr1__free(o);
-}
-
-static sr1_status open_root(struct sr1__dist *d, const struct sr1__launch *l)
-{
-    struct store_opening *o;
-    struct sr1__task task = {.run = connect_to_store, .free = free_store_opening};
-    int ended;
-    sr1_status st;
-
-    SR1__CALLOC(o, 1, "store");
-    *o = (struct store_opening){.launch = *l, .limit_ms = to_ms(d->limit)};
-    task.arg = o;
-    ended = run_within(&task, d->limit + ANSWER_SECONDS);
-    if (ended == 0)
-        return sr1__fail(SR1_E_TIMEOUT,
-                         "port %u of %s does not answer as rank 0's store; another "
-                         "program may have it: set another MASTER_PORT",
-                         (unsigned)l->master_port, l->master_addr);
-    if (ended < 0) {
-        st = sr1__fail(SR1_E_LIMIT, "the system refused a thread for the store");
-    } else {
-        st = sr1__error_raise(&o->error);
-        d->root = o->store;
-    }
-    sr1__free(o);
-    return st;
-}
-
 /* One of several openings in a process, each attempt of a launcher and each size of its
  * world have their own keys: those of before outlive them in the launcher's store. */
 static sr1_status open_store(struct sr1__dist *d, const struct sr1__launch *l)
@@ -846,7 +709,7 @@ static sr1_status open_store(struct sr1__dist *d, const struct sr1__launch *l)
 
     snprintf(prefix, sizeof(prefix), "searchr1/%" PRId64 "/%" PRId32 "/%d/", l->attempt,
              l->world_size, atomic_fetch_add(&openings, 1));
-    SR1__TRY(sr1__context(open_root(d, l),
+    SR1__TRY(sr1__context(sr1__ask_for_store(&d->root, l, to_ms(d->limit)),
                           l->rank == 0 && !l->agent_store
                               ? "rank 0 cannot open its store at port %u of %s"
                               : "no store of rank 0 at port %u of %s",
@@ -861,11 +724,11 @@ static sr1_status wait_for_all(struct sr1__dist *d, const char *what, double lim
     double began = sr1__now();
 
     for (int32_t r = 0; r < d->size; r++) {
-        char key[NAME_MAX_LENGTH];
+        char key[SR1__MARK_MAX];
         const char *keys = key;
         int there = 0;
 
-        make_key(what, 0, r, key);
+        sr1__mark_key(what, 0, r, key);
         for (;;) {
             SR1__TRY(sr1__store_has(d->store, &keys, 1, &there));
             if (there)
@@ -882,9 +745,9 @@ static sr1_status wait_for_all(struct sr1__dist *d, const char *what, double lim
 
 static sr1_status say_here(struct sr1__dist *d, const char *what)
 {
-    char key[NAME_MAX_LENGTH];
+    char key[SR1__MARK_MAX];
 
-    make_key(what, 0, d->rank, key);
+    sr1__mark_key(what, 0, d->rank, key);
     return sr1__store_set(d->store, key, "1", 1);
 }
 
@@ -895,7 +758,7 @@ static sr1_status open_group(struct sr1__process_group **out, struct sr1__dist *
     sr1_status st = sr1__store_prefix(&at, d->store, name);
 
     if (st == SR1_OK)
-        st = sr1__pg_gloo(out, at, d->rank, d->size, d->address, to_ms(d->limit + 5.0));
+        st = sr1__pg_gloo(out, at, d->rank, d->size, d->address, transport_limit(d));
     sr1__store_free(at); /* the group has a reference */
     return sr1__context(st, "connecting to the other ranks");
 }
@@ -906,7 +769,7 @@ static sr1_status open_bulk(struct sr1__process_group **out, struct sr1__dist *d
     sr1_status st = sr1__store_prefix(&at, d->store, "bulk/");
 
     if (st == SR1_OK)
-        st = sr1__nccl_group(out, at, d->rank, d->size, d->device, to_ms(d->limit + 5.0));
+        st = sr1__nccl_group(out, at, d->rank, d->size, d->device, transport_limit(d));
     sr1__store_free(at);
     return st;
 }
@@ -965,11 +828,7 @@ void sr1__dist_free(struct sr1__dist *d)
         return;
     if (d->store && d->root) /* a group's goes with its job */
         say_farewell(d);
-    sr1__pg_free(d->bulk);
-    sr1__pg_free(d->plain_bulk);
-    sr1__pg_free(d->group);
-    sr1__pg_free(d->plain);
-    sr1__pg_free(d->helper);
+    free_groups(d, 0);
     sr1__store_free(d->store);
     sr1__store_free(d->root);
     sr1__tensor_free(d->said);

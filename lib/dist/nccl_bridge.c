@@ -48,9 +48,9 @@ sr1_status sr1__nccl_group(struct sr1__process_group **out, struct sr1__store *s
                            int64_t limit_ms)
 {
     struct sr1__nccl_error error = {""};
-    sr1_status st = sr1__nccl_check();
+    sr1_status st;
 
-    SR1__TRY(st);
+    SR1__TRY(sr1__nccl_check());
     st = found_table->open(out, store, rank, size, device, limit_ms, &error);
     return st == SR1_OK
                ? SR1_OK

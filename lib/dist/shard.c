@@ -246,9 +246,6 @@ static sr1_status close_round(sr1_scope *s, sr1_status st)
     return sr1__error_raise(&e);
 }
 
-/* A rank that fails between two rounds comes to the next one and says so: none waits for
- * it. */
-
 /* ---- to the owners ---- */
 
 static sr1_status scatter_round(struct sr1__dist *d, const struct exchange *e, int64_t k,
@@ -293,6 +290,7 @@ sr1_status sr1__shards_scatter(const struct sr1__mesh *m, const struct sr1__shar
     int64_t part;
 
     sr1__error_save(&failed, st);
+    /* who fails between two rounds comes to the next and says so: none waits for it */
     for (int64_t k = 0; (part = size_round(&e, k)) > 0; k++) {
         e.st = sr1__error_raise(&failed);
         sr1__error_keep_first(&failed, scatter_round(m->world, &e, k, part, fn, user));

@@ -42,7 +42,6 @@
 #include "text/data/dataset.h"
 #include "text/data/demo.h"
 #include "text/data/events.h"
-#include "train/mlflow.h"
 #include "text/data/jsonl.h"
 #include "text/data/zlines.h"
 #include "signal/loss/loss.h"
@@ -50,6 +49,7 @@
 #include "policy/rollout.h"
 #include "train/learner.h"
 #include "train/metrics.h"
+#include "train/mlflow.h"
 #include "environment/trajectory/trajectory_store.h"
 
 #include <searchr1/advantage.h>

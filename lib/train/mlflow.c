@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "config/config.h"
 #include "retrieval/net/service.h"
 
@@ -18,8 +19,8 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -87,7 +88,6 @@ static sr1_status call_server(const struct sr1__mlflow *m, const char *call,
 
     if (st == SR1_OK && atomic_load(&m->over))
         st = sr1__fail(SR1_E_CANCELLED, "the end of a run waits no longer");
-
     sr1__buf_init(&text, 0);
     if (st == SR1_OK && body)
         st = sr1__json_dump(body, 0, &text);
@@ -119,33 +119,22 @@ static sr1_status post_call(const struct sr1__mlflow *m, const char *call, json_
     return st;
 }
 
-/* A text of an answer. */
-static sr1_status take_id(const json_t *answer, const char *object, const char *inner,
-                          const char *member, char *id, size_t size)
+/* The text at a path of an answer. */
+static sr1_status take_id(const json_t *answer, const char *path, char *id, size_t size)
 {
-    const json_t *o = json_object_get(answer, object);
-    const char *text;
+    const char *text = json_string_value(sr1__json_at(answer, path));
 
-    text =
-        json_string_value(json_object_get(inner ? json_object_get(o, inner) : o, member));
-    if (!text && !object)
-        text = json_string_value(json_object_get(answer, member));
     if (!text || !*text || strlen(text) >= size)
-        return sr1__fail(SR1_E_NETWORK, "the answer has no %s", member);
+        return sr1__fail(SR1_E_NETWORK, "the answer has no %s", path);
     snprintf(id, size, "%s", text);
     return SR1_OK;
 }
 
 /* ---- the state ---- */
 
-static char *name_run_file(const struct sr1__mlflow *m, const char *name)
-{
-    return sr1__path_join(m->folder, name);
-}
-
 static sr1_status save_sent(const struct sr1__mlflow *m)
 {
-    char *path = name_run_file(m, STATE);
+    char *path = sr1__path_join(m->folder, STATE);
     json_t *o =
         json_pack("{s:s, s:s, s:s, s:I}", "tracking_uri", m->uri, "experiment_id",
                   m->experiment_id, "run_id", m->run_id, "sent", (json_int_t)m->sent);
@@ -159,7 +148,7 @@ static sr1_status save_sent(const struct sr1__mlflow *m)
 /* Of the run that is gone on with, where it went to the same server. */
 static void load_sent(struct sr1__mlflow *m)
 {
-    char *path = name_run_file(m, STATE);
+    char *path = sr1__path_join(m->folder, STATE);
     const char *uri = "", *run = "", *experiment = "";
     json_t *o = NULL;
     int64_t sent = 0;
@@ -198,13 +187,13 @@ static sr1_status find_experiment(struct sr1__mlflow *m)
     st = call_server(m, sr1__buf_cstr(&call), NULL, &code, &answer);
     sr1__buf_free(&call);
     if (st == SR1_OK)
-        st = take_id(answer, "experiment", NULL, "experiment_id", m->experiment_id,
+        st = take_id(answer, "experiment.experiment_id", m->experiment_id,
                      sizeof(m->experiment_id));
     else if (code == 404) {
         st = post_call(m, "experiments/create", json_pack("{s:s}", "name", m->experiment),
                        NULL, &answer);
         if (st == SR1_OK)
-            st = take_id(answer, NULL, NULL, "experiment_id", m->experiment_id,
+            st = take_id(answer, "experiment_id", m->experiment_id,
                          sizeof(m->experiment_id));
     }
     json_decref(answer);
@@ -222,7 +211,7 @@ static sr1_status create_tracked_run(struct sr1__mlflow *m)
     sr1_status st = post_call(m, "runs/create", body, NULL, &answer);
 
     if (st == SR1_OK)
-        st = take_id(answer, "run", "info", "run_id", m->run_id, sizeof(m->run_id));
+        st = take_id(answer, "run.info.run_id", m->run_id, sizeof(m->run_id));
     json_decref(answer);
     return st;
 }
@@ -237,31 +226,48 @@ static sr1_status set_run_status(const struct sr1__mlflow *m, const char *status
     return post_call(m, "runs/update", body, code, NULL);
 }
 
-static sr1_status send_params(const struct sr1__mlflow *m, json_t *params, int32_t *code)
+/* And empty the list of "params" or "metrics". */
+static sr1_status send_batch(const struct sr1__mlflow *m, const char *what, json_t *list,
+                             int32_t *code)
 {
-    if (json_array_size(params) == 0)
+    sr1_status st;
+
+    if (json_array_size(list) == 0)
         return SR1_OK;
-    return post_call(m, "runs/log-batch",
-                     json_pack("{s:s, s:O}", "run_id", m->run_id, "params", params), code,
-                     NULL);
+    st = post_call(m, "runs/log-batch",
+                   json_pack("{s:s, s:O}", "run_id", m->run_id, what, list), code, NULL);
+    (void)json_array_clear(list);
+    return st;
 }
 
-static int add_param(json_t *params, const char *key, const char *value)
+static sr1_status add_param(json_t *params, const char *key, const json_t *v)
 {
-    size_t n = strlen(value);
+    struct sr1__buf text;
+    size_t n;
+    sr1_status st = SR1_OK;
 
+    sr1__buf_init(&text, 0);
+    if (json_is_string(v))
+        sr1__buf_str(&text, json_string_value(v));
+    else
+        st = sr1__json_dump(v, 0, &text);
+    if (st == SR1_OK)
+        st = sr1__buf_status(&text, "parameters");
+    n = text.len;
     if (n > PARAM_BYTES)
-        n = PARAM_BYTES;
-    while (n > 0 && ((unsigned char)value[n] & 0xc0) == 0x80) /* within a character */
-        n--;
-    return json_array_append_new(params,
-                                 json_pack("{s:s, s:s%}", "key", key, "value", value, n));
+        n = sr1__utf8_complete(sr1__buf_cstr(&text), PARAM_BYTES);
+    if (st == SR1_OK && n > 0 &&
+        json_array_append_new(params, json_pack("{s:s, s:s%}", "key", key, "value",
+                                                sr1__buf_cstr(&text), n)) != 0)
+        st = sr1__fail_nomem("parameters");
+    sr1__buf_free(&text);
+    return st;
 }
 
 /* Every key of config.json; a value that was sent before is the same. */
 static sr1_status send_config(const struct sr1__mlflow *m, int32_t *code)
 {
-    char *path = name_run_file(m, "config.json");
+    char *path = sr1__path_join(m->folder, "config.json");
     json_t *config = NULL, *v, *params = json_array();
     const char *key;
     sr1_status st = path && params ? sr1__json_load(&config, path, (size_t)1 << 22)
@@ -269,22 +275,14 @@ static sr1_status send_config(const struct sr1__mlflow *m, int32_t *code)
 
     json_object_foreach(config, key, v)
     {
-        char dumped[PARAM_BYTES + 1];
-        size_t n = json_dumpb(v, dumped, PARAM_BYTES, JSON_ENCODE_ANY);
-        const char *text = json_is_string(v) ? json_string_value(v) : dumped;
-
-        dumped[n < PARAM_BYTES ? n : PARAM_BYTES] = '\0';
-        if (*text && add_param(params, key, text) != 0)
-            st = sr1__fail_nomem("parameters");
-        if (st == SR1_OK && json_array_size(params) == MOST_PARAMS) {
-            st = send_params(m, params, code);
-            (void)json_array_clear(params);
-        }
+        st = add_param(params, key, v);
+        if (st == SR1_OK && json_array_size(params) == MOST_PARAMS)
+            st = send_batch(m, "params", params, code);
         if (st != SR1_OK)
             break;
     }
     if (st == SR1_OK)
-        st = send_params(m, params, code);
+        st = send_batch(m, "params", params, code);
     json_decref(config);
     json_decref(params);
     sr1__free(path);
@@ -346,19 +344,6 @@ static void clean_name(const char *name, char *out, size_t size)
     out[n] = '\0';
 }
 
-static sr1_status send_metrics(const struct sr1__mlflow *m, json_t *metrics)
-{
-    sr1_status st;
-
-    if (json_array_size(metrics) == 0)
-        return SR1_OK;
-    st = post_call(m, "runs/log-batch",
-                   json_pack("{s:s, s:O}", "run_id", m->run_id, "metrics", metrics), NULL,
-                   NULL);
-    (void)json_array_clear(metrics);
-    return st;
-}
-
 static sr1_status add_row_metrics(const struct sr1__mlflow *m, const json_t *row,
                                   json_t *metrics)
 {
@@ -380,7 +365,7 @@ static sr1_status add_row_metrics(const struct sr1__mlflow *m, const json_t *row
                                                      "timestamp", at, "step", step)) != 0)
             return sr1__fail_nomem("metrics");
         if (json_array_size(metrics) == MOST_METRICS)
-            SR1__TRY(send_metrics(m, metrics));
+            SR1__TRY(send_batch(m, "metrics", metrics, NULL));
     }
     return SR1_OK;
 }
@@ -404,7 +389,7 @@ static sr1_status send_journal_lines(const struct sr1__mlflow *m, const char *te
         *used += size + 1;
     }
     if (st == SR1_OK)
-        st = send_metrics(m, metrics);
+        st = send_batch(m, "metrics", metrics, NULL);
     json_decref(metrics);
     return st;
 }
@@ -412,7 +397,7 @@ static sr1_status send_journal_lines(const struct sr1__mlflow *m, const char *te
 static sr1_status read_journal_chunk(const struct sr1__mlflow *m, uint64_t size,
                                      char *text, size_t *n)
 {
-    char *path = name_run_file(m, "metrics.jsonl");
+    char *path = sr1__path_join(m->folder, "metrics.jsonl");
     int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     size_t want = size - m->sent < CHUNK ? (size_t)(size - m->sent) : CHUNK;
     ssize_t got = fd >= 0 ? sr1__pread_all(fd, text, want, m->sent) : -1;

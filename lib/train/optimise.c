@@ -477,13 +477,12 @@ static sr1_status apply_gradient(struct update *u, const struct worker *all)
     struct sr1__optim_report done = {0};
     double rate;
 
+    u->tr->in_update = 1; /* an update that is skipped counts, too */
     if (all->not_finite) {
-        u->tr->in_update = 1; /* which counts it */
         sr1__learner_clear_grad(u->learner);
         skip_update(u, all->why.text);
         return SR1_OK;
     }
-    u->tr->in_update = 1;
     SR1__TRY(sr1__learner_step(u->learner, u->tr->step, &rate, &done));
     if (done.skipped) {
         struct sr1__error why;

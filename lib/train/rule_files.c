@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "policy/assemble/assemble.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -38,7 +39,6 @@ static sr1_status hash_rule_file(const char *path, uint64_t *hash)
     return SR1_OK;
 }
 
-/* Each FILE or FILE:NAME. */
 static sr1_status hash_programs(const sr1_config *c, uint64_t *hash)
 {
     char **items = NULL;
@@ -46,11 +46,7 @@ static sr1_status hash_programs(const sr1_config *c, uint64_t *hash)
     sr1_status st = sr1__config_list(c, PROGRAMS, &items, &n);
 
     for (size_t i = 0; i < n && st == SR1_OK; i++) {
-        char *slash = strrchr(items[i], '/');
-        char *colon = strrchr(slash ? slash : items[i], ':');
-
-        if (colon)
-            *colon = '\0';
+        items[i][sr1__reward_program_path(items[i])] = '\0';
         st = hash_rule_file(items[i], hash);
     }
     sr1__free(items);

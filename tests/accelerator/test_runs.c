@@ -19,16 +19,6 @@ static sr1_config *configure(const struct kind *k, const char *run, const char *
                        k->keys[1] && k->keys[2] ? k->keys[3] : NULL, NULL);
 }
 
-static const char *run_name(const struct kind *k, const char *how)
-{
-    static char names[4][64];
-    static unsigned next;
-    char *name = names[next++ % 4];
-
-    snprintf(name, sizeof names[0], "%s-%s", k->name, how);
-    return name;
-}
-
 static void check_number(const char *key, const json_t *a, const json_t *b)
 {
     double x = json_number_value(a), y = json_number_value(b);
@@ -69,12 +59,12 @@ static void cut_and_go_on(const struct kind *k, const char *run)
 
 static void check_kind(const struct kind *k)
 {
-    run_whole(configure(k, run_name(k, "cpu"), "device=cpu"));
-    run_whole(configure(k, run_name(k, "sim"), "device=sim"));
-    same_figures(run_name(k, "cpu"), run_name(k, "sim"));
-    cut_and_go_on(k, run_name(k, "cut"));
-    same_figures(run_name(k, "sim"), run_name(k, "cut"));
-    same_file(run_name(k, "sim"), run_name(k, "cut"), k->weights);
+    run_whole(configure(k, join_run_name(k->name, "cpu"), "device=cpu"));
+    run_whole(configure(k, join_run_name(k->name, "sim"), "device=sim"));
+    same_figures(join_run_name(k->name, "cpu"), join_run_name(k->name, "sim"));
+    cut_and_go_on(k, join_run_name(k->name, "cut"));
+    same_figures(join_run_name(k->name, "sim"), join_run_name(k->name, "cut"));
+    same_file(join_run_name(k->name, "sim"), join_run_name(k->name, "cut"), k->weights);
 }
 
 static void grpo_on_the_device(void **state)

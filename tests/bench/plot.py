@@ -1,7 +1,7 @@
 """Plots and a table of a benchmark run, from its JSON lines.
 
-    plot.py roofline RESULTS.jsonl OUT.svg   rates of decoding and prefill against the
-                                             limits that bench_limits.c measured
+    plot.py roofline RESULTS.jsonl OUT.svg   rates of decoding against the limits that
+                                             bench_limits.c measured
     plot.py growth RESULTS.jsonl OUT.svg     tokens a second against context and batch; the
                                              table goes to standard output"""
 import json

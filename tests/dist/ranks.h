@@ -141,4 +141,17 @@ static inline void ranks_run(struct ranks *r, void (*body)(const struct ranks *r
     assert_int_equal(failed, 0);
 }
 
+/* A folder of a test's, with the files that `make` makes in a process of its own: the
+ * test forks, and libtorch's threads, which tensors of some size start, would be missing.
+ */
+static inline int ranks_make_files(void **state, void (*make)(const struct ranks *r))
+{
+    struct ranks r = {.size = 1};
+
+    if (scratch_make(state) != 0)
+        return -1;
+    ranks_run(&r, make, 0);
+    return 0;
+}
+
 #endif

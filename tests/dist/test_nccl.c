@@ -66,24 +66,36 @@ static void exchange_tensors(const struct ranks *r)
         RANK_CHECK(x[i] == 10.0F * (float)i);
     RANK_CHECK(fake_nccl_calls == 2); /* meetings are Gloo's */
     sr1__dist_free(d);
-    OK(open_job(r, 0, &d)); /* full_determinism */
-    RANK_CHECK(!sr1__dist_reduces(d) && fake_nccl_groups == 2);
+    OK(sr1__scope_close(s));
+}
+
+/* full_determinism */
+static void exchange_in_order(const struct ranks *r)
+{
+    struct sr1__dist *d = NULL;
+    sr1_scope *s = sr1__scope_open(SR1__CPU, "exchange");
+    sr1_tensor *from = t_empty(s, SR1__F32, T_SHAPE(NUMBERS));
+    float *x = sr1__shim_data(from);
+
+    OK(open_job(r, 0, &d));
+    RANK_CHECK(!sr1__dist_reduces(d) && fake_nccl_groups == 1);
     for (int64_t i = 0; i < NUMBERS; i++)
         x[i] = number_of(ranks_self, i);
     OK(sr1__dist_sum(d, "sum", SR1_OK, from));
     for (int64_t i = 0; i < NUMBERS; i++)
         RANK_CHECK(x[i] == sum_of(0, 1, i));
-    RANK_CHECK(fake_nccl_calls == 4); /* all_to_all and all_gather */
+    RANK_CHECK(fake_nccl_calls == 2); /* all_to_all and all_gather */
     sr1__dist_free(d);
     OK(sr1__scope_close(s));
 }
 
 static void tensors_go_by_its_group(void **state)
 {
-    struct ranks r = {.size = 4};
+    struct ranks added = {.size = 4}, ordered = {.size = 4};
 
     (void)state;
-    ranks_run(&r, exchange_tensors, 0);
+    ranks_run(&added, exchange_tensors, 0);
+    ranks_run(&ordered, exchange_in_order, 0);
 }
 
 static void differ_in_size(const struct ranks *r)
@@ -252,14 +264,10 @@ static void make_model(const struct ranks *r)
     tiny_deep_model("model", 2, TINY_SEARCHER, 9);
 }
 
-/* In a process of its own: this one forks, and libtorch's threads would be missing. */
 static int make_files(void **state)
 {
-    struct ranks r = {.size = 1};
-
-    if (scratch_make(state) != 0)
+    if (ranks_make_files(state, make_model) != 0)
         return -1;
-    ranks_run(&r, make_model, 0);
     runs_files();
     return 0;
 }

@@ -523,15 +523,10 @@ static void make_model(const struct ranks *r)
     tiny_deep_model("model", 3, TINY_SEARCHER, 9);
 }
 
-/* The model is made in a process of its own: this one forks, and libtorch's threads,
- * which tensors of this size start, would be missing after that. */
 static int make_files(void **state)
 {
-    struct ranks r = {.size = 1};
-
-    if (scratch_make(state) != 0)
+    if (ranks_make_files(state, make_model) != 0)
         return -1;
-    ranks_run(&r, make_model, 0);
     runs_files();
     return 0;
 }

@@ -378,14 +378,10 @@ static void make_models(const struct ranks *r)
     make_random("wide", wide_shape);
 }
 
-/* In a process of its own: this one forks, and libtorch's threads would be missing. */
 static int make_files(void **state)
 {
-    struct ranks r = {.size = 1};
-
-    if (scratch_make(state) != 0)
+    if (ranks_make_files(state, make_models) != 0)
         return -1;
-    ranks_run(&r, make_models, 0);
     runs_files();
     return 0;
 }

@@ -8,7 +8,8 @@
 #            to the same bits once the node is back
 set -u
 PATH=$(cd "${1:?two_nodes.sh: which build?}/tools" && pwd):$PATH:/usr/sbin
-cli=$(cd "$(dirname "$0")/../cli" && pwd)
+tests=$(cd "$(dirname "$0")/.." && pwd)
+. "$tests/support/short_run.sh"
 export PATH LC_ALL=C.UTF-8 OMP_WAIT_POLICY=passive
 work=$(mktemp -d) || exit 2
 id=sr1-$$
@@ -45,31 +46,6 @@ make_nodes() {
     done
 }
 
-make_recipe() {
-    sr1-data world world --scale 0.05 >/dev/null 2>&1 &&
-        sr1-data model "$cli/model.json" start --tokenizer world/tokenizer >/dev/null &&
-        cat >recipe.yaml <<END
-stage: rl
-device: cpu
-workers: 1
-threads: 1
-prompt_template: none
-model_name_or_path: start
-train_file: world/train.jsonl
-search_engine: bm25
-search_index: world/corpus.bm25
-batch_size: 4
-group_size: 4
-max_steps: 40
-max_tokens: 24
-overlong_buffer: 23
-kl_reference: frozen
-learning_rate: 1e-3
-save_interval: 4
-distributed_timeout: 60
-END
-}
-
 # on_node N COMMAND... - replaces this shell by rank N of two.
 on_node() {
     n=$1
@@ -97,14 +73,6 @@ end() {
     [ $ended = "$1" ]
 }
 
-wait_for_steps() {
-    for _ in $(seq 2400); do
-        [ -e "$run/metrics.jsonl" ] && [ "$(wc -l <"$run/metrics.jsonl")" -ge "$1" ] && return
-        sleep 0.02
-    done
-    return 1
-}
-
 cut_off() { ip -n "$id-switch" link set p1 down; }
 join() { ip -n "$id-switch" link set p1 up; }
 
@@ -128,7 +96,8 @@ count() { # count WHAT: the last command's status decides
 [ "$(id -u)" = 0 ] || skip "network namespaces need root"
 command -v ip >/dev/null || skip "no ip (Debian: iproute2)"
 make_nodes 2>"$work/nodes" || skip "no network namespaces: $(head -n 1 "$work/nodes")"
-cd "$work" && make_recipe && sr1-train recipe.yaml out=one workers=2 >one.log 2>&1 || {
+cd "$work" && make_recipe "$tests/cli/model.json" &&
+    sr1-train recipe.yaml out=one workers=2 >one.log 2>&1 || {
     cat one.log
     exit 1
 }
@@ -139,7 +108,7 @@ start sr1-train recipe.yaml out=whole && end 2 && grep -q 'on node1' whole/logs/
 count "two nodes give the run of one process"
 
 run=blink
-start sr1-train recipe.yaml out=blink && wait_for_steps 6 && cut_off && sleep 2 &&
+start sr1-train recipe.yaml out=blink && wait_for_steps "$run" 6 && cut_off && sleep 2 &&
     before=$(wc -l <blink/metrics.jsonl) && sleep 1 &&
     [ "$(wc -l <blink/metrics.jsonl)" = "$before" ] && join && end 2 && same
 count "cut off for three seconds, it waits and goes on"
@@ -147,7 +116,7 @@ count "cut off for three seconds, it waits and goes on"
 # The one if a rank came to the meeting that the other was at already, by rank 0's store.
 lost='no answer of the other ranks in 4 s|rank [01] of a world of 2 is missing'
 run=cut
-start sr1-train recipe.yaml out=cut distributed_timeout=4 && wait_for_steps 6 && cut_off &&
+start sr1-train recipe.yaml out=cut distributed_timeout=4 && wait_for_steps "$run" 6 && cut_off &&
     end 0 && grep -qE "$lost" cut.0 && grep -qE "$lost" cut.1
 count "cut off for longer, both ranks end"
 join

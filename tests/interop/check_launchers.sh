@@ -10,7 +10,8 @@
 #
 #     tests/interop/one_node_slurm.sh tests/interop/check_launchers.sh build
 set -u
-here=$(cd "$(dirname "$0")" && pwd)
+tests=$(cd "$(dirname "$0")/.." && pwd)
+. "$tests/support/short_run.sh"
 tools=$(cd "${1:?check_launchers.sh: which build?}/tools" && pwd) || exit 2
 torchrun=${2:-torchrun}
 PATH=$tools:$PATH
@@ -42,31 +43,6 @@ count() { # count WHAT: the last command's status decides
     fi
 }
 
-make_recipe() {
-    sr1-data world world --scale 0.05 >/dev/null 2>&1 &&
-        sr1-data model "$here/../cli/model.json" start --tokenizer world/tokenizer >/dev/null &&
-        cat >recipe.yaml <<END
-stage: rl
-device: cpu
-workers: 1
-threads: 1
-prompt_template: none
-model_name_or_path: start
-train_file: world/train.jsonl
-search_engine: bm25
-search_index: world/corpus.bm25
-batch_size: 4
-group_size: 4
-max_steps: 40
-max_tokens: 24
-overlong_buffer: 23
-kl_reference: frozen
-learning_rate: 1e-3
-save_interval: 4
-distributed_timeout: 60
-END
-}
-
 # What a run has come to: hashes of weights and states, and metrics without times.
 describe() {
     (cd "$1" && find . -name '*.safetensors' | sort | xargs sha256sum)
@@ -80,14 +56,6 @@ END
 
 same_run() {
     describe "$1" >"$1.is" && cmp "$1.is" one.is
-}
-
-wait_for_steps() {
-    for _ in $(seq 1200); do
-        [ -e "$1/metrics.jsonl" ] && [ "$(wc -l <"$1/metrics.jsonl")" -ge "$2" ] && return
-        sleep 0.05
-    done
-    return 1
 }
 
 # Started by $launch in the background; $! is the launcher.
@@ -142,7 +110,8 @@ check_launcher() {
     [ "$name" != torchrun ] || check_restarted
 }
 
-cd "$work" && make_recipe && sr1-train recipe.yaml out=one workers=2 >one.log 2>&1 || {
+cd "$work" && make_recipe "$tests/cli/model.json" &&
+    sr1-train recipe.yaml out=one workers=2 >one.log 2>&1 || {
     cat one.log
     exit 1
 }

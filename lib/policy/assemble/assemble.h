@@ -50,6 +50,9 @@ sr1_status sr1__rollout_begin(sr1_rollout **out, const sr1_config *config,
 sr1_status sr1__rollout_complete(sr1_rollout *r, const sr1_config *c,
                                  const struct sr1__env_parts *parts);
 
+/* How many bytes of an item of reward_programs, FILE or FILE:NAME, are the file. */
+size_t sr1__reward_program_path(const char *item);
+
 /* Engines side by side over these weights (key workers). */
 int32_t sr1__choose_engine_count(const sr1_config *c, const sr1_model *m);
 /* The same for weights that are not there: so many parameters on this device. */

@@ -8,6 +8,7 @@
 #include "base/num.h"
 #include "base/utf8.h"
 #include "environment/critique/problems_from_config.h"
+#include "policy/assemble/assemble.h"
 #include "signal/reward/reward_set.h"
 
 #include <searchr1/ext/code.h>
@@ -115,6 +116,13 @@ static sr1_status open_reward_judge(sr1_judge **out, const sr1_config *c)
 
 /* ---- programs of the user's ---- */
 
+size_t sr1__reward_program_path(const char *item)
+{
+    const char *slash = strrchr(item, '/'), *colon = strrchr(slash ? slash : item, ':');
+
+    return colon ? (size_t)(colon - item) : strlen(item);
+}
+
 /* "FILE:NAME", or FILE, whose name is that of the file without its ending. A built-in
  * reward's name would have two meanings in rewards. */
 struct reward_program_name {
@@ -124,9 +132,9 @@ struct reward_program_name {
 
 static sr1_status read_program_name(const char *item, struct reward_program_name *out)
 {
-    const char *slash = strrchr(item, '/'), *colon = strrchr(slash ? slash : item, ':');
+    size_t path = sr1__reward_program_path(item);
+    const char *slash = strrchr(item, '/'), *colon = item[path] ? item + path : NULL;
     const char *file = slash ? slash + 1 : item;
-    size_t path = colon ? (size_t)(colon - item) : strlen(item);
     const char *dot = strrchr(file, '.');
     size_t name = colon ? strlen(colon + 1) : dot ? (size_t)(dot - file) : strlen(file);
 

@@ -1,8 +1,10 @@
 /* tensor/model/experts.h - an MLP of routed experts (Qwen3-MoE):
  *
- *     p = softmax(Wrouter h)       k experts of the largest p, their p made to add up to
- * 1 y = sum_k p_k Wdown_k (silu(Wgate_k h) * (Wup_k h))         where the model says so
- */
+ *     p = softmax(Wrouter h)
+ *     y = sum_k p_k Wdown_k (silu(Wgate_k h) * (Wup_k h))
+ *
+ * over the k experts of the largest p, which are made to add up to 1 where the model says
+ * so. */
 #ifndef SR1__MODEL_EXPERTS_H
 #define SR1__MODEL_EXPERTS_H
 

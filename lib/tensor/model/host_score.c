@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CUT_TOKENS SR1__SCORE_TOKENS
-#define CHUNK_BYTES SR1__SCORE_LOGITS
 #define CHUNK_ROWS 1024
 
 /* A target, and the token of the pass that predicts it. */
@@ -75,20 +73,13 @@ static size_t find_cut_end(const struct sr1__packed *in, size_t first)
     size_t end = first + 1;
 
     while (end < in->n_seqs &&
-           (in->cu_seqlens[end] - in->cu_seqlens[first] < CUT_TOKENS ||
+           (in->cu_seqlens[end] - in->cu_seqlens[first] < SR1__SCORE_TOKENS ||
             is_continued(in, first, end)))
         end++;
     return end;
 }
 
 /* ---- one pass ---- */
-
-static int64_t count_tokens_before(const struct sr1__packed *in, size_t i)
-{
-    size_t root = find_root(in, i);
-
-    return root == i ? 0 : in->cu_seqlens[root + 1] - in->cu_seqlens[root];
-}
 
 static int is_taken(const struct host_score *h, size_t i)
 {
@@ -110,7 +101,7 @@ static int64_t list_pass(struct host_score *h)
         if (!is_taken(h, i))
             continue;
         h->spans[h->n_spans++] = (struct sr1__kv_span){(int32_t)(i - h->first), at,
-                                                       count_tokens_before(in, i), n};
+                                                       sr1__packed_start(in, i), n};
         memcpy(h->ids + at, in->ids + from, (size_t)n * sizeof *h->ids);
         at += n;
     }
@@ -155,7 +146,7 @@ static sr1_status fork_prompts(struct host_score *h)
         if (is_taken(h, i))
             SR1__TRY(h->kv->ops->fork(h->kv, (int32_t)(find_root(h->in, i) - h->first),
                                       (int32_t)(i - h->first),
-                                      count_tokens_before(h->in, i)));
+                                      sr1__packed_start(h->in, i)));
     return SR1_OK;
 }
 
@@ -223,7 +214,7 @@ static size_t find_pass_end(const struct host_score *h)
     int64_t tokens = 0;
     size_t end = h->from;
 
-    for (; end < h->end && tokens < CUT_TOKENS; end++)
+    for (; end < h->end && tokens < SR1__SCORE_TOKENS; end++)
         if (is_taken(h, end))
             tokens += h->in->cu_seqlens[end + 1] - h->in->cu_seqlens[end];
     return end;
@@ -251,7 +242,7 @@ static sr1_status run_cut(struct host_score *h)
 
 static size_t choose_chunk(const sr1_model *m, int64_t asked, size_t targets)
 {
-    size_t fit = CHUNK_BYTES / sizeof(float) / (size_t)m->config.vocab_size;
+    size_t fit = SR1__SCORE_LOGITS / sizeof(float) / (size_t)m->config.vocab_size;
     size_t rows = asked > 0 ? (size_t)asked : fit < CHUNK_ROWS ? fit : CHUNK_ROWS;
 
     rows = rows > 0 ? rows : 1;

@@ -63,10 +63,18 @@ void sr1__host_share_touch(struct sr1__host_share *s)
     pthread_mutex_unlock(&s->lock);
 }
 
+int sr1__host_has_layers(int32_t arch)
+{
+    const struct sr1__arch_row *a = &sr1__archs[arch];
+
+    return !a->experts && !a->gelu && !a->norm_plus_one && !a->post_norms &&
+           !a->embedding_scale && a->local_rope_theta == 0;
+}
+
 int sr1__host_supports(const sr1_model *m)
 {
     return m->device == SR1__CPU && (m->dtype == SR1__F32 || m->dtype == SR1__BF16) &&
-           m->head && !m->quantized && !m->arch->experts && !m->arch->norm_plus_one &&
+           m->head && !m->quantized && sr1__host_has_layers(m->config.arch) &&
            m->config.head_dim <= SR1__HEAD_DIM_MAX;
 }
 

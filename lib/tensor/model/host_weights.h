@@ -59,8 +59,11 @@ void sr1__host_share_free(struct sr1__host_share *s); /* NULL is fine */
 /* The leaves have changed. */
 void sr1__host_share_touch(struct sr1__host_share *s);
 
-/* Does the decode path of host_pass.h run this model? One on the CPU, in fp32 or bf16,
- * that has a head, and neither int8 matrices, experts nor Gemma's norms. */
+/* Does the pass of host_pass.h do what the layers of this architecture do? Neither
+ * experts nor what is Gemma's. */
+int sr1__host_has_layers(int32_t arch);
+/* Does it run this model? One of such layers on the CPU, in fp32 or bf16, that has a head
+ * and no int8 matrices. */
 int sr1__host_supports(const sr1_model *m);
 /* Bytes of the panels of a model of this shape. */
 double sr1__host_panels_bytes(int64_t hidden, int64_t q, int64_t kv, int64_t ffn,

@@ -31,12 +31,12 @@ struct sr1__layer {
     sr1_tensor *input_norm;     /* [E] */
     sr1_tensor *qkv;            /* [(H+2Hkv)*D, E], rows q | k | v */
     sr1_tensor *qkv_scale;      /* [(H+2Hkv)*D, 1] */
-    sr1_tensor *qkv_bias;       /* [(H+2Hkv)*D], Qwen2.5 */
-    sr1_tensor *q_norm;         /* [D], Qwen3 */
-    sr1_tensor *k_norm;         /* [D], Qwen3 */
+    sr1_tensor *qkv_bias;       /* [(H+2Hkv)*D], Qwen2.5, or as config.json says */
+    sr1_tensor *q_norm;         /* [D], Qwen3 and Gemma 3 */
+    sr1_tensor *k_norm;         /* [D], likewise */
     sr1_tensor *o;              /* [E, H*D] */
     sr1_tensor *o_scale;        /* [E, 1] */
-    sr1_tensor *o_bias;         /* [E], Qwen3 with attention_bias */
+    sr1_tensor *o_bias;         /* [E], with attention_bias, not Qwen2.5 */
     sr1_tensor *attention_norm; /* [E] of what attention gives: Gemma 3 */
     sr1_tensor *post_norm;      /* [E] of what the MLP reads */
     sr1_tensor *mlp_norm;       /* [E] of what it gives: Gemma 3 */
@@ -107,11 +107,13 @@ struct sr1__packed {
      * it begins anew. NULL: all do. On the CPU only. */
     const int32_t *continues;
 };
+/* The position of a sequence's first token: 0, or behind the one that it continues. */
+int64_t sr1__packed_start(const struct sr1__packed *in, size_t i);
 
 /* The attention of a layer: q [N,H,D], k, v [N,Hkv,D], rotated -> [N,H*D], v NULL where k
- * is both as one [N,2Hkv,D]; and its product with a weight, NULL: t_linear. in_place: no
- * gradients are wanted and the pass may use the fewest operations; v may be NULL only
- * then. */
+ * is both as one [N,2Hkv,D]; and its product with a weight, NULL: that of ops/linear.h.
+ * in_place: no gradients are wanted and the pass may use the fewest operations; v may be
+ * NULL only then. */
 struct sr1__attention {
     sr1_tensor *(*fn)(sr1_scope *s, void *self, int32_t layer, sr1_tensor *q,
                       sr1_tensor *k, sr1_tensor *v);

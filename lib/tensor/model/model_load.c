@@ -39,23 +39,16 @@ sr1_status sr1__weight_load(const struct sr1__weight *w, sr1_tensor *to,
     return sr1__scope_close(s);
 }
 
-/* Copy one stored tensor into its view. */
+/* Copy one stored tensor into its view, and mark it in is_read [tensors of the file]. */
 static sr1_status load_view(const sr1_model *m, const struct sr1__named *v,
-                            const struct sr1__weights *file)
+                            const struct sr1__weights *file, unsigned char *is_read)
 {
     const struct sr1__weight *w = NULL;
 
     SR1__TRY(sr1__weights_get(file, v->name, t_ndim(v->tensor),
                               sr1__shim_sizes(v->tensor), &w));
+    is_read[w - sr1__weights_at(file, 0)] = 1;
     return sr1__weight_load(w, v->tensor, m->device);
-}
-
-static int is_read(const sr1_model *m, const char *name)
-{
-    for (size_t i = 0; i < m->n_views; i++)
-        if (strcmp(m->views[i].name, name) == 0)
-            return 1;
-    return 0;
 }
 
 /* Tensors in files that are not needed: the head of a model that ties it to its
@@ -66,29 +59,18 @@ static int is_redundant(const sr1_model *m, const char *name)
            strstr(name, "rotary_emb.inv_freq") != NULL;
 }
 
-/* All views are in the file: are there tensors besides? */
-static int has_more_tensors(const sr1_model *m, const struct sr1__weights *file)
-{
-    size_t n = sr1__weights_count(file), redundant = 0;
-
-    for (size_t i = 0; i < n; i++)
-        redundant += is_redundant(m, sr1__weights_at(file, i)->name) != 0;
-    return n > m->n_views + redundant;
-}
-
 /* As in transformers: tensors that config.json does not describe are ignored with a
  * warning. */
-static void warn_unused_tensors(const sr1_model *m, const struct sr1__weights *file)
+static void warn_unused_tensors(const sr1_model *m, const struct sr1__weights *file,
+                                const unsigned char *is_read)
 {
     const struct sr1__weight *first = NULL;
     size_t n = 0;
 
-    if (!has_more_tensors(m, file))
-        return;
     for (size_t i = 0; i < sr1__weights_count(file); i++) {
         const struct sr1__weight *w = sr1__weights_at(file, i);
 
-        if (is_read(m, w->name) || is_redundant(m, w->name))
+        if (is_read[i] || is_redundant(m, w->name))
             continue;
         first = first ? first : w;
         n++;
@@ -105,16 +87,21 @@ static void warn_unused_tensors(const sr1_model *m, const struct sr1__weights *f
 static sr1_status load_all(sr1_model *m, const char *folder)
 {
     struct sr1__weights *file = NULL;
+    unsigned char *is_read;
     sr1_status status = SR1_OK;
 
     SR1__TRY(sr1__weights_open(&file, folder));
+    is_read = sr1__calloc(sr1__weights_count(file) + 1, 1);
+    if (!is_read)
+        status = sr1__fail_nomem("weights");
     for (size_t i = 0; i < m->n_views && status == SR1_OK; i++)
-        status = load_view(m, &m->views[i], file);
+        status = load_view(m, &m->views[i], file, is_read);
     if (status == SR1_OK) {
-        warn_unused_tensors(m, file);
+        warn_unused_tensors(m, file, is_read);
         m->hash = m->base_hash = sr1__weights_hash(file);
     }
     status = sr1__weights_blame(file, status);
+    sr1__free(is_read);
     sr1__weights_close(file);
     return status;
 }

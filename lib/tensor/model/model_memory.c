@@ -4,10 +4,10 @@
 
 #include "tensor/model/host_pass.h"
 #include "tensor/model/host_score.h"
-#include "tensor/weights/decoder_archs.h"
 #include "tensor/ops/int8_linear.h"
 #include "tensor/ops/optimizer.h"
 #include "tensor/torch/shim.h"
+#include "tensor/weights/decoder_archs.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -234,9 +234,7 @@ enum {
     FULL = 1 << 5,        /* all weights are trained */
     HEAD_NORMS = 1 << 6,
     MIXED = 1 << 7,
-    SCORES = 1 << 8,      /* attention keeps its weights */
-    POST_NORMS = 1 << 18, /* outputs are normalised */
-    EXPERTS = 1 << 17,    /* rows are copied to the experts and back */
+    SCORES = 1 << 8, /* attention keeps its weights */
     /* By groups of linear layers: has an adapter, and keeps its input. */
     LORA_QKV = 1 << 9,
     LORA_O = 1 << 10,
@@ -246,6 +244,8 @@ enum {
     FEEDS_O = 1 << 14,
     FEEDS_GATE = 1 << 15,
     FEEDS_DOWN = 1 << 16,
+    EXPERTS = 1 << 17,    /* rows are copied to the experts and back */
+    POST_NORMS = 1 << 18, /* outputs are normalised */
     NEVER = 1 << 30
 };
 
@@ -599,7 +599,7 @@ static double graphs_kept(const struct sr1__memory_model *m, double rows, double
 static int is_host_pass(const struct sr1__memory_model *m)
 {
     return is_paged(m) && !m->quantized && !m->config.value_head &&
-           !arch_of(m)->experts && !arch_of(m)->norm_plus_one;
+           sr1__host_has_layers(m->config.arch);
 }
 
 static double host_panels(const struct sr1__memory_model *m)

@@ -428,8 +428,7 @@ static sr1_status check_packed(const struct sr1__packed *in)
     return SR1_OK;
 }
 
-/* Of a sequence's first token: 0, or behind the one that it continues. */
-static int64_t first_position(const struct sr1__packed *in, size_t i)
+int64_t sr1__packed_start(const struct sr1__packed *in, size_t i)
 {
     int32_t from = in->continues ? in->continues[i] : -1;
 
@@ -441,7 +440,7 @@ static int64_t find_longest(const struct sr1__packed *in)
     int64_t longest = 0;
 
     for (size_t i = 0; i < in->n_seqs; i++) {
-        int64_t n = first_position(in, i) + in->cu_seqlens[i + 1] - in->cu_seqlens[i];
+        int64_t n = sr1__packed_start(in, i) + in->cu_seqlens[i + 1] - in->cu_seqlens[i];
 
         longest = n > longest ? n : longest;
     }
@@ -467,7 +466,7 @@ static sr1_status packed_positions(const struct sr1__packed *in, int64_t **out)
     SR1__CALLOC(pos, (size_t)n + 1, "token positions");
     for (size_t i = 0; i < in->n_seqs; i++)
         for (int64_t t = in->cu_seqlens[i]; t < in->cu_seqlens[i + 1]; t++)
-            pos[t] = first_position(in, i) + t - in->cu_seqlens[i];
+            pos[t] = sr1__packed_start(in, i) + t - in->cu_seqlens[i];
     *out = pos;
     return SR1_OK;
 }

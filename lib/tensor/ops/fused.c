@@ -20,15 +20,9 @@ void sr1__fused_enable(int on)
     enabled = on;
 }
 
-int sr1__fused_is_enabled(void)
+int sr1__fused_takes(const sr1_tensor *t)
 {
-    return enabled;
-}
-
-/* Dense fp32 on the CPU. */
-static int is_dense_f32_cpu(const sr1_tensor *t)
-{
-    return t && t_dtype(t) == SR1__F32 && sr1__shim_data(t);
+    return enabled && t && t_dtype(t) == SR1__F32 && sr1__shim_data(t);
 }
 
 static float *get_float_data(const sr1_tensor *t)
@@ -176,7 +170,7 @@ sr1_tensor *sr1__fused_rms_norm(sr1_scope *s, sr1_tensor *x, sr1_tensor *w, doub
     struct fused_job job;
     sr1_tensor *y;
 
-    if (!enabled || !is_dense_f32_cpu(x) || !is_dense_f32_cpu(w) || t_size(x, -1) != d ||
+    if (!sr1__fused_takes(x) || !sr1__fused_takes(w) || t_size(x, -1) != d ||
         t_numel(x) == 0)
         return normalise_by_ops(s, x, w, eps);
     y = make_empty_like(s, x);
@@ -234,7 +228,7 @@ sr1_tensor *sr1__fused_swiglu(sr1_scope *s, sr1_tensor *gate_up)
     struct fused_job job;
     sr1_tensor *y;
 
-    if (!enabled || !is_dense_f32_cpu(gate_up) || t_ndim(gate_up) != 2 || n * f == 0)
+    if (!sr1__fused_takes(gate_up) || t_ndim(gate_up) != 2 || n * f == 0)
         return sr1__nn_swiglu(s, gate_up);
     y = t_empty(s, SR1__F32, T_SHAPE(n, f));
     job = (struct fused_job){
@@ -394,10 +388,10 @@ static void compute_heads_by_products(sr1_scope *s, const struct sr1__heads_op *
 
 static int can_fuse_heads(const struct sr1__heads_op *op, const sr1_tensor *qkv)
 {
-    return enabled && is_dense_f32_cpu(qkv) && is_dense_f32_cpu(op->cos) &&
-           is_dense_f32_cpu(op->sin) &&
+    return sr1__fused_takes(qkv) && sr1__fused_takes(op->cos) &&
+           sr1__fused_takes(op->sin) &&
            (!op->q_norm ||
-            (is_dense_f32_cpu(op->q_norm) && is_dense_f32_cpu(op->k_norm))) &&
+            (sr1__fused_takes(op->q_norm) && sr1__fused_takes(op->k_norm))) &&
            t_ndim(qkv) == 2 && t_size(qkv, 1) == (op->n_q + 2 * op->n_kv) * op->dim &&
            t_numel(op->cos) == t_size(qkv, 0) * op->dim && op->dim <= SR1__LAYER_DIM_MAX;
 }

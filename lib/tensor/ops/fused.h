@@ -32,8 +32,9 @@ struct sr1__heads_op {
 void sr1__fused_heads(sr1_scope *s, const struct sr1__heads_op *op, sr1_tensor *qkv,
                       sr1_tensor *out[3]);
 
+/* Do kernels take this tensor? One that is dense, fp32 and on the CPU. */
+int sr1__fused_takes(const sr1_tensor *t);
 /* Tests: 0 uses operations everywhere. */
 void sr1__fused_enable(int on);
-int sr1__fused_is_enabled(void);
 
 #endif

@@ -42,14 +42,12 @@ static void run_product(sr1_scope *s, const struct sr1__matmul *work)
 
 static int has_kernel(const sr1_tensor *t)
 {
-    return t && t_ndim(t) == 2 && t_dtype(t) == SR1__F32 && t_numel(t) > 0 &&
-           sr1__shim_data(t);
+    return sr1__fused_takes(t) && t_ndim(t) == 2 && t_numel(t) > 0;
 }
 
 static int can_multiply(const sr1_tensor *a, const sr1_tensor *b)
 {
-    return sr1__fused_is_enabled() && has_kernel(a) && has_kernel(b) &&
-           sr1__matmul_is_fast();
+    return has_kernel(a) && has_kernel(b) && sr1__matmul_is_fast();
 }
 
 static struct sr1__strided as_rows(const sr1_tensor *t)
@@ -68,8 +66,7 @@ sr1_tensor *sr1__linear_forward(sr1_scope *s, sr1_tensor *x, sr1_tensor *w,
     sr1_tensor *y;
 
     if (!can_multiply(x, w) || t_size(x, 1) != t_size(w, 1) ||
-        (bias && (t_dtype(bias) != SR1__F32 || t_numel(bias) != t_size(w, 0) ||
-                  !sr1__shim_data(bias))))
+        (bias && (!sr1__fused_takes(bias) || t_numel(bias) != t_size(w, 0))))
         return t_linear(s, x, w, bias);
     y = t_empty(s, SR1__F32, T_SHAPE(t_size(x, 0), t_size(w, 0)));
     run_product(s, &(struct sr1__matmul){.a = as_rows(x),

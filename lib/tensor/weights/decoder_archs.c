@@ -246,19 +246,25 @@ static int write_window(json_t *root, const struct sr1__hf_config *c)
            json_object_set_new(root, "use_sliding_window", json_boolean(has_windows(c)));
 }
 
+/* Takes the list. bad: not all could be appended to it. */
+static int set_list(json_t *root, const char *key, json_t *list, int bad)
+{
+    if (!bad)
+        return json_object_set_new(root, key, list);
+    json_decref(list);
+    return 1;
+}
+
 static int write_layer_types(json_t *root, const struct sr1__hf_config *c)
 {
     json_t *list = json_array();
-    int bad = !list;
+    int bad = 0;
 
     for (int64_t i = 0; i < c->n_layers && !bad; i++)
         bad = json_array_append_new(list, json_string(c->layers[i] & SR1__LAYER_WINDOW
                                                           ? "sliding_attention"
                                                           : "full_attention"));
-    if (!bad)
-        return json_object_set_new(root, "layer_types", list);
-    json_decref(list);
-    return 1;
+    return set_list(root, "layer_types", list, bad);
 }
 
 /* transformers before 4.53 reads max_window_layers in place of layer_types. */
@@ -275,23 +281,20 @@ static int write_qwen_layers(json_t *root, const struct sr1__hf_config *c)
 static int write_smollm3_layers(json_t *root, const struct sr1__hf_config *c)
 {
     json_t *list = json_array();
-    int bad = !list;
+    int bad = 0;
 
     for (int64_t i = 0; i < c->n_layers && !bad; i++)
         bad = json_array_append_new(
             list, json_integer((c->layers[i] & SR1__LAYER_NO_ROPE) == 0));
-    if (!bad)
-        return json_object_set_new(root, "no_rope_layers", list) ||
-               write_window(root, c) || write_layer_types(root, c);
-    json_decref(list);
-    return 1;
+    return set_list(root, "no_rope_layers", list, bad) || write_window(root, c) ||
+           write_layer_types(root, c);
 }
 
 /* Layers without experts, one by one. */
 static int write_expert_layers(json_t *root, const struct sr1__hf_config *c)
 {
     json_t *list = json_array();
-    int bad = !list;
+    int bad = 0;
 
     for (int64_t i = 0; i < c->n_layers && !bad; i++)
         if (!(c->layers[i] & SR1__LAYER_EXPERTS))
@@ -300,14 +303,11 @@ static int write_expert_layers(json_t *root, const struct sr1__hf_config *c)
         bad = json_object_set_new(
             root, sr1__expert_sizes[i].key,
             json_integer(*sr1__hf_size_at((void *)(uintptr_t)c, &sr1__expert_sizes[i])));
-    if (!bad)
-        return json_object_set_new(root, "mlp_only_layers", list) ||
-               json_object_set_new(root, "decoder_sparse_step", json_integer(1)) ||
-               json_object_set_new(root, "norm_topk_prob",
-                                   json_boolean(c->norm_expert_probs)) ||
-               write_window(root, c);
-    json_decref(list);
-    return 1;
+    return set_list(root, "mlp_only_layers", list, bad) ||
+           json_object_set_new(root, "decoder_sparse_step", json_integer(1)) ||
+           json_object_set_new(root, "norm_topk_prob",
+                               json_boolean(c->norm_expert_probs)) ||
+           write_window(root, c);
 }
 
 static int write_gemma_layers(json_t *root, const struct sr1__hf_config *c)

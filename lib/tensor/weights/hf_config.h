@@ -33,7 +33,7 @@ enum {
 
 struct sr1__hf_config {
     int32_t arch;
-    int32_t qk_norm;    /* rms norm of each query and key head: Qwen3 */
+    int32_t qk_norm;    /* rms norm of each query and key head: Qwen3, Gemma 3 */
     int32_t qkv_bias;   /* q_proj, k_proj, v_proj have biases: Qwen2, or attention_bias */
     int32_t o_bias;     /* o_proj has one: with attention_bias, not Qwen2 */
     int32_t value_head; /* a critic: score.weight, score.bias give a number for each token

@@ -138,6 +138,17 @@ static inline void same_file(const char *a, const char *b, const char *file)
     sr1_free(y);
 }
 
+/* "KIND-HOW"; four of them live at a time. */
+static inline const char *join_run_name(const char *kind, const char *how)
+{
+    static char names[4][256];
+    static unsigned next;
+    char *name = names[next++ % 4];
+
+    snprintf(name, sizeof names[0], "%s-%s", kind, how);
+    return name;
+}
+
 /* The line without what depends on the clock. */
 static inline void drop_timing(json_t *row)
 {

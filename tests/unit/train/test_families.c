@@ -89,16 +89,6 @@ static int make_families(void **state)
     return 0;
 }
 
-static const char *run_name(const struct family *f, const char *what)
-{
-    static char names[4][64];
-    static unsigned next;
-    char *name = names[next++ % 4];
-
-    snprintf(name, sizeof names[0], "%s-%s", f->name, what);
-    return name;
-}
-
 /* ---- imitation ---- */
 
 static sr1_config *imitate(const struct family *f, const char *run, const char *more)
@@ -117,7 +107,8 @@ static sr1_config *imitate(const struct family *f, const char *run, const char *
 
 static void check_imitation(const struct family *f, const char *more)
 {
-    const char *whole = run_name(f, "whole"), *stopped = run_name(f, "stopped");
+    const char *whole = join_run_name(f->name, "whole"),
+               *stopped = join_run_name(f->name, "stopped");
     sr1_trainer *tr;
     json_t *rows;
 
@@ -158,7 +149,7 @@ static void sampling_and_updates_agree(void **state)
 {
     (void)state;
     for (size_t i = 0; i < N_FAMILIES; i++) {
-        const char *run = run_name(&families[i], "grpo");
+        const char *run = join_run_name(families[i].name, "grpo");
         sr1_model *before = NULL, *after = NULL;
         char folder[600];
         json_t *rows;
