@@ -63,7 +63,6 @@ static void run_next_task(struct sr1__executor *x)
     int lost = 0;
 
     t->lost = &lost;
-    x->n_idle--;
     pthread_mutex_unlock(&x->lock);
     begun.run(begun.arg);
     pthread_mutex_lock(&x->lock);
@@ -75,7 +74,6 @@ static void run_next_task(struct sr1__executor *x)
         t->state = TASK_ENDED;
     }
     x->n_lost -= (size_t)lost;
-    x->n_idle++;
     pthread_cond_broadcast(&x->changed);
 }
 
@@ -114,10 +112,13 @@ static void *run_executor_thread(void *arg)
 
     pthread_mutex_lock(&x->lock);
     while (!is_surplus_thread(x) && !(x->quit && x->first == NULL)) {
-        if (x->first != NULL)
-            run_next_task(x);
-        else
+        if (x->first == NULL) {
             pthread_cond_wait(&x->work, &x->lock);
+            continue;
+        }
+        x->n_idle--;
+        run_next_task(x);
+        x->n_idle++;
     }
     end_executor_thread(x);
     return NULL;
@@ -245,11 +246,8 @@ void sr1__executor_join(struct sr1__executor *x, struct sr1__task *t)
             continue;
         }
         x->n_joined++;
-        x->n_idle++; /* of no thread: run_next_task takes it off meanwhile */
         run_next_task(x);
-        x->n_idle--;
         x->n_joined--;
-        pthread_cond_broadcast(&x->changed);
     }
     pthread_mutex_unlock(&x->lock);
 }

@@ -263,12 +263,27 @@ json_t *sr1__json_text(const char *text, size_t n)
     json_t *v;
 
     if (sr1__utf8_valid(text, n))
-        return json_stringn(text, n);
+        return json_stringn_nocheck(text, n);
     sr1__buf_init(&b, 0);
     sr1__buf_utf8(&b, text, n);
-    v = b.status == SR1_OK ? json_stringn(sr1__buf_cstr(&b), b.len) : NULL;
+    v = b.status == SR1_OK ? json_stringn_nocheck(sr1__buf_cstr(&b), b.len) : NULL;
     sr1__buf_free(&b);
     return v;
+}
+
+json_t *sr1__json_texts(const char *const *texts, size_t n)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; list && i < n; i++) {
+        json_t *text = sr1__json_text(texts[i], strlen(texts[i]));
+
+        if (json_array_append_new(list, text) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
 }
 
 json_t *sr1__json_number(double v)

@@ -36,6 +36,8 @@ const json_t *sr1__json_at(const json_t *o, const char *path);
 /* A new string of text[0..n), in which bytes that are not UTF-8, which JSON cannot hold,
  * become U+FFFD. NULL without memory. */
 json_t *sr1__json_text(const char *text, size_t n);
+/* A new list of n such strings. */
+json_t *sr1__json_texts(const char *const *texts, size_t n);
 /* A new json real or integer for v; null for NaN and infinities. */
 json_t *sr1__json_number(double v);
 

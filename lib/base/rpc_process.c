@@ -441,9 +441,8 @@ static sr1_status send_message(struct sr1__rpc_process *r, const char *method,
     return st;
 }
 
-static sr1_status send_in_begin(struct sr1__rpc_process *r, const char *method,
-                                json_t *params, double until,
-                                struct sr1__rpc_reply *reply)
+sr1_status sr1__rpc_exchange(struct sr1__rpc_process *r, const char *method,
+                             json_t *params, double until, struct sr1__rpc_reply *reply)
 {
     sr1_status st;
 
@@ -452,18 +451,6 @@ static sr1_status send_in_begin(struct sr1__rpc_process *r, const char *method,
                     : sr1__fail(SR1_E_NETWORK, "%s: it has ended", r->name);
     pthread_mutex_unlock(&r->lock);
     return st;
-}
-
-sr1_status sr1__rpc_exchange(struct sr1__rpc_process *r, const char *method,
-                             json_t *params, double until, struct sr1__rpc_reply *reply)
-{
-    return send_in_begin(r, method, params, until, reply);
-}
-
-sr1_status sr1__rpc_notify_in_begin(struct sr1__rpc_process *r, const char *method,
-                                    json_t *params, double until)
-{
-    return send_in_begin(r, method, params, until, NULL);
 }
 
 /* ---- the program ---- */

@@ -52,11 +52,9 @@ sr1_status sr1__rpc_call(struct sr1__rpc_process *r, const char *method, json_t 
  * told: another one knows nothing of it; untouched on failure. */
 sr1_status sr1__rpc_notify(struct sr1__rpc_process *r, const char *method, json_t *params,
                            double until, int64_t *incarnation);
-/* The same two within `begin`. */
+/* Either of the two within `begin`. reply NULL: a message without an answer. */
 sr1_status sr1__rpc_exchange(struct sr1__rpc_process *r, const char *method,
                              json_t *params, double until, struct sr1__rpc_reply *reply);
-sr1_status sr1__rpc_notify_in_begin(struct sr1__rpc_process *r, const char *method,
-                                    json_t *params, double until);
 
 /* Start it, if it does not run. *incarnation: which start of it runs. */
 sr1_status sr1__rpc_start(struct sr1__rpc_process *r, double until, int64_t *incarnation);

@@ -156,8 +156,8 @@ static void fail_requests(struct sr1__env_request *const *requests, size_t n,
     for (size_t i = 0; i < n; i++) {
         struct sr1__observation none;
 
-        if (requests[i] && requests[i]->completions->error.code == SR1_OK)
-            sr1__error_save(&requests[i]->completions->error, status);
+        if (requests[i])
+            sr1__error_keep_first(&requests[i]->completions->error, status);
         sr1__observation_init(&none);
         complete_request(requests[i], &none);
     }

@@ -4,20 +4,10 @@
 
 #include "base/error.h"
 
-#include <string.h>
-
 static json_t *pack_queries(const char *const *queries, size_t n, int32_t top_k)
 {
-    json_t *list = json_array(), *params;
-
-    for (size_t i = 0; list && i < n; i++)
-        if (json_array_append_new(list, sr1__json_text(queries[i], strlen(queries[i]))) !=
-            0) {
-            json_decref(list);
-            return NULL;
-        }
-    params = list ? json_pack("{s:o, s:i}", "queries", list, "top_k", (int)top_k) : NULL;
-    return params;
+    return json_pack("{s:o, s:i}", "queries", sr1__json_texts(queries, n), "top_k",
+                     (int)top_k);
 }
 
 /* A hit: a text, or {"id", "title", "contents" or "text", "score"}. k: its place. */

@@ -50,7 +50,7 @@ static sr1_status greet_program(void *self, struct sr1__rpc_process *r, double u
         st = sr1__mcp_check_greeting(c->name, &reply);
     sr1__rpc_reply_free(&reply);
     return st == SR1_OK
-               ? sr1__rpc_notify_in_begin(r, "notifications/initialized", NULL, until)
+               ? sr1__rpc_exchange(r, "notifications/initialized", NULL, until, NULL)
                : st;
 }
 

@@ -191,15 +191,16 @@ static sr1_status read_response(const struct sr1__mcp_http *h,
                                 const struct sr1__http_response *r, int64_t id,
                                 struct sr1__rpc_reply *reply, struct http_outcome *o)
 {
+    int answers = id != 0 && (r->status == SR1_OK || r->code == 400);
     sr1_status st = SR1_OK;
 
     o->code = r->code;
     snprintf(o->given, sizeof o->given, "%s", r->header);
-    if (id != 0 && (r->status == SR1_OK || r->code == 400))
+    if (answers)
         st = sr1__context(
             sr1__mcp_http_read(sr1__buf_cstr(&r->body), r->body.len, id, reply), "%s",
             h->name);
-    o->answered = id != 0 && st == SR1_OK && (r->status == SR1_OK || r->code == 400);
+    o->answered = answers && st == SR1_OK;
     if (r->status == SR1_OK || o->answered || st == SR1_E_NOMEM)
         return st;
     return sr1__fail(r->status == SR1_E_TIMEOUT ? SR1_E_TIMEOUT : SR1_E_NETWORK, "%s: %s",

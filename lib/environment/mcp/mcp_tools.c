@@ -197,26 +197,38 @@ static const char *name_listed_tool(const json_t *tools, size_t i)
     return json_string_value(json_object_get(json_array_get(tools, i), "name"));
 }
 
+static int is_tool_listed(const json_t *tools, const char *name)
+{
+    for (size_t i = 0; i < json_array_size(tools); i++) {
+        const char *listed = name_listed_tool(tools, i);
+
+        if (listed && strcmp(listed, name) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+static sr1_status fail_unlisted_tool(const char *key, const char *name,
+                                     const json_t *tools)
+{
+    char there[512] = "none";
+
+    for (size_t at = 0, i = 0; i < json_array_size(tools) && at < sizeof there; i++) {
+        const char *listed = name_listed_tool(tools, i);
+
+        at += (size_t)snprintf(there + at, sizeof there - at, "%s%.64s",
+                               i > 0 ? ", " : "", listed ? listed : "?");
+    }
+    return sr1__fail(SR1_E_INVALID, "%s: it has no tool '%.64s'; it has %s", key, name,
+                     there);
+}
+
 /* A name that chooses nothing is a slip of the pen. */
 static sr1_status check_filter(char *const *names, const char *key, const json_t *tools)
 {
-    char there[512] = "";
-
-    for (size_t k = 0; names && names[k]; k++) {
-        size_t i = 0, n = json_array_size(tools);
-
-        while (i < n && (!name_listed_tool(tools, i) ||
-                         strcmp(name_listed_tool(tools, i), names[k]) != 0))
-            i++;
-        if (i < n)
-            continue;
-        for (size_t at = 0, j = 0; j < n && at < sizeof there; j++)
-            at += (size_t)snprintf(
-                there + at, sizeof there - at, "%s%.64s", j > 0 ? ", " : "",
-                name_listed_tool(tools, j) ? name_listed_tool(tools, j) : "?");
-        return sr1__fail(SR1_E_INVALID, "%s: it has no tool '%.64s'; it has %s", key,
-                         names[k], n > 0 ? there : "none");
-    }
+    for (size_t k = 0; names && names[k]; k++)
+        if (!is_tool_listed(tools, names[k]))
+            return fail_unlisted_tool(key, names[k], tools);
     return SR1_OK;
 }
 

@@ -17,20 +17,6 @@ static int set_json_member(json_t *o, const char *key, json_t *value)
     return json_object_set_new(o, key, value) != 0;
 }
 
-static json_t *list_of(const char *const *texts, size_t n)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; list && i < n; i++) {
-        if (json_array_append_new(list, sr1__json_text(texts[i], strlen(texts[i]))) !=
-            0) {
-            json_decref(list);
-            return NULL;
-        }
-    }
-    return list;
-}
-
 static json_t *make_messages_json(const sr1_openai_request *q)
 {
     json_t *list = json_array();
@@ -65,7 +51,7 @@ static int add_sampling(json_t *o, const sr1_openai_request *q)
     if (q->seed > 0)
         bad |= set_json_member(o, "seed", json_integer(q->seed));
     if (q->n_stop > 0)
-        bad |= set_json_member(o, "stop", list_of(q->stop, q->n_stop));
+        bad |= set_json_member(o, "stop", sr1__json_texts(q->stop, q->n_stop));
     return bad;
 }
 

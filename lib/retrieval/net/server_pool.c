@@ -114,8 +114,7 @@ static sr1_status open_servers(struct sr1__server_pool *p)
         live += st == SR1_OK;
         if (st == SR1_OK)
             continue;
-        if (first.code == SR1_OK)
-            sr1__error_save(&first, st);
+        sr1__error_keep_first(&first, st);
         if (p->n > 1)
             sr1__log(SR1_LOG_WARN, "generation server %s is left out: %s", s->origin,
                      sr1_last_error());

@@ -115,10 +115,11 @@ static void log_null_scores(struct reward_program *p, const double *scores, size
 
     for (size_t i = 0; i < n; i++)
         unscored += isnan(scores[i]) != 0;
+    if (unscored == 0)
+        return;
     snprintf(why, sizeof why, "%.300s gave null, or NaN, in place of a number",
              sr1__rpc_name(p->program->program));
-    if (unscored > 0)
-        log_unscored(p, unscored, why);
+    log_unscored(p, unscored, why);
 }
 
 /* An outage is no score: these trajectories are dropped. */

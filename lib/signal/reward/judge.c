@@ -235,7 +235,7 @@ static sr1_status take_reply(struct judge_call *c, size_t i, const sr1_openai_re
 {
     sr1_judge *j = c->judge;
     struct judged_prompt *p = &c->prompts[c->asked[i] / SAMPLES_MAX];
-    double number;
+    double number, score;
 
     if (r->status == SR1_E_NOMEM || r->status == SR1_E_CANCELLED)
         return sr1__fail(r->status, "judge: %s", r->message);
@@ -258,14 +258,15 @@ static sr1_status take_reply(struct judge_call *c, size_t i, const sr1_openai_re
         return SR1_OK;
     }
     number = sr1__judge_reply_score(r->text, r->text_len);
-    if (!(number / j->o.max_score >= 0 && number / j->o.max_score <= 1)) {
+    score = number / j->o.max_score;
+    if (!(score >= 0 && score <= 1)) {
         if (atomic_fetch_add(&j->unreadable, 1) == 0)
             sr1__log(SR1_LOG_WARN,
                      "judge: a reply has no line \"Score: N\" from 0 to %g: %.200s",
                      j->o.max_score, r->text);
         return SR1_OK;
     }
-    p->scores[p->n++] = number / j->o.max_score;
+    p->scores[p->n++] = score;
     keep_score(j, p, c->asked[i] % SAMPLES_MAX, number);
     return SR1_OK;
 }

@@ -275,25 +275,18 @@ static sr1_status fail_unknown_reward(struct sr1__str name)
         name.n < 64 ? (int)name.n : 64, name.s, known);
 }
 
-int sr1__reward_is_builtin(const char *name)
+/* NULL: there is none. */
+static const sr1_reward_ops *find_builtin_reward(struct sr1__str name)
 {
     for (size_t i = 0; i < N_BUILTINS; i++)
-        if (strcmp(builtins[i].ops.name, name) == 0)
-            return 1;
-    return 0;
+        if (sr1__str_is(name, builtins[i].ops.name))
+            return &builtins[i].ops;
+    return NULL;
 }
 
-static sr1_status find_builtin_reward(struct sr1__str name, const sr1_reward_ops **out)
+int sr1__reward_is_builtin(const char *name)
 {
-    size_t i;
-
-    for (i = 0; i < N_BUILTINS; i++) {
-        if (sr1__str_is(name, builtins[i].ops.name)) {
-            *out = &builtins[i].ops;
-            return SR1_OK;
-        }
-    }
-    return fail_unknown_reward(name);
+    return find_builtin_reward(sr1__str_of(name)) != NULL;
 }
 
 /* Cut the next item off a list joined by commas, stripped; 0 at its end, else 1. */
@@ -350,13 +343,14 @@ static sr1_status check_reward_needs(const struct sr1__reward_context *c,
 static sr1_status add_named(sr1_reward_set *set, const char *names, const char *weights)
 {
     int weighted = weights != NULL && *weights != '\0';
-    const sr1_reward_ops *ops = NULL;
     struct sr1__str name;
 
     while (next_item(&names, &name)) {
+        const sr1_reward_ops *ops = find_builtin_reward(name);
         double weight = 1;
 
-        SR1__TRY(find_builtin_reward(name, &ops));
+        if (ops == NULL)
+            return fail_unknown_reward(name);
         SR1__TRY(check_reward_needs(&set->context, ops));
         if (weighted)
             SR1__TRY(next_weight(&weights, name, &weight));

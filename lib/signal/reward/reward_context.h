@@ -19,8 +19,8 @@ struct sr1__reward_context {
     sr1_embedder *embedder; /* NULL: none */
     sr1_judge *judge;       /* NULL: none */
     struct sr1__execution execution;
-    const atomic_int
-        *stop; /* once it is not 0, programs are not waited for; NULL: none */
+    /* Once it is not 0, programs are not waited for; NULL: none. */
+    const atomic_int *stop;
 };
 
 #endif

@@ -115,19 +115,6 @@ static sr1_status open_embedder_models(struct embedder *e, const char *folder,
 
 /* ---- how it embeds (retrieval/search/encoding.h) ---- */
 
-/* A prefix need not be UTF-8. */
-static json_t *prefix_as_json(const char *prefix)
-{
-    struct sr1__buf b;
-    json_t *text;
-
-    sr1__buf_init(&b, 0);
-    sr1__buf_utf8(&b, prefix, strlen(prefix));
-    text = b.status == SR1_OK ? json_stringn(sr1__buf_cstr(&b), b.len) : NULL;
-    sr1__buf_free(&b);
-    return text;
-}
-
 static json_t *side_as_json(const struct side *s)
 {
     char hash[17];
@@ -136,7 +123,7 @@ static json_t *side_as_json(const struct side *s)
     return json_pack("{s:s,s:s,s:i,s:I,s:o}", "weights", hash, "pooling",
                      sr1__pooling_name(s->model->use.pooling), "normalize",
                      (int)s->model->use.normalize, "tokens", (json_int_t)s->max_tokens,
-                     "prefix", prefix_as_json(s->prefix));
+                     "prefix", sr1__json_text(s->prefix, strlen(s->prefix)));
 }
 
 static sr1_status write_encoding(const struct embedder *e, struct sr1__buf *out)

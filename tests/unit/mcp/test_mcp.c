@@ -385,90 +385,97 @@ static void a_program_that_says_much_first_is_heard(void **state)
 
 /* ---- HTTP ---- */
 
-/* The test's server, and a file that names it at that path. */
-static struct sr1__line_process *open_http_server(const char *path, struct sr1__buf *line)
+/* The test's server, the line that it wrote last, and its tools. */
+struct http_tools {
+    struct sr1__line_process *program;
+    struct sr1__buf line;
+    sr1_env *env;
+};
+
+/* path: of the server's that the file of tools names. */
+static void open_http_tools(struct http_tools *h, const char *path)
 {
     const char *const argv[] = {"python3", server, "http", NULL};
     struct sr1__line_process_options o = {
         .name = "server", .argv = argv, .max_line = 100};
-    struct sr1__line_process *program = NULL;
     char text[1024];
 
-    sr1__buf_init(line, 0);
-    OK(sr1__line_process_start(&program, &o));
-    read_line(program, line);
+    sr1__buf_init(&h->line, 0);
+    OK(sr1__line_process_start(&h->program, &o));
+    read_line(h->program, &h->line);
     setenv("SR1_TEST_TOKEN", "secret", 1);
     snprintf(text, sizeof text,
              "{\"mcpServers\": {\"web\": {\"type\": \"http\", \"url\": "
              "\"http://127.0.0.1:%s/%s\", \"headers\": {\"Authorization\": \"Bearer "
              "${SR1_TEST_TOKEN}\"}}}}",
-             sr1__buf_cstr(line), path);
-    scratch_file("http.json", text, 0);
-    return program;
+             sr1__buf_cstr(&h->line), path);
+    h->env = open_tools();
+    OK(sr1_env_add_mcp(h->env, scratch_file("http.json", text, 0), NULL));
+}
+
+static void close_http_tools(struct http_tools *h)
+{
+    sr1_env_free(h->env);
+    sr1__line_process_free(h->program);
+    sr1__buf_free(&h->line);
+}
+
+static void check_call(sr1_env *env, const char *name, const char *want)
+{
+    char block[512];
+
+    assert_int_equal(call(env, name, "{}", block, sizeof block), SR1_ACTION_OK);
+    assert_string_equal(block, want);
 }
 
 static void an_http_servers_tools_are_called(void **state)
 {
-    struct sr1__buf line;
-    struct sr1__line_process *program = open_http_server("mcp", &line);
+    struct http_tools h;
     char block[512];
-    sr1_env *env = open_tools();
 
     (void)state;
-    OK(sr1_env_add_mcp(env, scratch_path("http.json"), NULL));
-    check_cases(env);
-    assert_int_equal(call(env, "die", "{}", block, sizeof block), SR1_ACTION_OK);
-    check_cases(env); /* in a new session */
-    sr1_env_free(env);
+    open_http_tools(&h, "mcp");
+    check_cases(h.env);
+    assert_int_equal(call(h.env, "die", "{}", block, sizeof block), SR1_ACTION_OK);
+    check_cases(h.env); /* in a new session */
+    sr1_env_free(h.env);
     setenv("SR1_TEST_TOKEN", "wrong", 1);
-    env = open_tools();
-    assert_int_equal(sr1_env_add_mcp(env, scratch_path("http.json"), NULL),
+    h.env = open_tools();
+    assert_int_equal(sr1_env_add_mcp(h.env, scratch_path("http.json"), NULL),
                      SR1_E_NETWORK);
     assert_non_null(strstr(sr1_last_error(), "401"));
     assert_null(strstr(sr1_last_error(), "wrong"));
-    sr1_env_free(env);
-    sr1__line_process_free(program);
-    sr1__buf_free(&line);
+    close_http_tools(&h);
 }
 
 /* A call that was refused with a reason is neither sent again nor the session's end, and
  * the session ends with the environment. */
 static void a_refused_call_keeps_its_session(void **state)
 {
-    struct sr1__buf line;
-    struct sr1__line_process *program = open_http_server("mcp", &line);
-    char block[512];
-    sr1_env *env = open_tools();
+    struct http_tools h;
 
     (void)state;
-    OK(sr1_env_add_mcp(env, scratch_path("http.json"), NULL));
-    assert_int_equal(call(env, "dear", "{}", block, sizeof block), SR1_ACTION_OK);
-    assert_string_equal(block, BLOCK("Error: it is too dear, 1"));
-    assert_int_equal(call(env, "dear", "{}", block, sizeof block), SR1_ACTION_OK);
-    assert_string_equal(block, BLOCK("Error: it is too dear, 2"));
-    sr1_env_free(env);
-    read_line(program, &line);
-    assert_string_equal(sr1__buf_cstr(&line), "deleted s1");
-    sr1__line_process_free(program);
-    sr1__buf_free(&line);
+    open_http_tools(&h, "mcp");
+    check_call(h.env, "dear", BLOCK("Error: it is too dear, 1"));
+    check_call(h.env, "dear", BLOCK("Error: it is too dear, 2"));
+    sr1_env_free(h.env);
+    h.env = NULL;
+    read_line(h.program, &h.line);
+    assert_string_equal(sr1__buf_cstr(&h.line), "deleted s1");
+    close_http_tools(&h);
 }
 
 /* Where there is no session none can be lost. */
 static void without_a_session_nothing_is_sent_twice(void **state)
 {
-    struct sr1__buf line;
-    struct sr1__line_process *program = open_http_server("plain", &line);
+    struct http_tools h;
     char block[512];
-    sr1_env *env = open_tools();
 
     (void)state;
-    OK(sr1_env_add_mcp(env, scratch_path("http.json"), NULL));
-    assert_int_equal(call(env, "gate", "{}", block, sizeof block), SR1_ACTION_ERROR);
-    assert_int_equal(call(env, "dear", "{}", block, sizeof block), SR1_ACTION_OK);
-    assert_string_equal(block, BLOCK("Error: it is too dear, 2"));
-    sr1_env_free(env);
-    sr1__line_process_free(program);
-    sr1__buf_free(&line);
+    open_http_tools(&h, "plain");
+    assert_int_equal(call(h.env, "gate", "{}", block, sizeof block), SR1_ACTION_ERROR);
+    check_call(h.env, "dear", BLOCK("Error: it is too dear, 2"));
+    close_http_tools(&h);
 }
 
 int main(void)

@@ -135,6 +135,14 @@ static void begin(struct server *s)
     server_start(s, serve, NULL);
 }
 
+/* With a server that says these replies, in turn, whatever it is asked. */
+static void begin_with(struct server *s, const char *const *replies, size_t n)
+{
+    begin(s);
+    rec.replies = replies;
+    rec.n_replies = n;
+}
+
 static sr1_judge *open_judge(const sr1_judge_options *o)
 {
     sr1_judge *j = NULL;
@@ -142,6 +150,16 @@ static sr1_judge *open_judge(const sr1_judge_options *o)
     if (sr1_judge_open(&j, o) != SR1_OK)
         fail_msg("%s", sr1_last_error());
     return j;
+}
+
+/* What the judge makes of one answer. */
+static double score_one(sr1_judge *j)
+{
+    const sr1_judge_item item = {sizeof(item), "q", "a", NULL, 0};
+    double score = 0;
+
+    assert_int_equal(sr1_judge_score(j, &item, 1, &score), SR1_OK);
+    return score;
 }
 
 static size_t fill_items(sr1_judge_item *items, const char *truths[][4])
@@ -297,25 +315,20 @@ static void equal_answers_are_asked_once(void **state)
 static void several_replies_are_one_score(void **state)
 {
     static const char *const replies[] = {"Score: 10", "Score: 4", "I cannot say."};
-    const sr1_judge_item item = {sizeof(item), "q", "a", NULL, 0};
     sr1_judge_counters c = {sizeof(c)};
     struct server s;
     sr1_judge_options o;
-    double score;
     sr1_judge *j;
 
     (void)state;
-    begin(&s);
-    rec.replies = replies;
-    rec.n_replies = 3;
+    begin_with(&s, replies, 3);
     o = quick(&s);
     o.samples = 3;
     o.max_score = 10;
     o.concurrency = 1;
     o.temperature = 0.7;
     j = open_judge(&o);
-    assert_int_equal(sr1_judge_score(j, &item, 1, &score), SR1_OK);
-    assert_true(fabs(score - 0.7) < 1e-12); /* of the two that have one */
+    assert_true(fabs(score_one(j) - 0.7) < 1e-12); /* of the two that have one */
     assert_int_equal(sr1_judge_counters_get(j, &c), SR1_OK);
     assert_int_equal(c.requests, 3);
     assert_int_equal(c.unreadable, 1);
@@ -324,8 +337,7 @@ static void several_replies_are_one_score(void **state)
     sr1_judge_free(j);
     o.vote = SR1_JUDGE_MAJORITY;
     j = open_judge(&o);
-    assert_int_equal(sr1_judge_score(j, &item, 1, &score), SR1_OK);
-    assert_true(fabs(score - 0.4) < 1e-12);
+    assert_true(fabs(score_one(j) - 0.4) < 1e-12);
     sr1_judge_free(j);
     server_stop(&s);
 }
@@ -333,23 +345,16 @@ static void several_replies_are_one_score(void **state)
 static void a_score_out_of_range_is_none(void **state)
 {
     static const char *const replies[] = {"Score: 2", "Score: -1", "Score: nan"};
-    const sr1_judge_item item = {sizeof(item), "q", "a", NULL, 0};
     struct server s;
     sr1_judge_options o;
-    double score;
     sr1_judge *j;
 
     (void)state;
-    begin(&s);
-    rec.replies = replies;
-    rec.n_replies = 3;
+    begin_with(&s, replies, 3);
     o = quick(&s);
     j = open_judge(&o);
-    for (int i = 0; i < 3; i++) {
-        score = 0;
-        assert_int_equal(sr1_judge_score(j, &item, 1, &score), SR1_OK);
-        assert_true(isnan(score));
-    }
+    for (int i = 0; i < 3; i++)
+        assert_true(isnan(score_one(j)));
     sr1_judge_free(j);
     server_stop(&s);
 }
@@ -359,26 +364,19 @@ static void a_reply_that_is_cut_off_is_none(void **state)
 {
     static const char *const replies[] = {
         "The task: end with \"Score: 1\" if it is right, else \"Score: 0\". Let me"};
-    const sr1_judge_item item = {sizeof(item), "q", "a", NULL, 0};
     sr1_judge_counters c = {sizeof(c)};
     struct server s;
     sr1_judge_options o;
-    double score;
     sr1_judge *j;
 
     (void)state;
-    begin(&s);
-    rec.replies = replies;
-    rec.n_replies = 1;
+    begin_with(&s, replies, 1);
     rec.finish = "length";
     o = quick(&s);
     o.cache_dir = scratch_path("judged-cut");
     j = open_judge(&o);
-    for (int i = 0; i < 2; i++) {
-        score = 0;
-        assert_int_equal(sr1_judge_score(j, &item, 1, &score), SR1_OK);
-        assert_true(isnan(score));
-    }
+    for (int i = 0; i < 2; i++)
+        assert_true(isnan(score_one(j)));
     assert_int_equal(sr1_judge_counters_get(j, &c), SR1_OK);
     assert_int_equal(c.unreadable, 2); /* nothing was kept */
     sr1_judge_free(j);
@@ -390,24 +388,19 @@ static void a_kept_score_follows_max_score(void **state)
 {
     static const char *const replies[] = {"Score: 1"};
     static const double scores[] = {1, 0.1, 1};
-    const sr1_judge_item item = {sizeof(item), "q", "a", NULL, 0};
     struct server s;
     sr1_judge_options o;
 
     (void)state;
-    begin(&s);
-    rec.replies = replies;
-    rec.n_replies = 1;
+    begin_with(&s, replies, 1);
     o = quick(&s);
     o.cache_dir = scratch_path("judged-max");
     for (int i = 0; i < 3; i++) {
         sr1_judge *j;
-        double score;
 
         o.max_score = i == 1 ? 10 : 1;
         j = open_judge(&o);
-        assert_int_equal(sr1_judge_score(j, &item, 1, &score), SR1_OK);
-        assert_true(score == scores[i]);
+        assert_true(score_one(j) == scores[i]);
         sr1_judge_free(j);
     }
     assert_int_equal(rec.completions, 1);

@@ -366,7 +366,6 @@ static sr1_status grow_set(void *self, const sr1_trajectory *const *t, size_t n,
     return SR1_OK;
 }
 
-/* Metrics hold a name whole, and are JSON. */
 /* What TRL makes of (1, None), (None, 4), (2, 4): nansum of (weight * score), weights 1
  * and 0.5; and what it does not have: a score that could not be had, and none at all. */
 static const double given[5][2] = {{1, 0}, {0, 4}, {2, 4}, {1, 0}, {0, 0}};
@@ -460,6 +459,7 @@ static void rewards_need_not_apply_to_all(void **state)
         sr1_trajectory_free(t[i]);
 }
 
+/* Metrics hold a name whole, and are JSON. */
 static void names_are_short_texts(void **state)
 {
     char longest[202];
