@@ -83,8 +83,8 @@ static sr1_status compare_answer(sr1_trainer *tr, struct sr1__ids *prompt,
 
     if (st == SR1_OK)
         st = check_proof_answer(tr, &r);
-    for (size_t i = 0; st == SR1_OK && i < r.n_tokens; i++)
-        st = sr1__ids_add(prompt, r.ids[i]);
+    if (st == SR1_OK)
+        st = sr1__ids_append(prompt, r.ids, r.n_tokens);
     if (st == SR1_OK)
         st = measure_difference(tr, prompt, n_prompt, r.log_probs, diff);
     prompt->n = n_prompt;
