@@ -641,35 +641,19 @@ sr1_status sr1__dist_sum(struct sr1__dist *d, const char *place, sr1_status st,
     return st;
 }
 
-sr1_status sr1__dist_all_to_all(struct sr1__dist *d, const char *place, sr1_status st,
-                                sr1_tensor *to, sr1_tensor *from)
-{
-    struct sr1__work *w = NULL;
+/* ---- exchanges of tensors ---- */
 
+typedef sr1_status (*collective_fn)(struct sr1__work **out, struct sr1__process_group *g,
+                                    sr1_tensor *to, sr1_tensor *from, int64_t limit_ms);
+
+/* A collective that all ranks have begun when it returns SR1_OK. */
+static sr1_status begin_collective(struct sr1__work **out, struct sr1__dist *d,
+                                   const char *place, sr1_status st, collective_fn run,
+                                   sr1_tensor *to, sr1_tensor *from)
+{
     SR1__TRY(agree_with_size(d, place, st, (size_t)t_numel(from)));
     SR1__TRY(check_sizes_equal(d, place));
-    st = sr1__pg_all_to_all(&w, tensor_group(d), to, from, transport_limit(d));
-    return run_work(d, st, w, place, d->limit);
-}
-
-sr1_status sr1__dist_reduce_scatter(struct sr1__dist *d, const char *place, sr1_status st,
-                                    sr1_tensor *to, sr1_tensor *from)
-{
-    struct sr1__work *w = NULL;
-
-    SR1__TRY(agree_with_size(d, place, st, (size_t)t_numel(from)));
-    SR1__TRY(check_sizes_equal(d, place));
-    st = sr1__pg_reduce_scatter(&w, tensor_group(d), to, from, transport_limit(d));
-    return run_work(d, st, w, place, d->limit);
-}
-
-sr1_status sr1__dist_all_gather_begin(struct sr1__work **out, struct sr1__dist *d,
-                                      const char *place, sr1_status st, sr1_tensor *all,
-                                      sr1_tensor *own)
-{
-    SR1__TRY(agree_with_size(d, place, st, (size_t)t_numel(own)));
-    SR1__TRY(check_sizes_equal(d, place));
-    st = sr1__pg_all_gather(out, tensor_group(d), all, own, transport_limit(d));
+    st = run(out, tensor_group(d), to, from, transport_limit(d));
     if (st != SR1_OK)
         return end_job(d, explain_loss(d, st, place), 0);
     d->under_way++;
@@ -683,6 +667,22 @@ sr1_status sr1__dist_finish(struct sr1__dist *d, struct sr1__work *w, const char
         return finish_work(d, w, place, d->limit);
     sr1__work_abandon(w);
     return check_alive(d);
+}
+
+sr1_status sr1__dist_scatter_begin(struct sr1__work **out, struct sr1__dist *d,
+                                   const char *place, sr1_status st, sr1_tensor *to,
+                                   sr1_tensor *from)
+{
+    return begin_collective(out, d, place, st,
+                            d->reduces ? sr1__pg_reduce_scatter : sr1__pg_all_to_all, to,
+                            from);
+}
+
+sr1_status sr1__dist_all_gather_begin(struct sr1__work **out, struct sr1__dist *d,
+                                      const char *place, sr1_status st, sr1_tensor *all,
+                                      sr1_tensor *own)
+{
+    return begin_collective(out, d, place, st, sr1__pg_all_gather, all, own);
 }
 
 sr1_status sr1__dist_all_gather(struct sr1__dist *d, const char *place, sr1_status st,

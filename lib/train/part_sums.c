@@ -11,9 +11,20 @@ struct unit_sum {
     sr1_tensor *done;   /* of those before; NULL: none */
 };
 
+/* Gradients of a unit on their way into its sum. */
+struct addition {
+    struct unit_sum *to;
+    const struct sr1__sum_order *order;
+    sr1__device device;
+    int started, finished; /* there was a worker's sum before, and a sum of workers */
+};
+
 struct sr1__part_sums {
     const struct sr1__learner *l;
     struct unit_sum *units;
+    struct sr1__exchange_room room;
+    struct sr1__scattering *under_way; /* for `next`; NULL: none */
+    struct addition next;
     sr1_tensor **grads; /* [n_params] while a unit is added; borrowed */
     uint8_t *trained;   /* [n_params] */
 };
@@ -48,6 +59,7 @@ void sr1__part_sums_clear(struct sr1__part_sums *p)
     for (size_t u = 0; u < p->l->shards->n_units; u++)
         free_unit_sum(&p->units[u]);
     memset(p->trained, 0, p->l->shards->n);
+    sr1__exchange_room_free(&p->room);
 }
 
 void sr1__part_sums_free(struct sr1__part_sums *p)
@@ -68,14 +80,6 @@ uint8_t *sr1__part_sums_trained(struct sr1__part_sums *p)
 }
 
 /* ---- adding ---- */
-
-/* Gradients of a unit on their way into its sum. */
-struct addition {
-    struct unit_sum *to;
-    const struct sr1__sum_order *order;
-    sr1__device device;
-    int started, finished; /* there was a worker's sum before, and a sum of workers */
-};
 
 /* Numbers [at, at + n) of a sum. */
 static sr1_tensor *view_sum(sr1_scope *s, sr1_tensor *sum, int64_t at, int64_t n)
@@ -145,6 +149,8 @@ static int32_t choose_exchange(const struct sr1__learner *l, size_t u, int32_t s
     size_t begin = sr1__shards_first(l->shards, u);
     int32_t dtype = t_dtype(m->params[begin].tensor);
 
+    summed |= sr1__dist_reduces(l->mesh.world);
+
     for (size_t i = begin; i < l->shards->ends[u]; i++)
         if (summed || t_dtype(m->params[i].tensor) != dtype)
             return SR1__F32;
@@ -159,35 +165,78 @@ static void find_gradients(sr1_scope *s, struct sr1__part_sums *p, size_t u)
     }
 }
 
+/* Sums that are added here come as one. */
+static struct addition plan_addition(const struct sr1__part_sums *p, size_t u,
+                                     const struct sr1__sum_order *order)
+{
+    static const uint8_t none;
+    static const struct sr1__sum_order once = {.n = 1, .fresh = &none};
+
+    return (struct addition){.to = &p->units[u],
+                             .order = sr1__dist_reduces(p->l->mesh.world) ? &once : order,
+                             .device = p->l->replicas[0]->device,
+                             .started = p->units[u].worker != NULL,
+                             .finished = p->units[u].done != NULL};
+}
+
+static sr1_status reserve_addition(sr1_scope *s, struct sr1__part_sums *p, size_t u,
+                                   struct addition *a, sr1_status st)
+{
+    sr1__scope_no_grad(s);
+    if (st != SR1_OK)
+        return st;
+    reserve_sums(s, a, sr1__shards_piece(p->l->shards, u));
+    find_gradients(s, p, u);
+    return sr1__scope_status(s);
+}
+
+/* st is how they went. */
+static sr1_status forget_gradients(sr1_scope *s, struct sr1__part_sums *p, size_t u,
+                                   sr1_status st)
+{
+    const struct sr1__shards *shards = p->l->shards;
+    struct sr1__error e;
+
+    sr1__error_save(&e, st);
+    (void)sr1__scope_close(s);
+    sr1__model_clear_grads(p->l->replicas[0], sr1__shards_first(shards, u),
+                           shards->ends[u]);
+    return sr1__error_raise(&e);
+}
+
 sr1_status sr1__part_sums_add(struct sr1__part_sums *p, size_t u, sr1_status st,
                               const struct sr1__sum_order *order)
 {
     const struct sr1__learner *l = p->l;
-    sr1_model *m = l->replicas[0];
-    sr1_scope *s = sr1__scope_open(m->device, "sum of gradients");
-    static const uint8_t none;
-    int reduces = sr1__dist_reduces(l->mesh.world);
-    struct sr1__sum_order once = {.n = 1, .fresh = &none};
-    struct addition a = {.to = &p->units[u],
-                         .order = reduces ? &once : order,
-                         .device = m->device,
-                         .started = p->units[u].worker != NULL,
-                         .finished = p->units[u].done != NULL};
-    struct sr1__error e;
+    sr1_scope *s = sr1__scope_open(l->replicas[0]->device, "sum of gradients");
+    struct addition a = plan_addition(p, u, order);
 
-    sr1__scope_no_grad(s);
-    if (st == SR1_OK) {
-        reserve_sums(s, &a, sr1__shards_piece(l->shards, u));
-        find_gradients(s, p, u);
-        st = sr1__scope_status(s);
-    }
-    st = sr1__shards_scatter(&l->mesh, l->shards, u, st, p->grads,
-                             choose_exchange(l, u, order->summed || reduces), add_rows,
-                             &a);
-    sr1__error_save(&e, st);
-    (void)sr1__scope_close(s);
-    sr1__model_clear_grads(m, sr1__shards_first(l->shards, u), l->shards->ends[u]);
-    return sr1__error_raise(&e);
+    st = reserve_addition(s, p, u, &a, st);
+    st =
+        sr1__shards_scatter(&l->mesh, l->shards, u, st, p->grads,
+                            choose_exchange(l, u, order->summed), &p->room, add_rows, &a);
+    return forget_gradients(s, p, u, st);
+}
+
+sr1_status sr1__part_sums_begin(struct sr1__part_sums *p, size_t u, sr1_status st,
+                                const struct sr1__sum_order *order)
+{
+    const struct sr1__learner *l = p->l;
+    sr1_scope *s = sr1__scope_open(l->replicas[0]->device, "sum of gradients");
+
+    p->next = plan_addition(p, u, order);
+    st = reserve_addition(s, p, u, &p->next, st);
+    st = sr1__shards_scatter_begin(&p->under_way, &l->mesh, l->shards, u, st, p->grads,
+                                   choose_exchange(l, u, order->summed), &p->room);
+    return forget_gradients(s, p, u, st);
+}
+
+sr1_status sr1__part_sums_end(struct sr1__part_sums *p, sr1_status st)
+{
+    struct sr1__scattering *g = p->under_way;
+
+    p->under_way = NULL;
+    return g ? sr1__shards_scatter_end(g, &p->l->mesh, st, add_rows, &p->next) : st;
 }
 
 /* ---- the sum of all ---- */
@@ -241,6 +290,7 @@ sr1_status sr1__part_sums_finish(struct sr1__part_sums *p, const uint8_t *wanted
 {
     struct sr1__error failed;
 
+    sr1__exchange_room_free(&p->room);
     sr1__error_save(&failed, SR1_OK);
     for (size_t u = 0; u < p->l->shards->n_units; u++) {
         sr1_status st = finish_part(p, u, wanted, parts, sr1__error_raise(&failed));
