@@ -323,6 +323,7 @@ static sr1_status record_action(struct sr1__sequence *s, int32_t i,
                                 const struct sr1__observation *o)
 {
     int whole = o->n_hit_ids == o->n_hits || o->n_hit_ids >= SR1_TRAJECTORY_MAX_HIT_IDS;
+    int failed = sr1__search_is_failure(o->status);
     size_t n;
     const char *query = sr1__scanner_call(&s->scanner, i, &n);
 
@@ -330,8 +331,8 @@ static sr1_status record_action(struct sr1__sequence *s, int32_t i,
     s->executed += !(o->flags & SR1_ANSWER_UNEXECUTED);
     pthread_mutex_lock(&s->g->lock);
     s->g->stats.searches++;
-    s->g->stats.failed_searches += sr1__search_is_failure(o->status);
-    s->g->stats.refused_actions += (o->flags & SR1_ANSWER_UNEXECUTED) != 0;
+    s->g->stats.failed_searches += failed;
+    s->g->stats.refused_actions += !failed && (o->flags & SR1_ANSWER_UNEXECUTED);
     if (o->failure)
         snprintf(s->g->stats.failure, sizeof(s->g->stats.failure), "%s", o->failure);
     pthread_mutex_unlock(&s->g->lock);
