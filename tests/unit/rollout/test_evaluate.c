@@ -448,8 +448,8 @@ static void a_synthesis_leaves_long_prompts_out(void **state)
 
     (void)state;
     snprintf(text, sizeof text,
-             "{\"id\": \"a\", \"question\": \"Where?\", \"answer\": \"Paris\"}\n"
              "{\"id\": \"b\", \"question\": \"Where%*s?\", \"answer\": \"Paris\"}\n"
+             "{\"id\": \"a\", \"question\": \"Where?\", \"answer\": \"Paris\"}\n"
              "{\"id\": \"c\", \"question\": \"Where now?\", \"answer\": \"Paris\"}\n",
              900, "it");
     d = unchecked(scratch_file("long-one.jsonl", text, 0));
