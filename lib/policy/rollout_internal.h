@@ -173,10 +173,16 @@ sr1_query sr1__query_at(const sr1_query *queries, size_t i);
 
 /* Can its history be put into a prompt? SR1_E_INVALID, SR1_E_LIMIT. */
 sr1_status sr1__query_check(const sr1_query *queries, size_t i);
+/* The same of all, and their struct_size (generate.c). */
+sr1_status sr1__queries_check(const sr1_query *queries, size_t n);
 
 /* Id of a query: its own, or derived from its text and history into buf. */
 #define SR1__QUERY_ID_MAX 32
 const char *sr1__query_id(const sr1_query *q, char buf[SR1__QUERY_ID_MAX]);
+
+/* Of the streams of its group's samples: a function of the seed and the question alone.
+ */
+uint64_t sr1__group_seed(uint64_t seed, const char *id, int64_t copy);
 
 /* An empty trajectory for a query that asks nothing. */
 int sr1__query_is_empty(const sr1_query *q);

@@ -28,9 +28,11 @@ static int64_t context_used(const struct sr1__sequence *s)
 static void seed_sequence(struct sr1__sequence *s, int32_t sample)
 {
     char buf[SR1__QUERY_ID_MAX];
-    const char *id = sr1__query_id(&s->query, buf);
 
-    sr1__rng_seed(&s->rng, sr1__hash64(id, strlen(id), s->g->seed), (uint64_t)sample);
+    sr1__rng_seed(
+        &s->rng,
+        sr1__group_seed(s->g->seed, sr1__query_id(&s->query, buf), s->query.copy),
+        (uint64_t)sample);
 }
 
 static sr1_status record_context(struct sr1__sequence *s, size_t query)
@@ -62,9 +64,8 @@ static uint64_t derive_episode_seed(const struct sr1__sequence *s, int32_t sampl
     struct sr1__rng r;
     uint64_t key;
     char buf[SR1__QUERY_ID_MAX];
-    const char *id = sr1__query_id(&s->query, buf);
 
-    key = sr1__hash64(id, strlen(id), s->g->seed);
+    key = sr1__group_seed(s->g->seed, sr1__query_id(&s->query, buf), s->query.copy);
     key = sr1__hash64(purpose, sizeof(purpose), key);
     sr1__rng_seed(&r, key, (uint64_t)sample);
     return sr1__rng_u64(&r);
@@ -568,6 +569,10 @@ sr1_status sr1__sequence_finish(struct sr1__sequence *s, sr1_trajectory **out)
     if (st == SR1_OK) {
         st = sr1__trajectory_builder_finish(s->builder, s->stop, answer, n, out);
         s->builder = NULL;
+    }
+    if (st == SR1_OK) {
+        sr1__trajectory_set_episode(*out, s->episode);
+        st = sr1__trajectory_set_copy(*out, s->query.copy);
     }
     if (st == SR1_OK)
         st = record_versions(s, *out);
