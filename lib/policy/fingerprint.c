@@ -98,7 +98,7 @@ static sr1_status describe_policy(json_t **out, sr1_rollout *r, const sr1_datase
         snprintf(weights, sizeof(weights), "%016" PRIx64, h);
     }
     SR1__TRY(describe_prompt(r, data, h, prompt));
-    snprintf(search, sizeof(search), "%016" PRIx64, r->search_keys);
+    snprintf(search, sizeof(search), "%016" PRIx64, r->answer_keys);
     *out = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:i, s:o}", "server",
                      served ? r->server.model : "", "weights", weights, "prompt", prompt,
                      "search", r->search ? sr1_search_name(r->search) : "", "search_keys",

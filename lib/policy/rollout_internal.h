@@ -80,7 +80,7 @@ struct sr1_rollout {
     struct sr1__rollout_limits limits;
     int32_t go_on;        /* search_failure, and search_deadline, as configured: */
     double ask_deadline;  /* limits has what holds in this environment */
-    uint64_t search_keys; /* hash of the keys that decide what a search shows */
+    uint64_t answer_keys; /* hash of the keys that decide what answers actions */
     struct sr1__sampling sampling;
     int32_t thinking;             /* chat template's enable_thinking */
     int32_t closed_thoughts;      /* what counts as well-formed */
