@@ -8,7 +8,6 @@
 #include "base/rng.h"
 #include "config/model_folder.h"
 #include "tensor/model/model_load.h"
-#include "tensor/ops/linear.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -212,7 +211,7 @@ sr1_status sr1__adapter_is_zero(const sr1_model *m, int *yes)
 static sr1_tensor *apply_linear(sr1_scope *s, const struct sr1__attention *by,
                                 sr1_tensor *x, sr1_tensor *w)
 {
-    return by->linear ? by->linear(s, by->self, x, w, NULL) : sr1__linear(s, x, w, NULL);
+    return by->linear ? by->linear(s, by->self, x, w, NULL) : t_linear(s, x, w, NULL);
 }
 
 /* What the elements of a row are multiplied with. */
