@@ -16,8 +16,9 @@
 
 #define REPEATS 5
 #define READ_BYTES ((size_t)512 << 20)
-#define PIECE ((size_t)1 << 20) /* bytes a thread reads at a time, of so many streams:   \
-                                 */
+#define PIECE                                                                            \
+    ((size_t)1 << 20) /* bytes a thread reads at a time, of so many streams:             \
+                       */
 #define STREAMS_MOST 4
 #define ROWS 120
 #define WIDTH 1024
