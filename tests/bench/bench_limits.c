@@ -16,9 +16,8 @@
 
 #define REPEATS 5
 #define READ_BYTES ((size_t)512 << 20)
-#define PIECE                                                                            \
-    ((size_t)1 << 20) /* bytes a thread reads at a time, of so many streams:             \
-                       */
+/* What a thread reads at a time, in so many streams. */
+#define PIECE ((size_t)1 << 20)
 #define STREAMS_MOST 4
 #define ROWS 120
 #define WIDTH 1024
