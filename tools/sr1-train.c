@@ -410,9 +410,10 @@ static void print_resume_hint(const sr1_trainer *tr, sr1_status st)
         return;
     if (saved >= 0)
         fprintf(stderr,
-                "once that is mended, sr1-train --resume %s goes on from the checkpoint "
-                "of step %lld\n",
-                folder, (long long)saved);
+                "once that is mended, sr1-train --resume %s%s goes on from the "
+                "checkpoint of step %lld\n",
+                folder, saved < sr1_trainer_steps_planned(tr) ? "" : " max_steps=N",
+                (long long)saved);
     else
         fprintf(stderr,
                 "there is no checkpoint yet; once that is mended, sr1-train --resume %s "
