@@ -12,7 +12,6 @@
 #include <searchr1/ext/run_info.h>
 
 #include <ctype.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,15 +86,6 @@ static void catch_signals(void)
             sigaction(numbers[i], &act, NULL);
     act.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &act, NULL);
-}
-
-/* 1 when standard output is a pipe whose reader has gone: the run itself is in its
- * folder. */
-static int reader_left(void)
-{
-    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
-
-    return poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
 }
 
 /* ---- --keys ---- */
@@ -567,5 +557,5 @@ int main(int argc, char **argv)
     else
         code = run_training(tr, argv);
     sr1_trainer_free(tr);
-    return reader_left() ? code : tool_printed("sr1-train", code);
+    return view_reader_left() ? code : tool_printed("sr1-train", code);
 }
