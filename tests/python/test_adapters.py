@@ -222,6 +222,14 @@ def test_turns_and_rubrics_of_verifiers(chooser, tmp_path, monkeypatch):
         adapters.Verifiers(Guess(Rubric([whole], [1.0]))).rewards()
 
 
+def test_what_is_no_environment_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    with pytest.raises(ImportError, match="'FrozenLake-v1'.*pip install gymnasium"):
+        adapters.Gymnasium("FrozenLake-v1")
+    with pytest.raises(TypeError, match="vf.load_environment.*, not object"):
+        adapters.Verifiers(object())
+
+
 def trainer_query(guess):
     return Dataset.from_rows(guess.rows(1))[0]
 
