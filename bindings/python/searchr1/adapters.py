@@ -147,7 +147,13 @@ class Gymnasium(_Episodes):
 
 
 def _registered(name: str, options: Dict[str, Any]) -> Callable[[], Any]:
-    import gymnasium
+    try:
+        import gymnasium
+    except ImportError as error:
+        raise ImportError(
+            f"Gymnasium({name!r}) needs the package gymnasium (pip install gymnasium); a "
+            "function that makes an environment needs none"
+        ) from error
 
     return lambda: gymnasium.make(name, **options)
 
@@ -267,6 +273,11 @@ class Verifiers(_Episodes):
 
     def __init__(self, environment: Any, message: str = "{action}") -> None:
         super().__init__()
+        if not (hasattr(environment, "get_dataset") or hasattr(environment, "__iter__")):
+            raise TypeError(
+                "an Environment or a Taskset of verifiers is wanted "
+                f"(vf.load_environment), not {type(environment).__name__}"
+            )
         self._environment, self._message = environment, message
         self._loop = _Loop()
         self._played: Dict[int, Any] = {}  # by episode, until all rewards have read it
