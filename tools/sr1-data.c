@@ -503,7 +503,8 @@ static const struct args_command commands[] = {
      "           or one of its checkpoints\n"},
     {"nq",
      "sr1-data nq QUESTIONS OUT.jsonl [key=value ...] [--source NAME] [--split NAME]\n",
-     "nq         write questions with gold answers (.jsonl, .json, .csv) as the records "
+     "nq         write questions with gold answers (.jsonl, .json, .csv, .tsv) as the "
+     "records "
      "of\n"
      "           Search-R1's published code: prompt, data_source, reward_model, "
      "extra_info;\n"
