@@ -76,6 +76,7 @@ struct sr1__settings {
     uint32_t update_columns; /* before the update: of these, what forward passes give; */
     uint32_t policy_columns; /* all that the policy's update reads */
     double beta, temperature, max_grad_norm, stop_at_exact_match;
+    double router_aux_loss_coef;
     double save_seconds; /* between checkpoints; 0: by steps alone */
     int64_t max_tokens, overlong_buffer, dynamic_sampling;
     double overlong_penalty;

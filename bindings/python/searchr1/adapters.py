@@ -1,4 +1,5 @@
-"""Environments of other libraries as environments of this one.
+"""Environments of other libraries as environments of this one, and reward functions of TRL
+(of_trl) as rewards.
 
     lake = Gymnasium("FrozenLake-v1", names=["left", "down", "right", "up"])
     config["answers_optional"] = True  # its rows have none
@@ -15,11 +16,14 @@ import functools
 import inspect
 import itertools
 import json
-import threading
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
+from . import _async
 from .env import Action, Episode, Reply
 from .trajectory import Trajectory
+from .trl import of_trl
+
+__all__ = ["Gymnasium", "Verifiers", "WrongAction", "of_trl"]
 
 Answer = Union[Reply, Exception]
 
@@ -194,27 +198,6 @@ def _content(message: Any) -> str:
     return str(content)
 
 
-class _Loop:
-    """A thread with an event loop, which coroutines of another library run in."""
-
-    def __init__(self) -> None:
-        import asyncio  # which takes a twentieth of importing all else here
-
-        self._loop = asyncio.new_event_loop()
-        self._submit = asyncio.run_coroutine_threadsafe
-        threading.Thread(target=self._loop.run_forever, daemon=True).start()
-
-    def run(self, call: Any) -> Any:
-        """The result of a call, awaited where it is a coroutine."""
-        if not inspect.isawaitable(call):
-            return call
-
-        async def wait() -> Any:
-            return await call
-
-        return self._submit(wait(), self._loop).result()
-
-
 def _takes(function: Any, given: Mapping[str, Any]) -> Dict[str, Any]:
     """Of what there is, the arguments that a function names."""
     parameters = inspect.signature(function).parameters.values()
@@ -279,7 +262,6 @@ class Verifiers(_Episodes):
                 f"(vf.load_environment), not {type(environment).__name__}"
             )
         self._environment, self._message = environment, message
-        self._loop = _Loop()
         self._played: Dict[int, Any] = {}  # by episode, until all rewards have read it
         self._left: Dict[int, int] = {}  # rewards that have not
         self._rewards = 0
@@ -351,7 +333,7 @@ class Verifiers(_Episodes):
             "parser": getattr(rubric, "parser", None),
             **getattr(rubric, "class_objects", {}),
         }
-        return self._loop.run(function(**_takes(function, given)))
+        return _async.result(function(**_takes(function, given)))
 
     def _score_task(self, trajectory: Trajectory) -> Any:
         """By a trace of the conversation, as its own runs make it."""
@@ -371,7 +353,7 @@ class Verifiers(_Episodes):
         trace = vf.Trace.model_construct(
             task=vf.TraceTask.model_construct(data=task.data), nodes=nodes, ok=True
         )
-        self._loop.run(task.score(trace))
+        _async.result(task.score(trace))
         return trace.reward
 
     # ---- turns ----
@@ -381,7 +363,7 @@ class Verifiers(_Episodes):
         state.update(row, answer=row.get("answer", ""), prompt=_messages(row["prompt"]))
         state.update(trajectory=[], turn=0, completion=[], error=None, tool_defs=[])
         state.update(is_completed=False, is_truncated=False, final_env_response=None)
-        made = self._loop.run(self._environment.setup_state(state))
+        made = _async.result(self._environment.setup_state(state))
         return state if made is None else made
 
     def open(self, episode: Episode) -> Any:
@@ -401,9 +383,9 @@ class Verifiers(_Episodes):
         step = {"prompt": list(messages), "completion": said, "response": None}
         state["trajectory"].append({**step, "tokens": None, "reward": None, "extras": {}})
         messages.extend(said)
-        if self._loop.run(self._environment.is_completed(state)):
+        if _async.result(self._environment.is_completed(state)):
             return Reply("", done=True)
-        answer = self._loop.run(self._environment.env_response(messages, state))
+        answer = _async.result(self._environment.env_response(messages, state))
         messages.extend(answer)
         done = state.get("final_env_response") is not None
         return Reply("\n".join(map(_content, answer)), done=done)
