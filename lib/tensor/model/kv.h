@@ -55,6 +55,7 @@ struct sr1__kv {
      */
     int64_t n_lanes;
     int64_t longest;
+    int64_t moves; /* times that its tensors have changed their addresses */
 };
 
 /* Where one head of a layer of a row's first n tokens is, in a paged cache. */

@@ -494,7 +494,7 @@ static void keep_graphs(struct sr1__decoder *d)
 {
     const struct sr1__step_state state = {.version = d->model->version,
                                           .rope = d->model->rope.n,
-                                          .cache = d->kv->ops->bytes(d->kv)};
+                                          .cache = d->kv->moves};
 
     sr1__step_graphs_keep(d->graphs, &state);
 }
