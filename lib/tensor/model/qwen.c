@@ -12,6 +12,7 @@
 #include "tensor/model/adapter.h"
 
 #include "base/mem.h"
+#include "tensor/model/capture_bridge.h"
 #include "tensor/model/decode_tables.h"
 #include "tensor/model/experts.h"
 #include "tensor/ops/fused.h"
@@ -177,6 +178,15 @@ static sr1_tensor *run_qwen_attention(sr1_scope *s, const struct qwen_pass *p,
         w->attention_norm);
 }
 
+static sr1_tensor *apply_gate(sr1_scope *s, const struct qwen_pass *p,
+                              sr1_tensor *gate_up)
+{
+    if (p->m->arch->gelu)
+        return sr1__nn_geglu(s, gate_up);
+    return p->attention.in_place ? sr1__capture_swiglu(s, gate_up)
+                                 : sr1__fused_swiglu(s, gate_up);
+}
+
 static sr1_tensor *run_qwen_mlp(sr1_scope *s, const struct qwen_pass *p, int32_t layer,
                                 sr1_tensor *x)
 {
@@ -188,7 +198,7 @@ static sr1_tensor *run_qwen_mlp(sr1_scope *s, const struct qwen_pass *p, int32_t
     y = apply_layer_linear(
         s, p, y,
         (struct linear){w->gate_up, w->gate_up_scale, NULL, {layer, SR1__LORA_GATE, 2}});
-    y = p->m->arch->gelu ? sr1__nn_geglu(s, y) : sr1__fused_swiglu(s, y);
+    y = apply_gate(s, p, y);
     return add_output(
         s, p, x, y,
         (struct linear){w->down, w->down_scale, NULL, {layer, SR1__LORA_DOWN, 1}},
