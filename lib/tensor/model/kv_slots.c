@@ -343,17 +343,20 @@ static sr1_status end_move(struct slots *c)
 
 /* ---- room ---- */
 
-/* May the row have this free slot? *start: of its prefix. */
+/* May the row have this free slot? *start: of its prefix; *blank: others have left an
+ * empty block behind. */
 static int suits_row(const struct slots *c, const struct slot_row *r, int64_t slot,
-                     int64_t *start)
+                     int64_t *start, int *blank)
 {
     int64_t first = slot - slot % c->layout.rows;
     int empty = 1;
 
+    *blank = 0;
     for (int64_t i = first; i < first + c->layout.rows; i++) {
         const struct slot_row *other = c->row_of[i] < 0 ? NULL : &c->rows[c->row_of[i]];
 
         empty = empty && !other;
+        *blank = empty && (*blank || c->left[i]);
         *start = other ? other->start : 0;
         if (other && other->family == r->family)
             return 1;
@@ -364,14 +367,13 @@ static int suits_row(const struct slots *c, const struct slot_row *r, int64_t sl
 
 static int find_slot(struct slots *c, int32_t row)
 {
-    struct slot_row *r = &c->rows[row];
     int64_t start;
+    int blank;
 
     for (int64_t i = 0; i < count_slots(c); i++) {
-        if (c->row_of[i] >= 0 || !suits_row(c, r, i, &start))
+        if (c->row_of[i] >= 0 || !suits_row(c, &c->rows[row], i, &start, &blank))
             continue;
-        if (r->length == 0 && r->prefix > 0)
-            c->blank[i / c->layout.rows] = 1;
+        c->blank[i / c->layout.rows] |= (uint8_t)blank;
         put_row(c, row, (int32_t)i, start);
         return 1;
     }
