@@ -294,7 +294,7 @@ static void play_groups(const char *device, int32_t seen[ROUNDS][SHARED])
     const struct sr1__sampling how = {1, 0, 1};
     struct sr1__rng choose, streams[SHARED], *rngs[SHARED];
     sr1_model *m = open_model("qwen3-tied", device);
-    struct sr1__decoder *d = new_decoder(m, SHARED, 600);
+    struct sr1__decoder *d = new_decoder(m, SHARED + 1, 600); /* blocks hold more */
     int live[SHARED] = {0};
 
     sr1__rng_seed(&choose, 3, 9);

@@ -802,7 +802,7 @@ static const struct sr1__kv_ops slots_ops = {
 
 static sr1_status make_slot_arrays(struct slots *c)
 {
-    size_t n = (size_t)c->max_rows, n_slots = n + SR1__KV_MOST_ROWS;
+    size_t n = (size_t)c->max_rows, n_slots = (size_t)c->base.most_lanes;
 
     SR1__CALLOC(c->layers, (size_t)c->model->config.n_layers, "key-value cache");
     SR1__CALLOC(c->rows, n, "key-value cache");
@@ -829,6 +829,7 @@ sr1_status sr1__kv_slots_new(struct sr1__kv **out, const sr1_model *m, int32_t m
     c->max_rows = max_rows;
     c->max_tokens = max_tokens;
     c->layout.rows = 1;
+    c->base.most_lanes = max_rows + SR1__KV_MOST_ROWS - 1; /* a block that is not full */
     st = make_slot_arrays(c);
     if (st != SR1_OK) {
         slots_free(&c->base);
