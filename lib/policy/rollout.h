@@ -118,6 +118,7 @@ struct sr1__log_prob_options {
     int checkpoint;
     sr1_tensor **entropy; /* receives their distributions' entropies [M]; or NULL */
     const struct sr1__token_dropout *dropout; /* NULL: none */
+    struct sr1__router_loss *router;          /* NULL: none */
 };
 sr1_tensor *sr1__forward_log_probs(sr1_scope *s, sr1_model *m,
                                    const struct sr1__microbatch *mb,

@@ -89,8 +89,9 @@ struct sr1_rollout {
     struct sr1__spans system_own; /* where the tools are not */
     struct sr1__prompt_template
         *question; /* the user's message; NULL: the question itself */
-    struct sr1__turn_delimiters border; /* of messages, where the protocol has them */
-    int64_t score_tokens;               /* token budget of a log-prob pass */
+    struct sr1__turn_delimiters border;  /* of messages, where the protocol has them */
+    struct sr1__turn_delimiters ipython; /* of results; zeroed: those are the user's */
+    int64_t score_tokens;                /* token budget of a log-prob pass */
     int64_t logit_chunk;
     int share_prompts;       /* of a group in such a pass, where the device can */
     int64_t weights_version; /* recorded in trajectories */
@@ -166,6 +167,13 @@ int32_t sr1__rollout_engine_sequences(const sr1_rollout *r);
 int32_t sr1__rollout_decoder_rows(const sr1_rollout *r);
 /* The decoders of all engines, where they are not there yet. */
 sr1_status sr1__rollout_make_decoders(sr1_rollout *r);
+
+/* Around a result that is a message. */
+static inline const struct sr1__turn_delimiters *
+sr1__result_border(const struct sr1_rollout *r)
+{
+    return r->ipython.close ? &r->ipython : &r->border;
+}
 
 /* Query i of a caller's array, whose elements lie queries[0].struct_size apart; 0 for the
  * fields that an older caller's struct lacks. */

@@ -43,7 +43,7 @@ sr1_status sr1__query_check(const sr1_query *queries, size_t i)
         if (!sr1__message_role(q.history_roles[k], k))
             return sr1__fail(SR1_E_INVALID,
                              "history: message %zu: role '%s' is neither user nor "
-                             "assistant, nor the system's in the first place",
+                             "assistant, nor in the first place system or developer",
                              k, q.history_roles[k] ? q.history_roles[k] : "");
         if (!q.history_texts[k])
             return sr1__fail(SR1_E_INVALID, "history: message %zu has no text", k);
@@ -145,7 +145,9 @@ static sr1_status add_user_message(const sr1_rollout *r, const sr1_query *q,
 sr1_status sr1__rollout_messages(const sr1_rollout *r, const sr1_query *q,
                                  struct sr1__messages *m)
 {
-    size_t given = q->n_history && strcmp(q->history_roles[0], "system") == 0;
+    size_t given =
+        q->n_history &&
+        sr1__role_find(sr1__message_role(q->history_roles[0], 0)) == SR1__ROLE_SYSTEM;
 
     SR1__TRY(add_system_message(r, q, given != 0, m));
     for (size_t i = given; i < q->n_history; i++)

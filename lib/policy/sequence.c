@@ -397,7 +397,10 @@ static sr1_status insert_block(struct sr1__sequence *s, struct sr1__observation 
 {
     const sr1_rollout *r = s->g->rollout;
     const struct sr1__protocol *p = sr1__env_protocol(s->g->env);
-    const struct sr1__turn_delimiters *border = p->chat ? &r->border : NULL;
+    int told = (o[0].flags & SR1__ANSWER_NOTICE) != 0;
+    const struct sr1__turn_delimiters *border = !p->chat ? NULL
+                                                : told   ? &r->border
+                                                         : sr1__result_border(r);
     struct sr1__observation_tokens b;
     sr1_status st;
 

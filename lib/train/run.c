@@ -187,6 +187,21 @@ static void sound_alarms(struct run *r)
     r->no_op_steps += sr1__learned_nothing(m);
 }
 
+/* Could no trajectory of any step be rewarded? */
+static int has_no_reward(const struct run *r)
+{
+    return r->steps > 0 && r->tr->unscored_steps >= r->steps;
+}
+
+static const char *explain_no_op(const struct run *r)
+{
+    if (has_no_reward(r))
+        return "no trajectory had a reward";
+    if (r->tr->skipped > r->skipped)
+        return "updates were skipped because their numbers were not finite";
+    return "all advantages were 0, or nothing was left to train on";
+}
+
 /* A run that could not learn says so at its end. */
 static void report_verdict(const struct run *r)
 {
@@ -195,10 +210,7 @@ static void report_verdict(const struct run *r)
     if (r->steps == 0 || r->no_op_steps < r->steps)
         return;
     snprintf(line, sizeof(line), "nothing was learned in %" PRId64 " step%s: %s",
-             r->steps, r->steps == 1 ? "" : "s",
-             r->tr->skipped > r->skipped
-                 ? "updates were skipped because their numbers were not finite"
-                 : "all advantages were 0, or nothing was left to train on");
+             r->steps, r->steps == 1 ? "" : "s", explain_no_op(r));
     send_warning(r, line);
 }
 
@@ -585,7 +597,15 @@ static sr1_status finish_run(struct run *r)
     if (tr->step < tr->planned)
         return sr1__fail(SR1_E_CANCELLED, "stopped after step %" PRId64 " of %" PRId64,
                          tr->step, tr->planned);
-    return sr1__dist_agree(tr->dist, "trained model", save_final_model(tr));
+    SR1__TRY(sr1__dist_agree(tr->dist, "trained model", save_final_model(tr)));
+    if (!has_no_reward(r))
+        return SR1_OK;
+    return sr1__fail(
+        SR1_E_NETWORK,
+        "no trajectory of the %" PRId64
+        " step%s had a reward: none could be computed, or none applies; mend "
+        "what computes them: the warnings say how it failed",
+        r->steps, r->steps == 1 ? "" : "s");
 }
 
 /* The folder of a run, as the process that writes it begins it. */

@@ -267,6 +267,14 @@ def test_states_of_dropped_trajectories_are_bounded(monkeypatch):
     assert list(guess._played) == [3, 4, 5]
 
 
+def test_what_is_no_environment_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    with pytest.raises(ImportError, match="'FrozenLake-v1'.*pip install gymnasium"):
+        adapters.Gymnasium("FrozenLake-v1")
+    with pytest.raises(TypeError, match="vf.load_environment.*, not object"):
+        adapters.Verifiers(object())
+
+
 def trainer_query(guess):
     return Dataset.from_rows(guess.rows(1))[0]
 

@@ -1,4 +1,5 @@
-"""Environments of other libraries as environments of this one.
+"""Environments of other libraries as environments of this one, and reward functions of TRL
+(of_trl) as rewards.
 
     lake = Gymnasium("FrozenLake-v1", names=["left", "down", "right", "up"])
     config["answers_optional"] = True  # its rows have none
@@ -15,11 +16,14 @@ import functools
 import inspect
 import itertools
 import json
-import threading
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
+from . import _async
 from .env import Action, Episode, Reply
 from .trajectory import Trajectory
+from .trl import of_trl
+
+__all__ = ["Gymnasium", "Verifiers", "WrongAction", "of_trl"]
 
 Answer = Union[Reply, Exception]
 
@@ -147,7 +151,13 @@ class Gymnasium(_Episodes):
 
 
 def _registered(name: str, options: Dict[str, Any]) -> Callable[[], Any]:
-    import gymnasium
+    try:
+        import gymnasium
+    except ImportError as error:
+        raise ImportError(
+            f"Gymnasium({name!r}) needs the package gymnasium (pip install gymnasium); a "
+            "function that makes an environment needs none"
+        ) from error
 
     return lambda: gymnasium.make(name, **options)
 
@@ -186,27 +196,6 @@ def _content(message: Any) -> str:
     if isinstance(content, list):
         return "\n".join(part["text"] for part in content if part.get("type") == "text")
     return str(content)
-
-
-class _Loop:
-    """A thread with an event loop, which coroutines of another library run in."""
-
-    def __init__(self) -> None:
-        import asyncio  # which takes a twentieth of importing all else here
-
-        self._loop = asyncio.new_event_loop()
-        self._submit = asyncio.run_coroutine_threadsafe
-        threading.Thread(target=self._loop.run_forever, daemon=True).start()
-
-    def run(self, call: Any) -> Any:
-        """The result of a call, awaited where it is a coroutine."""
-        if not inspect.isawaitable(call):
-            return call
-
-        async def wait() -> Any:
-            return await call
-
-        return self._submit(wait(), self._loop).result()
 
 
 def _takes(function: Any, given: Mapping[str, Any]) -> Dict[str, Any]:
@@ -267,8 +256,12 @@ class Verifiers(_Episodes):
 
     def __init__(self, environment: Any, message: str = "{action}") -> None:
         super().__init__()
+        if not (hasattr(environment, "get_dataset") or hasattr(environment, "__iter__")):
+            raise TypeError(
+                "an Environment or a Taskset of verifiers is wanted "
+                f"(vf.load_environment), not {type(environment).__name__}"
+            )
         self._environment, self._message = environment, message
-        self._loop = _Loop()
         self._played: Dict[int, Any] = {}  # by episode, until all rewards have read it
         self._left: Dict[int, int] = {}  # rewards that have not
         self._rewards = 0
@@ -340,7 +333,7 @@ class Verifiers(_Episodes):
             "parser": getattr(rubric, "parser", None),
             **getattr(rubric, "class_objects", {}),
         }
-        return self._loop.run(function(**_takes(function, given)))
+        return _async.result(function(**_takes(function, given)))
 
     def _score_task(self, trajectory: Trajectory) -> Any:
         """By a trace of the conversation, as its own runs make it."""
@@ -360,7 +353,7 @@ class Verifiers(_Episodes):
         trace = vf.Trace.model_construct(
             task=vf.TraceTask.model_construct(data=task.data), nodes=nodes, ok=True
         )
-        self._loop.run(task.score(trace))
+        _async.result(task.score(trace))
         return trace.reward
 
     # ---- turns ----
@@ -370,7 +363,7 @@ class Verifiers(_Episodes):
         state.update(row, answer=row.get("answer", ""), prompt=_messages(row["prompt"]))
         state.update(trajectory=[], turn=0, completion=[], error=None, tool_defs=[])
         state.update(is_completed=False, is_truncated=False, final_env_response=None)
-        made = self._loop.run(self._environment.setup_state(state))
+        made = _async.result(self._environment.setup_state(state))
         return state if made is None else made
 
     def open(self, episode: Episode) -> Any:
@@ -390,9 +383,9 @@ class Verifiers(_Episodes):
         step = {"prompt": list(messages), "completion": said, "response": None}
         state["trajectory"].append({**step, "tokens": None, "reward": None, "extras": {}})
         messages.extend(said)
-        if self._loop.run(self._environment.is_completed(state)):
+        if _async.result(self._environment.is_completed(state)):
             return Reply("", done=True)
-        answer = self._loop.run(self._environment.env_response(messages, state))
+        answer = _async.result(self._environment.env_response(messages, state))
         messages.extend(answer)
         done = state.get("final_env_response") is not None
         return Reply("\n".join(map(_content, answer)), done=done)

@@ -453,9 +453,9 @@ class Rollout(Handle):
         ranks: Optional[Ranks] = None,
         config: Optional[Config] = None,
     ) -> Suite:
-        """Answer every set of questions in a folder (.jsonl, .json, .csv), such as the
-        seven of Search-R1's table, samples times each. results: a folder that keeps every
-        answer; a call that was stopped is continued by the same call. config: names the
+        """Answer every set of questions in a folder (.jsonl, .json, .csv, .tsv), such as
+        the seven of Search-R1's table, samples times each. results: a folder that keeps
+        every answer; a call that was stopped is continued by the same call. config: names the
         fields of rows; None: the defaults."""
         carrier = _callbacks.Carrier(self.carrier, *self.carrier.others)
         options = _structs.SuiteOptions(

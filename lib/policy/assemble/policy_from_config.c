@@ -82,13 +82,19 @@ static sr1_status choose_template(sr1_rollout *r, const sr1_config *c)
 {
     sr1_tokenizer *chosen = NULL;
 
-    if (sr1__config_is(c, "chat_template", "auto"))
+    const char *name = sr1__config_str(c, "chat_template_name");
+    int own = sr1__config_is(c, "chat_template", "auto");
+
+    if (own && !*name)
         return sr1__chat_check_family(r->tokenizer);
-    SR1__TRY(sr1__tokenizer_with_family(&chosen, r->tokenizer,
-                                        sr1__config_str(c, "chat_template")));
+    if (own)
+        SR1__TRY(sr1__tokenizer_with_template(&chosen, r->tokenizer, name));
+    else
+        SR1__TRY(sr1__tokenizer_with_family(&chosen, r->tokenizer,
+                                            sr1__config_str(c, "chat_template")));
     sr1_tokenizer_free(r->tokenizer);
     r->tokenizer = chosen;
-    return SR1_OK;
+    return sr1__chat_check_family(r->tokenizer);
 }
 
 static sr1_status open_rollout_tokenizer(sr1_rollout *r, const sr1_config *c)
@@ -322,6 +328,8 @@ sr1_status sr1__rollout_complete(sr1_rollout *r, const sr1_config *c,
     SR1__TRY(check_thoughts(r));
     if (p->chat)
         SR1__TRY(sr1__turn_delimiters_make(&r->border, r->tokenizer, !r->thinking));
+    if (p->ipython)
+        SR1__TRY(sr1__ipython_delimiters_make(&r->ipython, r->tokenizer, !r->thinking));
     SR1__TRY(sr1__sampling_check(&r->sampling));
     return make_engines(r, c);
 }

@@ -29,6 +29,9 @@ sr1_tokenizer *sr1__tokenizer_ref(sr1_tokenizer *t);
  * stays as it is. SR1_E_NOT_FOUND lists the names. Free with sr1_tokenizer_free. */
 sr1_status sr1__tokenizer_with_family(sr1_tokenizer **out, sr1_tokenizer *t,
                                       const char *name);
+/* The same with one of the folder's chat templates. */
+sr1_status sr1__tokenizer_with_template(sr1_tokenizer **out, sr1_tokenizer *t,
+                                        const char *name);
 
 /* SR1_E_UNSUPPORTED unless the tokenizer is BPE; `what` cannot do without. */
 sr1_status sr1__needs_bpe(const sr1_tokenizer *t, const char *what);
