@@ -47,7 +47,7 @@ struct data_options {
     int force; /* replace what is there */
     const char *source;
     const char *split;
-    const char *tools;
+    const char *tools, *chat_template;
     struct synth_options synth;
     struct critique_options critiques;
 };
@@ -462,6 +462,8 @@ static int print_chat(const struct args *a, const struct data_options *o,
                           "first",
                           words[1]);
     st = sr1_tokenizer_open(&tokenizer, words[0]);
+    if (st == SR1_OK && o->chat_template)
+        st = sr1_tokenizer_set_chat_template(tokenizer, o->chat_template);
     if (st == SR1_OK)
         st = read_model_config(words[1], &messages);
     if (st == SR1_OK && o->tools)
@@ -518,7 +520,8 @@ static const struct args_command commands[] = {
      "           or one of its checkpoints\n"},
     {"nq",
      "sr1-data nq QUESTIONS OUT.jsonl [key=value ...] [--source NAME] [--split NAME]\n",
-     "nq         write questions with gold answers (.jsonl, .json, .csv) as the records "
+     "nq         write questions with gold answers (.jsonl, .json, .csv, .tsv) as the "
+     "records "
      "of\n"
      "           Search-R1's published code: prompt, data_source, reward_model, "
      "extra_info;\n"
@@ -533,7 +536,7 @@ static const struct args_command commands[] = {
      "           POLICY is a run folder or a model folder (for a server: its tokenizer "
      "is\n"
      "           enough). After a stop the same command continues\n"},
-    {"chat", "sr1-data chat TOKENIZER MESSAGES.json [--tools FILE]\n",
+    {"chat", "sr1-data chat TOKENIZER MESSAGES.json [--tools FILE] [--template NAME]\n",
      "chat       print a conversation, a JSON array of messages, as the chat template of "
      "a\n"
      "           tokenizer's folder writes it, up to the beginning of the next answer\n"},
@@ -633,6 +636,8 @@ static const struct args_option options[] = {
      "critiques: write the problems with an answer each, to train on", 0, 0},
     {"--tools", ARGS_STRING, &o.tools, "FILE",
      "chat: descriptions of tools, a JSON array", 0, 0},
+    {"--template", ARGS_STRING, &o.chat_template, "NAME",
+     "chat: one of several chat templates of the tokenizer's folder", 0, 0},
     {"--force", ARGS_FLAG, &o.force, NULL,
      "world, rooms, programs, critiques, model, merge, nq: replace what is there", 0, 0},
 };

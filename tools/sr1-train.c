@@ -172,13 +172,15 @@ static void print_key(const sr1_config_key_info *k)
     print_entry(k->name, k->default_text[0] ? k->default_text : "-", text);
 }
 
-/* Names are compared without regard to case, and '-' is '_'. */
+/* Names are compared without regard to case, '-' is '_', and a '+' before one is how
+ * Hydra's command lines add it. */
 #define PART_SIZE 1024 /* choices are searched, too */
 
 static void fold_name(const char *name, char out[PART_SIZE])
 {
     size_t n = 0;
 
+    name += strspn(name, "+");
     for (; name[n] != '\0' && n + 1 < PART_SIZE; n++)
         out[n] = name[n] == '-' ? '_' : (char)tolower((unsigned char)name[n]);
     out[n] = '\0';

@@ -76,6 +76,7 @@ struct sr1__settings {
     uint32_t update_columns; /* before the update: of these, what forward passes give; */
     uint32_t policy_columns; /* all that the policy's update reads */
     double beta, temperature, max_grad_norm, stop_at_exact_match;
+    double router_aux_loss_coef;
     double save_seconds; /* between checkpoints; 0: by steps alone */
     int64_t max_tokens, overlong_buffer, dynamic_sampling;
     double overlong_penalty;
@@ -332,6 +333,9 @@ int32_t sr1__learned_nothing(const struct sr1_step_metrics *m);
 int32_t sr1__scored_nothing(const struct sr1_step_metrics *m);
 
 /* ---- outage.c ---- */
+
+/* Searches of a step, or other actions, that were asked for: all but refused ones. */
+double sr1__searches_made(const struct sr1_step_metrics *m);
 
 /* Steps in a row in which every search failed, and why the last one did. Steps without a
  * search count neither way. */

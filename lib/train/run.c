@@ -25,6 +25,7 @@
 #include "base/struct.h"
 #include "environment/trajectory/trajectory.h"
 #include "policy/rollout_internal.h"
+#include "signal/reward/reward_set.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -723,6 +724,13 @@ static sr1_status run_all(struct run *r)
     return st == SR1_OK ? finish_run(r) : keep_whole_steps(r, st);
 }
 
+/* While it runs, a stop ends what waits for programs; what the trainer is asked for
+ * before and after waits. */
+static void watch_stop(sr1_trainer *tr, const atomic_int *stop)
+{
+    tr->rollout->stop = tr->rewards->context.stop = stop;
+}
+
 static sr1_status run_whole(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
 {
     struct run r = {.tr = tr};
@@ -739,13 +747,15 @@ static sr1_status run_whole(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
         SR1__TRY(sr1__check_rewards(tr));
     if (tr->train && !tr->resumed)
         SR1__TRY(sr1__rollout_check_engine(tr->rollout));
-    st = SR1_OK;
-    if (!tr->restored) /* else it was found then */
+    st = sr1__is_first_rank(tr) ? sr1__mlflow_check(tr->config) : SR1_OK;
+    if (st == SR1_OK && !tr->restored) /* else it was found then */
         st = tr->stage->hash(tr, &tr->mark.hash);
     SR1__TRY(sr1__dist_agree(tr->dist, "data", st));
     SR1__TRY(sr1__dist_same(tr->dist, "the rows of the data", tr->mark.hash));
+    watch_stop(tr, &tr->stop);
     st = run_all(&r);
     sr1__rollout_queue_clear(tr);
+    watch_stop(tr, NULL);
     sr1__record_end(tr, st);
     sr1__mlflow_close(tr->mlflow, st);
     tr->mlflow = NULL;

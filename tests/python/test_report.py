@@ -719,6 +719,7 @@ def test_others_are_not_served(served):
     for host in ("evil.example", "127.0.0.1", "localhost:1"):
         assert ask(served, Host=host)[0] == 403
     port = served.rpartition(":")[2]
+    assert "begin at the same port" in ask(served, Host="localhost:8080")[1]
     assert ask(served, Host=f"localhost:{port}")[0] == 200
     for path in ("/config.json", "/../config.json", "/made/"):
         assert ask(served, path)[0] == 404

@@ -13,6 +13,7 @@
 #include "tensor/model/adapter.h"
 
 #include "base/mem.h"
+#include "tensor/model/capture_bridge.h"
 #include "tensor/model/decode_tables.h"
 #include "tensor/model/experts.h"
 #include "tensor/ops/fused.h"
@@ -38,7 +39,8 @@ struct causal_lm_pass {
     int32_t *continues;  /* a copy; NULL: none continues another */
     size_t n_seqs;
     int64_t longest; /* tokens of a sequence, with the one that it continues */
-    struct sr1__lora_dropout dropout; /* a copy; p 0: none */
+    struct sr1__lora_dropout dropout;    /* a copy; p 0: none */
+    struct sr1__expert_balance *balance; /* NULL: routers have no auxiliary loss */
     int32_t refs;
 };
 
@@ -64,6 +66,7 @@ static void pass_release(struct causal_lm_pass *p)
     sr1__free(p->cu_seqlens);
     sr1__free(p->continues);
     sr1__free((void *)(uintptr_t)p->dropout.keys);
+    sr1__expert_balance_release(p->balance);
     sr1__free(p);
 }
 
@@ -178,6 +181,15 @@ static sr1_tensor *run_decoder_attention(sr1_scope *s, const struct causal_lm_pa
         w->attention_norm);
 }
 
+static sr1_tensor *apply_gate(sr1_scope *s, const struct causal_lm_pass *p,
+                              sr1_tensor *gate_up)
+{
+    if (p->m->arch->gelu)
+        return sr1__nn_geglu(s, gate_up);
+    return p->attention.in_place ? sr1__capture_swiglu(s, gate_up)
+                                 : sr1__fused_swiglu(s, gate_up);
+}
+
 static sr1_tensor *run_decoder_mlp(sr1_scope *s, const struct causal_lm_pass *p,
                                    int32_t layer, sr1_tensor *x)
 {
@@ -185,11 +197,12 @@ static sr1_tensor *run_decoder_mlp(sr1_scope *s, const struct causal_lm_pass *p,
     sr1_tensor *y = normalise_hidden(s, p->m, x, w->post_norm);
 
     if (w->router)
-        return t_add(s, x, sr1__experts_run(s, p->m, &p->attention, layer, y));
+        return t_add(s, x,
+                     sr1__experts_run(s, p->m, &p->attention, layer, y, p->balance));
     y = apply_layer_linear(
         s, p, y,
         (struct linear){w->gate_up, w->gate_up_scale, NULL, {layer, SR1__LORA_GATE, 2}});
-    y = p->m->arch->gelu ? sr1__nn_geglu(s, y) : sr1__fused_swiglu(s, y);
+    y = apply_gate(s, p, y);
     return add_output(
         s, p, x, y,
         (struct linear){w->down, w->down_scale, NULL, {layer, SR1__LORA_DOWN, 1}},
@@ -484,6 +497,38 @@ static int copy_dropout(struct causal_lm_pass *p, const struct sr1__lora_dropout
     return p->dropout.keys != NULL;
 }
 
+/* The sequences that each token stands for: those that continue its own, else itself. */
+static float *count_copies(const struct sr1__packed *in)
+{
+    float *copies = sr1__calloc((size_t)in->cu_seqlens[in->n_seqs] + 1, sizeof *copies);
+
+    for (size_t i = 0; copies && i < in->n_seqs; i++)
+        if (in->continues[i] >= 0)
+            copies[in->cu_seqlens[in->continues[i]]]++;
+    for (size_t i = 0; copies && i < in->n_seqs; i++) {
+        float n = copies[in->cu_seqlens[i]];
+
+        for (int64_t t = in->cu_seqlens[i]; t < in->cu_seqlens[i + 1]; t++)
+            copies[t] = n > 0 ? n : 1;
+    }
+    return copies;
+}
+
+static struct sr1__expert_balance *
+balance_new(sr1_scope *s, const sr1_model *m, const struct sr1__packed *in, double weight)
+{
+    float *copies = in->continues ? count_copies(in) : NULL;
+    struct sr1__expert_balance *b = NULL;
+
+    if (in->continues && !copies)
+        sr1__scope_check(s, sr1__fail_nomem("balance of experts"));
+    else
+        b = sr1__expert_balance_new(s, m->config.n_experts, copies,
+                                    in->cu_seqlens[in->n_seqs], weight);
+    sr1__free(copies);
+    return b;
+}
+
 static struct causal_lm_pass *pass_new(sr1_scope *s, sr1_model *m,
                                        const struct sr1__packed *in,
                                        const struct sr1__lora_dropout *dropout)
@@ -527,7 +572,11 @@ sr1_tensor *sr1__causal_lm_forward(sr1_scope *s, sr1_model *m,
             .n = (size_t)in->cu_seqlens[in->n_seqs],
         };
 
+        if (opt && opt->router)
+            p->balance = balance_new(s, m, in, opt->router->weight);
         hidden = run_decoder_forward(s, p, &tokens, opt && opt->checkpoint);
+        if (p->balance)
+            opt->router->value = sr1__expert_balance_end(s, p->balance);
     }
     pass_release(p);
     sr1__free(positions);

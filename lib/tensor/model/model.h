@@ -131,9 +131,16 @@ struct sr1__lora_dropout {
     const uint64_t *keys; /* [N], a token each */
 };
 
+/* The auxiliary loss of the routers of experts (expert_balance.h). */
+struct sr1__router_loss {
+    double weight; /* of it in the gradient, which backward adds to that of the outputs */
+    double value;  /* receives it */
+};
+
 struct sr1__forward_options {
     int checkpoint; /* keep only each layer's input for backward */
     const struct sr1__lora_dropout *dropout; /* NULL: none */
+    struct sr1__router_loss *router;         /* NULL: none */
 };
 
 /* Hidden states after the final norm [N,E] of packed sequences; opt may be NULL. */

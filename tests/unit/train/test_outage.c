@@ -376,6 +376,39 @@ static void a_dead_engine_stops_the_run_with_a_checkpoint(void **state)
     sr1_trainer_free(tr);
 }
 
+/* Refuses the first action of each step, as one that no tool understands, and fails the
+ * others. */
+static sr1_status refuse_or_fail(void *self, const sr1_env_action *const *actions,
+                                 size_t n, sr1_env_sink *sink)
+{
+    int *asked = self;
+
+    (void)actions;
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY((*asked)++ % 2 ? sr1_env_sink_status(sink, i, SR1_ACTION_ERROR)
+                                : sr1_env_sink_flags(sink, i, SR1_ANSWER_UNEXECUTED));
+    return SR1_OK;
+}
+
+static void refused_actions_are_no_searches(void **state)
+{
+    static const sr1_env_ops ops = {
+        .struct_size = sizeof ops, .name = "down", .act = refuse_or_fail};
+    struct engine unused = {0, 0, 0};
+    int asked = 0;
+    sr1_trainer *tr = open_run(&unused, "refused", "search_max_failed_steps=2");
+    sr1_env *env = NULL;
+
+    (void)state;
+    OK(sr1_env_new(&env, &ops, &asked, NULL));
+    OK(sr1_rollout_set_env(sr1_trainer_rollout(tr), env));
+    sr1_env_free(env);
+    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_NETWORK, "stopped after step 2 of 6");
+    assert_true(sr1__metrics_get(&tr->step_metrics, "refused_rate") > 0);
+    assert_true(sr1__metrics_get(&tr->step_metrics, "alarm_searches") == 1);
+    sr1_trainer_free(tr);
+}
+
 /* Answers the probe at the start, then closes each connection. */
 static void answer_once(void *user, int nth, const char *request, struct reply *r)
 {
@@ -616,6 +649,7 @@ int main(void)
         cmocka_unit_test(going_on_without_is_a_choice),
         cmocka_unit_test(such_a_trajectory_survives_being_stored),
         cmocka_unit_test(a_dead_engine_stops_the_run_with_a_checkpoint),
+        cmocka_unit_test(refused_actions_are_no_searches),
         cmocka_unit_test(the_end_names_the_server),
         cmocka_unit_test(one_answer_in_between_goes_on),
         cmocka_unit_test(zero_never_stops_a_run),
