@@ -492,9 +492,8 @@ static sr1_status run_lanes(struct sr1__decoder *d, size_t n, int64_t total)
 /* Graphs are of the cache, the tables and the weights of now. */
 static void keep_graphs(struct sr1__decoder *d)
 {
-    const struct sr1__step_state state = {.version = d->model->version,
-                                          .rope = d->model->rope.n,
-                                          .cache = d->kv->moves};
+    const struct sr1__step_state state = {
+        .version = d->model->version, .rope = d->model->rope.n, .cache = d->kv->moves};
 
     sr1__step_graphs_keep(d->graphs, &state);
 }
