@@ -232,6 +232,21 @@ static sr1_status check_model(const char *config, const char *folder, int force)
     return output_check_folder(folder, NULL, 0, force);
 }
 
+/* Of a folder, whose other files are written with it. */
+static sr1_status open_tokenizer(sr1_tokenizer **out, const char *folder)
+{
+    struct stat is;
+    char text[600];
+
+    if (stat(folder, &is) != 0 || S_ISDIR(is.st_mode))
+        return sr1_tokenizer_open(out, folder);
+    snprintf(text, sizeof(text),
+             "--tokenizer %.400s is a file; name the folder that it is in, whose other "
+             "files are written too",
+             folder);
+    return sr1_set_error(SR1_E_INVALID, text);
+}
+
 /* Has every id of the tokenizer an embedding? Otherwise no tool would open the model. */
 static sr1_status check_vocabulary(const sr1_model *model, const sr1_tokenizer *tokenizer,
                                    const char *config)
@@ -268,7 +283,7 @@ static int make_model(const struct args *a, const struct data_options *o,
     if (st == SR1_OK)
         st = read_model_config(config, &text);
     if (st == SR1_OK)
-        st = sr1_tokenizer_open(&tokenizer, o->tokenizer);
+        st = open_tokenizer(&tokenizer, o->tokenizer);
     if (st == SR1_OK)
         st = name_file(sr1_model_new_random(&model, text, (uint64_t)o->seed, &m), config);
     if (st == SR1_OK)
@@ -348,7 +363,7 @@ static int merge_adapter(const struct args *a, const struct data_options *o,
     if (st == SR1_OK)
         st = open_adapter(&model, folder, base);
     if (st == SR1_OK)
-        st = o->tokenizer ? sr1_tokenizer_open(&tokenizer, o->tokenizer)
+        st = o->tokenizer ? open_tokenizer(&tokenizer, o->tokenizer)
                           : open_adapter_tokenizer(&tokenizer, folder, base);
     ready = st == SR1_OK;
     if (st == SR1_OK)

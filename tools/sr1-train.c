@@ -12,7 +12,6 @@
 #include <searchr1/ext/run_info.h>
 
 #include <ctype.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,15 +86,6 @@ static void catch_signals(void)
             sigaction(numbers[i], &act, NULL);
     act.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &act, NULL);
-}
-
-/* 1 when standard output is a pipe whose reader has gone: the run itself is in its
- * folder. */
-static int reader_left(void)
-{
-    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
-
-    return poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
 }
 
 /* ---- --keys ---- */
@@ -412,9 +402,10 @@ static void print_resume_hint(const sr1_trainer *tr, sr1_status st)
         return;
     if (saved >= 0)
         fprintf(stderr,
-                "once that is mended, sr1-train --resume %s goes on from the checkpoint "
-                "of step %lld\n",
-                folder, (long long)saved);
+                "once that is mended, sr1-train --resume %s%s goes on from the "
+                "checkpoint of step %lld\n",
+                folder, saved < sr1_trainer_steps_planned(tr) ? "" : " max_steps=N",
+                (long long)saved);
     else
         fprintf(stderr,
                 "there is no checkpoint yet; once that is mended, sr1-train --resume %s "
@@ -568,5 +559,5 @@ int main(int argc, char **argv)
     else
         code = run_training(tr, argv);
     sr1_trainer_free(tr);
-    return reader_left() ? code : tool_printed("sr1-train", code);
+    return view_reader_left() ? code : tool_printed("sr1-train", code);
 }

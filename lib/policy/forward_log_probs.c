@@ -57,7 +57,7 @@ static sr1_tensor *run_packed_forward(sr1_scope *s, sr1_model *m,
 
     sr1__scope_check(s, st);
     if (st == SR1_OK)
-        hidden = sr1__qwen_forward(s, m, &in, &o);
+        hidden = sr1__causal_lm_forward(s, m, &in, &o);
     sr1__free(cu);
     sr1__free(keys);
     return t_index_select(s, hidden, 0, t_from_i32(s, mb->target_rows, mb->n_targets));
@@ -94,7 +94,7 @@ sr1_tensor *sr1__forward_values(sr1_scope *s, sr1_model *critic,
     struct sr1__log_prob_options o = {.checkpoint = checkpoint, .dropout = dropout};
     sr1_tensor *hidden = run_packed_forward(s, critic, mb, &o);
 
-    return t_to(s, sr1__qwen_values(s, critic, hidden), SR1__F32);
+    return t_to(s, sr1__causal_lm_values(s, critic, hidden), SR1__F32);
 }
 
 /* ---- log-probs without gradients ---- */
@@ -115,7 +115,7 @@ static void truncated_log_probs(sr1_scope *s, sr1_model *m,
         sr1_scope *one = sr1__scope_nest(s, "token %zu", i);
         sr1_tensor *h = t_narrow(one, hidden, 0, (int64_t)i, 1);
 
-        t_to_host_f32(one, sr1__qwen_logits(one, m, h), row, vocab);
+        t_to_host_f32(one, sr1__causal_lm_logits(one, m, h), row, vocab);
         if (sr1__scope_status(one) == SR1_OK)
             sr1__scope_check(
                 one, sr1__sample_log_prob(row, vocab, how, mb->target_ids[i], &out[i]));

@@ -80,7 +80,7 @@ struct sr1_rollout {
     struct sr1__rollout_limits limits;
     int32_t go_on;        /* search_failure, and search_deadline, as configured: */
     double ask_deadline;  /* limits has what holds in this environment */
-    uint64_t search_keys; /* hash of the keys that decide what a search shows */
+    uint64_t answer_keys; /* hash of the keys that decide what answers actions */
     struct sr1__sampling sampling;
     int32_t thinking;             /* chat template's enable_thinking */
     int32_t closed_thoughts;      /* what counts as well-formed */
@@ -181,10 +181,16 @@ sr1_query sr1__query_at(const sr1_query *queries, size_t i);
 
 /* Can its history be put into a prompt? SR1_E_INVALID, SR1_E_LIMIT. */
 sr1_status sr1__query_check(const sr1_query *queries, size_t i);
+/* The same of all, and their struct_size (generate.c). */
+sr1_status sr1__queries_check(const sr1_query *queries, size_t n);
 
 /* Id of a query: its own, or derived from its text and history into buf. */
 #define SR1__QUERY_ID_MAX 32
 const char *sr1__query_id(const sr1_query *q, char buf[SR1__QUERY_ID_MAX]);
+
+/* Of the streams of its group's samples: a function of the seed and the question alone.
+ */
+uint64_t sr1__group_seed(uint64_t seed, const char *id, int64_t copy);
 
 /* An empty trajectory for a query that asks nothing. */
 int sr1__query_is_empty(const sr1_query *q);

@@ -48,6 +48,8 @@ sr1_status sr1__query_check(const sr1_query *queries, size_t i)
         if (!q.history_texts[k])
             return sr1__fail(SR1_E_INVALID, "history: message %zu has no text", k);
     }
+    if (q.copy < 0)
+        return sr1__fail(SR1_E_INVALID, "copy %" PRId64 " is below 0", q.copy);
     if (q.row_len && !q.row)
         return sr1__fail(SR1_E_INVALID, "row: %zu bytes at NULL", q.row_len);
     return SR1_OK;
@@ -70,6 +72,13 @@ const char *sr1__query_id(const sr1_query *q, char buf[SR1__QUERY_ID_MAX])
         return q->id;
     snprintf(buf, SR1__QUERY_ID_MAX, "q-%016" PRIx64, hash_query(q));
     return buf;
+}
+
+uint64_t sr1__group_seed(uint64_t seed, const char *id, int64_t copy)
+{
+    uint64_t h = sr1__hash64(id, strlen(id), seed);
+
+    return copy ? sr1__hash64(&copy, sizeof(copy), h) : h;
 }
 
 int sr1__query_is_empty(const sr1_query *q)

@@ -200,6 +200,7 @@ struct sr1_trainer {
     int64_t planned;
     int64_t saved;           /* step of the newest checkpoint; -1: there is none */
     int64_t skipped;         /* updates left out, all steps */
+    int64_t unscored_steps;  /* in a row up to the last one: sr1__scored_nothing */
     uint32_t alarms;         /* that rang after the last step */
     uint32_t unlogged;       /* alarms of the steps since the last row of metrics */
     json_t *record;          /* the configuration as the run folder has it */
@@ -328,8 +329,13 @@ uint32_t sr1__find_alarms(const struct sr1_step_metrics *m);
 /* Had the step nothing to learn from: no advantage, and no entropy bonus, or nothing that
  * could be trained on? */
 int32_t sr1__learned_nothing(const struct sr1_step_metrics *m);
+/* Were there trajectories to reward, and could the reward of none be computed? */
+int32_t sr1__scored_nothing(const struct sr1_step_metrics *m);
 
 /* ---- outage.c ---- */
+
+/* Searches of a step, or other actions, that were asked for: all but refused ones. */
+double sr1__searches_made(const struct sr1_step_metrics *m);
 
 /* Steps in a row in which every search failed, and why the last one did. Steps without a
  * search count neither way. */

@@ -829,6 +829,8 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_trajectory_token_weights_version": (c_int64, TRAJECTORY, c_size_t),
     "sr1_trajectory_begins_in_thought": (c_int32, TRAJECTORY),
     "sr1_trajectory_group_key": (c_uint64, TRAJECTORY),
+    "sr1_trajectory_episode": (c_int64, TRAJECTORY),
+    "sr1_trajectory_copy": (c_int64, TRAJECTORY),
     "sr1_trajectory_environment_count": (c_size_t, TRAJECTORY),
     "sr1_trajectory_sources": (c_void_p, TRAJECTORY),
     "sr1_trajectory_policy_positions": (c_void_p, TRAJECTORY),

@@ -151,7 +151,13 @@ class Gymnasium(_Episodes):
 
 
 def _registered(name: str, options: Dict[str, Any]) -> Callable[[], Any]:
-    import gymnasium
+    try:
+        import gymnasium
+    except ImportError as error:
+        raise ImportError(
+            f"Gymnasium({name!r}) needs the package gymnasium (pip install gymnasium); a "
+            "function that makes an environment needs none"
+        ) from error
 
     return lambda: gymnasium.make(name, **options)
 
@@ -246,11 +252,18 @@ class Verifiers(_Episodes):
     environment: an Environment (verifiers before 0.2), or a Taskset (since), whose tasks
     and rewards are taken. message: what the policy said, around the {action} of a tag."""
 
+    kept = 1 << 16  # states of trajectories that no reward has read: some are dropped
+
     def __init__(self, environment: Any, message: str = "{action}") -> None:
         super().__init__()
+        if not (hasattr(environment, "get_dataset") or hasattr(environment, "__iter__")):
+            raise TypeError(
+                "an Environment or a Taskset of verifiers is wanted "
+                f"(vf.load_environment), not {type(environment).__name__}"
+            )
         self._environment, self._message = environment, message
-        self._ended: Dict[Tuple[str, int], Any] = {}  # until all rewards have read it
-        self._left: Dict[Tuple[str, int], int] = {}  # rewards that have not
+        self._played: Dict[int, Any] = {}  # by episode, until all rewards have read it
+        self._left: Dict[int, int] = {}  # rewards that have not
         self._rewards = 0
         self._tasks: List[Any] = []
         self.tools: List[Any] = list(getattr(environment, "tools", None) or [])
@@ -301,12 +314,12 @@ class Verifiers(_Episodes):
         return found
 
     def _score_state(self, rubric: Any, function: Any, trajectory: Trajectory) -> Any:
-        key = (trajectory.query_id, trajectory.sample)
-        if key in self._ended:
-            state = self._ended[key]
-            self._left[key] -= 1
-            if self._left[key] == 0:
-                del self._ended[key], self._left[key]
+        episode = trajectory.episode
+        if episode in self._played:
+            state = self._played[episode]
+            self._left[episode] -= 1
+            if self._left[episode] == 0:
+                del self._played[episode], self._left[episode]
         else:
             state = self._new_state(trajectory.row)
         state["completion"] = _messages(_completion(trajectory))
@@ -356,8 +369,11 @@ class Verifiers(_Episodes):
     def open(self, episode: Episode) -> Any:
         state = self._new_state(episode.row)
         if self._rewards:
-            self._ended[(episode.query_id, episode.sample)] = state
-            self._left[(episode.query_id, episode.sample)] = self._rewards
+            self._played[episode.number] = state
+            self._left[episode.number] = self._rewards
+        if len(self._played) > self.kept:
+            oldest = next(iter(self._played))
+            del self._played[oldest], self._left[oldest]
         return state, list(state["prompt"])
 
     def act(self, state: Any, text: str) -> Reply:

@@ -107,7 +107,8 @@ static sr1_status check_learned(const struct sr1__demo *demo, const char *key)
     for (size_t i = 0; i < demo->n_segments; i++)
         if (demo->segments[i].is_policy && demo->segments[i].text[0] != '\0')
             return SR1_OK;
-    return sr1__fail(SR1_E_PARSE, "nothing to learn: no %s has text by the policy", key);
+    return sr1__fail(SR1_E_PARSE, "nothing to learn: '%s' holds no text by the policy",
+                     key);
 }
 
 static sr1_status take_segments(const struct demo_form *form, const json_t *list,

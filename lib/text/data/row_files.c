@@ -370,13 +370,34 @@ uint64_t sr1__row_files_line(const struct sr1__row_files *r, int64_t i)
     return line_at(&r->files[f], r->offsets.at[(size_t)i + f]);
 }
 
+/* Which row of its file it is, from 1 on, where it stands behind another one in a line (a
+ * list of JSON may be one line); else 0. */
+static uint64_t number_in_line(const struct sr1__row_files *r, int64_t i)
+{
+    size_t f = sr1__row_files_file(r, i);
+    int64_t first = i;
+
+    if (i == 0 || sr1__row_files_file(r, i - 1) != f ||
+        sr1__row_files_line(r, i - 1) != sr1__row_files_line(r, i))
+        return 0;
+    while (first > 0 && sr1__row_files_file(r, first - 1) == f)
+        first--;
+    return (uint64_t)(i - first) + 1;
+}
+
 sr1_status sr1__row_files_context(const struct sr1__row_files *r, int64_t i,
                                   sr1_status status)
 {
+    unsigned long long line, number;
+
     if (status == SR1_OK)
         return SR1_OK; /* counting lines is for errors */
-    return sr1__context(status, "%s:%llu", sr1__row_files_path(r, i),
-                        (unsigned long long)sr1__row_files_line(r, i));
+    line = sr1__row_files_line(r, i);
+    number = number_in_line(r, i);
+    if (number == 0)
+        return sr1__context(status, "%s:%llu", sr1__row_files_path(r, i), line);
+    return sr1__context(status, "%s:%llu, row %llu", sr1__row_files_path(r, i), line,
+                        number);
 }
 
 static sr1_status add_cell(json_t *row, const char *column, const char *s, size_t n)

@@ -38,7 +38,8 @@ size_t sr1__row_files_file(const struct sr1__row_files *r, int64_t i);
 /* The line of that file on which row i begins; 0 when it cannot be read any more. */
 uint64_t sr1__row_files_line(const struct sr1__row_files *r, int64_t i);
 
-/* Put "path:line: " of row i before the text of a failure; returns status. */
+/* Put "path:line: " of row i, "path:line, row N: " where rows share a line, before the
+ * text of a failure; returns status. */
 sr1_status sr1__row_files_context(const struct sr1__row_files *r, int64_t i,
                                   sr1_status status);
 

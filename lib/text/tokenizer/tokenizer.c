@@ -245,6 +245,8 @@ sr1_status sr1_tokenizer_save(const sr1_tokenizer *t, const char *dir)
     if (!t || !dir)
         return sr1__fail(SR1_E_INVALID, "tokenizer: a tokenizer and a folder are needed");
     if (!t->files)
-        return sr1__fail(SR1_E_STATE, "this tokenizer was not opened from a folder");
+        return sr1__fail(SR1_E_STATE,
+                         "the tokenizer was opened from its file alone; open the folder "
+                         "that the file is in, whose other files are saved too");
     return sr1__tokenizer_files_write(t->files, dir);
 }

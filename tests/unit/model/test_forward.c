@@ -93,7 +93,7 @@ static sr1_tensor *batch_log_probs(sr1_scope *s, sr1_model *m, const struct batc
                                    struct sr1__forward_options opt, int64_t chunk)
 {
     struct sr1__packed in = {b->ids, b->cu_seqlens, b->n_seqs};
-    sr1_tensor *h = sr1__qwen_forward(s, m, &in, &opt);
+    sr1_tensor *h = sr1__causal_lm_forward(s, m, &in, &opt);
     sr1_tensor *rows = t_from_i64(s, b->rows, T_SHAPE((int64_t)b->n_rows));
     sr1_tensor *targets = t_from_i64(s, b->targets, T_SHAPE((int64_t)b->n_rows));
 
