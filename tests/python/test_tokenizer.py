@@ -129,6 +129,8 @@ def test_chat_templates_by_name(model_folder, tmp_path):
     more = tmp_path / "model" / "additional_chat_templates"
     more.mkdir()
     (more / "brief.jinja").write_text("{{ messages[0].role }}: {{ messages[0].content }}")
+    config = json.loads((tmp_path / "model" / "tokenizer_config.json").read_text())
+    (tmp_path / "model" / "chat_template.jinja").write_text(config["chat_template"])
     tokenizer = Tokenizer(tmp_path / "model")
     assert tokenizer.chat_template_names == ["default", "brief"]
     messages = [{"role": "developer", "content": "Hi"}]
