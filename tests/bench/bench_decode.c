@@ -66,11 +66,7 @@ static double generate(const struct run *r, size_t n_new)
  * them. */
 static double count_step_bytes(const sr1_model *m)
 {
-    const struct sr1__hf_config *c = &m->config;
-
-    return sr1__host_panels_bytes(c->hidden_size, c->n_heads * c->head_dim,
-                                  c->n_kv_heads * c->head_dim, c->intermediate_size,
-                                  c->n_layers, c->vocab_size, m->dtype == SR1__BF16);
+    return sr1__host_panels_bytes(&m->config, m->dtype == SR1__BF16);
 }
 
 /* What the first decoding after an update costs more: weights packed, by two threads. */
@@ -228,7 +224,7 @@ int main(int argc, char **argv)
     if (getenv("DEVICE"))
         options.device = getenv("DEVICE"); /* cpu or cuda; the default is cpu */
     options.dtype = getenv("DTYPE");       /* fp32 or bf16; the default is fp32 */
-    options.threads = 2;
+    options.threads = getenv("THREADS") ? atoi(getenv("THREADS")) : 2;
     failed = sr1_model_open(&m, argv[1], &options) != SR1_OK;
     if (!failed && strcmp(argv[2], "greedy") == 0) {
         failed = print_greedy(m, prompt, n_new);

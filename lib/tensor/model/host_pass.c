@@ -5,16 +5,22 @@
  *               a = attention(q);             x += Wo a
  *               h = norm(x);  f = silu(Wgate h) * (Wup h);  x += Wdown f
  *
+ * or what the architecture's row says in place of it (weights/decoder_archs.h).
  * A product's task is a group of outputs for some rows; what follows the product (an
  * adapter's, bias, gate, sum) is done to its tile while that is in a cache. x, q and sums
  * are fp32 in any model. In a bf16 model the inputs of products, keys and values are
  * rounded to bf16. A long pass is cut into pieces: a token needs nothing but the cache of
- * those before. */
+ * those before.
+ *
+ * Where there are many rows each thread takes some of them, a *lot*, through all layers
+ * by itself: none waits for another, and while one reads a cache from memory another
+ * multiplies. */
 #include "tensor/model/host_pass.h"
 
 #include "base/mem.h"
 #include "kernels/attention.h"
 #include "kernels/layer.h"
+#include "tensor/model/host_experts.h"
 #include "tensor/model/model.h"
 
 #include <math.h>
@@ -26,8 +32,14 @@
 #define ROPE_ROWS 4
 #define LORA_ROWS 16
 #define ATTEND_TOKENS 16 /* of a span, of a task */
+#define ATTEND_TASKS 8   /* of a thread, at most */
 #define QUERIES 64       /* that a task hands to the kernel at once */
 #define WIDTH_AT 32      /* elements that rows are rounded up to, as products want */
+
+#define LOT_TOKENS 16      /* at least, where weights stay in a cache of the processor, */
+#define LOT_TOKENS_READ 64 /* and where each lot reads them from memory */
+#define CACHED_WEIGHTS (24.0 * 1048576)
+#define LOTS 4 /* of a thread, at most */
 
 /* A thread's own. */
 struct host_scratch {
@@ -47,6 +59,12 @@ struct host_block {
     int64_t n;
 };
 
+/* Tokens of whole spans. */
+struct host_lot {
+    int64_t from, end;
+    size_t kept; /* wanted tokens before them */
+};
+
 struct sr1__host_pass {
     sr1_model *m;
     struct sr1__kv *kv;
@@ -54,28 +72,38 @@ struct sr1__host_pass {
     struct sr1__host_weights *weights;
     size_t size; /* of an element of the weights */
     size_t e, q, kv_width, f;
-    float *memory;                /* all below */
-    size_t tokens;                /* that it has room for */
-    float *x;                     /* [tokens, e] */
-    float *qkv;                   /* [tokens, q + 2 kv_width] */
-    float *queries;               /* [tokens, q], scaled */
-    unsigned char *h;             /* [tokens, depth(e)] of the weights' type */
-    unsigned char *attended;      /* [tokens, depth(q)] */
-    unsigned char *gated;         /* [tokens, depth(f)] */
-    size_t ranks;                 /* of the adapters of a matrix, at most */
-    float *lora;                  /* [tokens, depth(ranks)]: x A^T */
-    struct host_scratch *scratch; /* [threads] */
+    int normed;        /* norms follow what attention and MLP give */
+    float embed_scale; /* of the weights' type */
+    float query_scale;
+    struct sr1__host_experts *experts; /* NULL: there are none */
+    float *memory;                     /* all below */
+    size_t tokens;                     /* that it has room for */
+    float *x;                          /* [tokens, e] */
+    float *qkv;                        /* [tokens, q + 2 kv_width] */
+    float *queries;                    /* [tokens, q], scaled */
+    float *output;                     /* [tokens, e] of a matrix that a norm follows */
+    unsigned char *h;                  /* [tokens, depth(e)] of the weights' type */
+    unsigned char *attended;           /* [tokens, depth(q)] */
+    unsigned char *gated;              /* [tokens, depth(f)] */
+    size_t ranks;                      /* of the adapters of a matrix, at most */
+    float *lora;                       /* [tokens, depth(ranks)]: x A^T */
+    struct host_scratch *scratch;      /* [threads] */
     float *scratch_memory;
     unsigned char *hidden; /* [wanted, depth(e)] of the weights' type */
     size_t hidden_cap;
     struct host_block *blocks;
     size_t n_blocks, blocks_cap;
+    size_t items; /* of blocks and heads, that a task of the attention takes */
     /* the piece under way */
     const struct sr1__host_layer *layer;
     int32_t layer_index;
     size_t n;
     int32_t *rows;      /* [PIECE] of its tokens */
     int64_t *positions; /* [PIECE] */
+    /* threads that take lots */
+    struct sr1__host_pass **lanes; /* [threads] each by itself; NULL: not made yet */
+    struct host_lot *lots;         /* [threads * LOTS] */
+    size_t n_lots;                 /* 0: all threads work on all tokens */
 };
 
 /* ---- memory ---- */
@@ -89,9 +117,9 @@ static size_t piece_floats(const struct sr1__host_pass *p, size_t tokens)
 {
     size_t typed = round_width(p->e) + round_width(p->q) + round_width(p->f);
 
-    return tokens *
-           (round_width(p->e) + round_width(p->q + 2 * p->kv_width) + round_width(p->q) +
-            round_width(p->ranks) + typed * p->size / sizeof(float));
+    return tokens * ((p->normed ? 2 : 1) * round_width(p->e) +
+                     round_width(p->q + 2 * p->kv_width) + round_width(p->q) +
+                     round_width(p->ranks) + typed * p->size / sizeof(float));
 }
 
 /* The rows of products' inputs end in zeros that nothing overwrites. */
@@ -110,7 +138,8 @@ static sr1_status reserve_piece(struct sr1__host_pass *p, size_t tokens)
     p->qkv = p->x + tokens * round_width(p->e);
     p->queries = p->qkv + tokens * round_width(p->q + 2 * p->kv_width);
     p->lora = p->queries + tokens * round_width(p->q);
-    at = (unsigned char *)(p->lora + tokens * round_width(p->ranks));
+    p->output = p->lora + tokens * round_width(p->ranks);
+    at = (unsigned char *)(p->output + (p->normed ? tokens * round_width(p->e) : 0));
     p->h = at;
     p->attended = p->h + tokens * round_width(p->e) * p->size;
     p->gated = p->attended + tokens * round_width(p->q) * p->size;
@@ -169,35 +198,66 @@ static sr1_status make_scratch(struct sr1__host_pass *p)
     return SR1_OK;
 }
 
+static void fill_shape(struct sr1__host_pass *p, const struct sr1__hf_config *c, int bf16)
+{
+    p->size = bf16 ? sizeof(uint16_t) : sizeof(float);
+    p->e = (size_t)c->hidden_size;
+    p->q = (size_t)(c->n_heads * c->head_dim);
+    p->kv_width = (size_t)(c->n_kv_heads * c->head_dim);
+    p->f = (size_t)c->intermediate_size;
+    p->normed = sr1__archs[c->arch].post_norms;
+}
+
+/* As in training, where the factor is of the model's type. */
+static float scale_embeddings(const struct sr1__hf_config *c, int bf16)
+{
+    float scale = sqrtf((float)c->hidden_size);
+    uint16_t half;
+
+    if (!sr1__archs[c->arch].embedding_scale)
+        return 1;
+    if (bf16) {
+        sr1__f32_to_bf16(&scale, &half, 1);
+        sr1__bf16_to_f32(&half, &scale, 1);
+    }
+    return scale;
+}
+
 static sr1_status fill_host_pass(struct sr1__host_pass *p)
 {
+    const struct sr1__hf_config *c = &p->m->config;
+    int bf16 = p->m->dtype == SR1__BF16;
+
+    fill_shape(p, c, bf16);
+    p->embed_scale = scale_embeddings(c, bf16);
+    p->query_scale = (float)sr1__hf_config_query_scale(c) / sqrtf((float)c->head_dim);
+    p->ranks = sr1__host_ranks(p->m);
     SR1__CALLOC(p->rows, PIECE, "decode pass");
     SR1__CALLOC(p->positions, PIECE, "decode pass");
+    if (c->n_experts)
+        SR1__TRY(sr1__host_experts_new(&p->experts, p->m, p->team));
     return make_scratch(p);
 }
 
 sr1_status sr1__host_pass_new(struct sr1__host_pass **out, sr1_model *m,
                               struct sr1__kv *kv, struct sr1__team *team)
 {
-    const struct sr1__hf_config *c = &m->config;
     struct sr1__host_pass *p;
 
     SR1__CALLOC(p, 1, "decode pass");
     p->m = m;
     p->kv = kv;
     p->team = team;
-    p->size = m->dtype == SR1__BF16 ? sizeof(uint16_t) : sizeof(float);
-    p->e = (size_t)c->hidden_size;
-    p->q = (size_t)(c->n_heads * c->head_dim);
-    p->kv_width = (size_t)(c->n_kv_heads * c->head_dim);
-    p->f = (size_t)c->intermediate_size;
-    p->ranks = sr1__host_ranks(m);
     SR1__RETURN_NEW(out, p, fill_host_pass(p), sr1__host_pass_free);
 }
 
 void sr1__host_pass_reset(struct sr1__host_pass *p)
 {
+    for (int32_t i = 0; p->lanes && i < sr1__team_threads(p->team); i++)
+        if (p->lanes[i])
+            sr1__host_pass_reset(p->lanes[i]);
     sr1__host_weights_release(&p->weights, p->m);
+    sr1__host_experts_reset(p->experts);
     sr1__free(p->memory);
     sr1__free(p->hidden);
     sr1__free(p->blocks);
@@ -212,6 +272,11 @@ void sr1__host_pass_free(struct sr1__host_pass *p)
     if (!p)
         return;
     sr1__host_pass_reset(p);
+    for (int32_t i = 0; p->lanes && i < sr1__team_threads(p->team); i++)
+        sr1__host_pass_free(p->lanes[i]);
+    sr1__free(p->lanes);
+    sr1__free(p->lots);
+    sr1__host_experts_free(p->experts);
     sr1__free(p->scratch);
     sr1__free(p->scratch_memory);
     sr1__free(p->rows);
@@ -226,54 +291,130 @@ static size_t count_input_tokens(const struct sr1__host_input *in)
     return (size_t)(last->first + last->n);
 }
 
+/* ---- lots ---- */
+
+static size_t choose_lot_tokens(const struct sr1__host_pass *p, size_t total)
+{
+    double weights = sr1__host_panels_bytes(&p->m->config, p->size == sizeof(uint16_t));
+    size_t least = weights > CACHED_WEIGHTS ? LOT_TOKENS_READ : LOT_TOKENS;
+    size_t threads = (size_t)sr1__team_threads(p->team);
+    size_t each = total / threads / least; /* lots of a thread */
+
+    each = each < LOTS ? each : LOTS;
+    return each > 0 && threads > 1 ? (total + threads * each - 1) / (threads * each) : 0;
+}
+
+/* Whole spans, until each lot has so many tokens; returns those of the largest lot. */
+static size_t fill_lots(struct sr1__host_pass *p, const struct sr1__host_input *in,
+                        size_t tokens)
+{
+    size_t most = 0, kept = 0;
+    int64_t from = 0;
+
+    p->n_lots = 0;
+    for (size_t i = 0; i < in->n_spans; i++) {
+        int64_t end = in->spans[i].first + in->spans[i].n;
+
+        if ((size_t)(end - from) < tokens && i + 1 < in->n_spans)
+            continue;
+        p->lots[p->n_lots++] = (struct host_lot){from, end, kept};
+        while (kept < in->n_wanted && in->wanted[kept] < end)
+            kept++;
+        most = (size_t)(end - from) > most ? (size_t)(end - from) : most;
+        from = end;
+    }
+    return most;
+}
+
+/* Lots are taken where no thread would wait long for the last one. */
+static void cut_lots(struct sr1__host_pass *p, const struct sr1__host_input *in,
+                     size_t *tokens)
+{
+    size_t total = count_input_tokens(in), each = choose_lot_tokens(p, total);
+    size_t threads = (size_t)sr1__team_threads(p->team), most;
+
+    p->n_lots = 0;
+    *tokens = total;
+    if (each == 0)
+        return;
+    most = fill_lots(p, in, each);
+    if ((p->n_lots + threads - 1) / threads * most * threads > total + total / 8)
+        p->n_lots = 0;
+    else
+        *tokens = most;
+}
+
+static sr1_status make_lanes(struct sr1__host_pass *p)
+{
+    size_t threads = (size_t)sr1__team_threads(p->team);
+
+    if (p->lanes || threads == 1)
+        return SR1_OK;
+    SR1__CALLOC(p->lots, threads * LOTS, "decode pass");
+    p->lanes = sr1__calloc(threads, sizeof(struct sr1__host_pass *));
+    SR1__CHECK_ALLOC(p->lanes, "decode pass");
+    return SR1_OK;
+}
+
+static sr1_status reserve_tokens(struct sr1__host_pass *p, size_t tokens)
+{
+    size_t n = tokens < PIECE ? tokens : PIECE;
+
+    SR1__TRY(reserve_piece(p, n));
+    SR1__TRY(sr1__host_experts_reserve(p->experts, n));
+    SR1__RESERVE(p->blocks, p->blocks_cap, n, "decode pass");
+    return SR1_OK;
+}
+
+static sr1_status reserve_lanes(struct sr1__host_pass *p, size_t tokens)
+{
+    for (int32_t i = 0; i < sr1__team_threads(p->team); i++) {
+        if (!p->lanes[i])
+            SR1__TRY(sr1__host_pass_new(&p->lanes[i], p->m, p->kv, NULL));
+        SR1__TRY(reserve_tokens(p->lanes[i], tokens));
+    }
+    return SR1_OK;
+}
+
 sr1_status sr1__host_pass_reserve(struct sr1__host_pass *p,
                                   const struct sr1__host_input *in)
 {
-    size_t total = count_input_tokens(in);
-    size_t blocks = total < PIECE ? total : PIECE;
+    size_t tokens;
 
     if (sr1__host_ranks(p->m) != p->ranks)
         return sr1__fail(SR1_E_STATE, "decode pass: the model's adapter is another one");
-    SR1__TRY(reserve_piece(p, blocks));
+    SR1__TRY(make_lanes(p));
+    cut_lots(p, in, &tokens);
+    SR1__TRY(p->n_lots > 0 ? reserve_lanes(p, tokens) : reserve_tokens(p, tokens));
     SR1__TRY(reserve_hidden(p, in->n_wanted));
-    SR1__RESERVE(p->blocks, p->blocks_cap, blocks, "decode pass");
     return sr1__host_weights_renew(&p->weights, p->m, p->team);
 }
 
-double sr1__host_pass_bytes(int64_t hidden, int64_t q, int64_t kv, int64_t ffn,
-                            double tokens, double wanted, int bf16)
+double sr1__host_pass_bytes(const struct sr1__hf_config *c, double tokens, double wanted,
+                            int bf16)
 {
-    const struct sr1__host_pass p = {.size = bf16 ? sizeof(uint16_t) : sizeof(float),
-                                     .e = (size_t)hidden,
-                                     .q = (size_t)q,
-                                     .kv_width = (size_t)kv,
-                                     .f = (size_t)ffn};
+    double piece = tokens < PIECE ? tokens : PIECE;
+    struct sr1__host_pass p = {.ranks = 0};
 
-    return (tokens < PIECE ? tokens : PIECE) * 4.0 * (double)piece_floats(&p, 1) +
-           wanted * (double)(round_width(p.e) * p.size);
+    fill_shape(&p, c, bf16);
+    return piece * 4.0 * (double)piece_floats(&p, 1) +
+           wanted * (double)(round_width(p.e) * p.size) +
+           sr1__host_experts_bytes(c, piece, bf16);
 }
 
 /* ---- rows ---- */
 
-static const float *get_embedding(const struct sr1__host_pass *p, int32_t id, float *row)
+static void embed_token(const struct sr1__host_pass *p, int32_t id, float *x)
 {
     const unsigned char *at =
         (const unsigned char *)p->weights->embed + (size_t)id * p->e * p->size;
 
-    if (!p->weights->bf16)
-        return (const float *)(const void *)at;
-    sr1__bf16_to_f32((const uint16_t *)(const void *)at, row, p->e);
-    return row;
-}
-
-/* A row of fp32 as the weights' type. */
-static void store_typed(const struct sr1__host_pass *p, const float *from, void *to,
-                        size_t n)
-{
     if (p->weights->bf16)
-        sr1__f32_to_bf16(from, to, n);
-    else if ((const void *)from != to)
-        memcpy(to, from, n * sizeof *from);
+        sr1__bf16_to_f32((const uint16_t *)(const void *)at, x, p->e);
+    else
+        memcpy(x, at, p->e * sizeof *x);
+    for (size_t i = 0; p->embed_scale != 1 && i < p->e; i++)
+        x[i] *= p->embed_scale;
 }
 
 static void norm_row(const struct sr1__host_pass *p, size_t i, const float *w, float *row,
@@ -283,7 +424,7 @@ static void norm_row(const struct sr1__host_pass *p, size_t i, const float *w, f
     float *y = p->weights->bf16 ? row : to;
 
     sr1__rms_norm(x, w, y, 1, (int64_t)p->e, p->m->config.rms_norm_eps);
-    store_typed(p, y, to, p->e);
+    sr1__host_store(p->weights, y, to, p->e);
 }
 
 /* Rows [i, i + 1) * NORM_ROWS of the piece; w is the norm's weights. */
@@ -449,10 +590,12 @@ static void finish_gate(const struct product_task *t, size_t group, size_t first
     size_t at = group * SR1__HOST_GATES;
     size_t width = p->f - at < SR1__HOST_GATES ? p->f - at : SR1__HOST_GATES;
 
-    sr1__swiglu(s->tile, s->gated, (int64_t)n, SR1__HOST_GATES);
+    (p->m->arch->gelu ? sr1__geglu : sr1__swiglu)(s->tile, s->gated, (int64_t)n,
+                                                  SR1__HOST_GATES);
     for (size_t r = 0; r < n; r++)
-        store_typed(p, s->gated + r * SR1__HOST_GATES,
-                    p->gated + ((first + r) * round_width(p->f) + at) * p->size, width);
+        sr1__host_store(p->weights, s->gated + r * SR1__HOST_GATES,
+                        p->gated + ((first + r) * round_width(p->f) + at) * p->size,
+                        width);
 }
 
 /* ---- heads ---- */
@@ -460,10 +603,13 @@ static void finish_gate(const struct product_task *t, size_t group, size_t first
 static void fill_angles(const struct sr1__host_pass *p, int64_t position, float *angles)
 {
     size_t d = (size_t)p->m->config.head_dim;
-    const float *cos = sr1__shim_data(p->m->rope.cos);
-    const float *sin = sr1__shim_data(p->m->rope.sin);
+    int32_t turn = sr1__hf_config_turn(&p->m->config, p->layer_index);
+    const struct sr1__rope *rope =
+        turn == SR1__TURN_LOCAL ? &p->m->local_rope : &p->m->rope;
+    const float *cos = sr1__shim_data(rope->cos);
+    const float *sin = sr1__shim_data(rope->sin);
 
-    if (sr1__hf_config_turn(&p->m->config, p->layer_index) == SR1__TURN_NONE) {
+    if (turn == SR1__TURN_NONE) {
         for (size_t i = 0; i < 2 * d; i++)
             angles[i] = i < d;
         return;
@@ -510,12 +656,11 @@ static void turn_token(struct sr1__host_pass *p, size_t i, struct host_scratch *
                                      p->layer->q_norm, p->layer->k_norm, c->rms_norm_eps};
     const float *qkv = p->qkv + i * round_width(p->q + 2 * p->kv_width);
     float *q = p->queries + i * round_width(p->q);
-    float scale = 1.0F / sqrtf((float)c->head_dim);
 
     fill_angles(p, p->positions[i], s->angles);
     sr1__heads_rope(&heads, qkv, s->angles, s->angles + c->head_dim, q, s->row, 1);
     for (size_t j = 0; j < p->q; j++)
-        q[j] *= scale;
+        q[j] *= p->query_scale;
     store_key_value(p, i, s->row, qkv + p->q + p->kv_width);
 }
 
@@ -542,26 +687,50 @@ static void attend_queries(const struct sr1__host_pass *p, const struct sr1__pag
 {
     sr1__page_attend(h, l->list, l->n);
     for (size_t i = 0; i < l->n; i++)
-        store_typed(p, l->list[i].out, l->to[i], (size_t)h->dim);
+        sr1__host_store(p->weights, l->list[i].out, l->to[i], (size_t)h->dim);
     l->n = 0;
 }
 
-static void attend_block(const struct sr1__host_pass *p, const struct host_block *b,
-                         int64_t head, struct host_scratch *s)
+/* The cache that item i of the attention reads: key-value head i % heads of a block. */
+static struct sr1__page_head locate_item(const struct sr1__host_pass *p, size_t i)
+{
+    size_t heads = (size_t)p->m->config.n_kv_heads;
+    const struct host_block *b = &p->blocks[i / heads];
+
+    return sr1__kv_paged_head(p->kv, p->layer_index, b->row, (int64_t)(i % heads),
+                              b->past + b->n);
+}
+
+/* The first keys that an item reads. */
+static const unsigned char *locate_first_keys(const struct sr1__host_pass *p, size_t i)
+{
+    const struct host_block *b = &p->blocks[i / (size_t)p->m->config.n_kv_heads];
+    struct sr1__page_head h = locate_item(p, i);
+    int64_t window = sr1__hf_config_window(&p->m->config, p->layer_index);
+
+    return h.pages[sr1__window_start(b->past + 1, window) / SR1__PAGE] + h.keys;
+}
+
+/* next: the item that this thread goes on with. */
+static void attend_item(const struct sr1__host_pass *p, size_t i, size_t next,
+                        struct host_scratch *s)
 {
     const struct sr1__hf_config *c = &p->m->config;
+    const struct host_block *b = &p->blocks[i / (size_t)c->n_kv_heads];
+    size_t head = i % (size_t)c->n_kv_heads;
     size_t d = (size_t)c->head_dim;
     size_t group = (size_t)(c->n_heads / c->n_kv_heads);
-    struct sr1__page_head h =
-        sr1__kv_paged_head(p->kv, p->layer_index, b->row, head, b->past + b->n);
+    struct sr1__page_head h = locate_item(p, i);
     struct query_list l = {.n = 0};
     int64_t window = sr1__hf_config_window(c, p->layer_index);
+
+    h.next = next == i ? NULL : locate_first_keys(p, next);
 
     for (int64_t t = 0; t < b->n; t++) {
         int64_t end = b->past + t + 1;
 
         for (size_t g = 0; g < group; g++) {
-            size_t at = ((size_t)head * group + g) * d;
+            size_t at = (head * group + g) * d;
             size_t token = (size_t)(b->first + t);
 
             l.to[l.n] = p->attended + (token * round_width(p->q) + at) * p->size;
@@ -576,15 +745,60 @@ static void attend_block(const struct sr1__host_pass *p, const struct host_block
         attend_queries(p, &h, &l);
 }
 
-static void attend_head(void *arg, size_t i, int32_t thread)
+/* A task's items lie side by side. */
+static void attend_items(void *arg, size_t i, int32_t thread)
 {
-    struct sr1__host_pass *p = arg;
-    size_t heads = (size_t)p->m->config.n_kv_heads;
+    const struct sr1__host_pass *p = arg;
+    size_t all = p->n_blocks * (size_t)p->m->config.n_kv_heads;
+    size_t end = (i + 1) * p->items < all ? (i + 1) * p->items : all;
 
-    attend_block(p, &p->blocks[i / heads], (int64_t)(i % heads), &p->scratch[thread]);
+    for (size_t k = i * p->items; k < end; k++)
+        attend_item(p, k, k + 1 < end ? k + 1 : k, &p->scratch[thread]);
+}
+
+static void attend_piece(struct sr1__host_pass *p)
+{
+    size_t all = p->n_blocks * (size_t)p->m->config.n_kv_heads;
+    size_t most = (size_t)sr1__team_threads(p->team) * ATTEND_TASKS;
+
+    p->items = (all + most - 1) / most;
+    sr1__team_run(p->team, (all + p->items - 1) / p->items, attend_items, p);
 }
 
 /* ---- a piece ---- */
+
+/* Rows [i, i + 1) * NORM_ROWS of what a matrix gave, normalised and added to x. */
+static void add_normed_rows(void *arg, size_t i, int32_t thread)
+{
+    const struct norm_task *t = arg;
+    const struct sr1__host_pass *p = t->p;
+    size_t end = (i + 1) * NORM_ROWS < p->n ? (i + 1) * NORM_ROWS : p->n;
+    float *row = p->scratch[thread].row;
+
+    for (size_t r = i * NORM_ROWS; r < end; r++) {
+        float *x = p->x + r * round_width(p->e);
+
+        sr1__rms_norm(p->output + r * round_width(p->e), t->w, row, 1, (int64_t)p->e,
+                      p->m->config.rms_norm_eps);
+        for (size_t j = 0; j < p->e; j++)
+            x[j] += row[j];
+    }
+}
+
+/* x += the product, through a norm where there is one. */
+static void add_product(struct sr1__host_pass *p, struct product_task t,
+                        const float *norm)
+{
+    struct norm_task after = {p, norm};
+
+    t.finish = norm ? finish_store : finish_add;
+    t.out = norm ? p->output : p->x;
+    t.out_width = round_width(p->e);
+    multiply_rows(&t);
+    if (norm)
+        sr1__team_run(p->team, (p->n + NORM_ROWS - 1) / NORM_ROWS, add_normed_rows,
+                      &after);
+}
 
 static void attend_layer(struct sr1__host_pass *p)
 {
@@ -603,17 +817,16 @@ static void attend_layer(struct sr1__host_pass *p)
                                .out = p->qkv,
                                .out_width = round_width(p->q + 2 * p->kv_width)});
     sr1__team_run(p->team, (p->n + ROPE_ROWS - 1) / ROPE_ROWS, turn_rows, p);
-    sr1__team_run(p->team, p->n_blocks * (size_t)p->m->config.n_kv_heads, attend_head, p);
-    multiply_rows(&(struct product_task){.p = p,
-                                         .w = &l->o,
-                                         .lora = &l->o_lora,
-                                         .in = p->attended,
-                                         .width = round_width(p->q),
-                                         .n = p->n,
-                                         .bias = l->o_bias,
-                                         .finish = finish_add,
-                                         .out = p->x,
-                                         .out_width = round_width(p->e)});
+    attend_piece(p);
+    add_product(p,
+                (struct product_task){.p = p,
+                                      .w = &l->o,
+                                      .lora = &l->o_lora,
+                                      .in = p->attended,
+                                      .width = round_width(p->q),
+                                      .n = p->n,
+                                      .bias = l->o_bias},
+                l->attention_norm);
 }
 
 static void feed_forward_layer(struct sr1__host_pass *p)
@@ -621,22 +834,27 @@ static void feed_forward_layer(struct sr1__host_pass *p)
     const struct sr1__host_layer *l = p->layer;
 
     norm_piece(p, l->post_norm);
+    if (l->experts) {
+        sr1__host_experts_run(
+            p->experts, p->weights, l,
+            &(struct sr1__expert_rows){p->h, p->x, round_width(p->e), p->n});
+        return;
+    }
     multiply_rows(&(struct product_task){.p = p,
-                                         .w = &l->gate_up,
+                                         .w = &l->mlp.gate_up,
                                          .lora = &l->gate_up_lora,
                                          .in = p->h,
                                          .width = round_width(p->e),
                                          .n = p->n,
                                          .finish = finish_gate});
-    multiply_rows(&(struct product_task){.p = p,
-                                         .w = &l->down,
-                                         .lora = &l->down_lora,
-                                         .in = p->gated,
-                                         .width = round_width(p->f),
-                                         .n = p->n,
-                                         .finish = finish_add,
-                                         .out = p->x,
-                                         .out_width = round_width(p->e)});
+    add_product(p,
+                (struct product_task){.p = p,
+                                      .w = &l->mlp.down,
+                                      .lora = &l->down_lora,
+                                      .in = p->gated,
+                                      .width = round_width(p->f),
+                                      .n = p->n},
+                l->mlp_norm);
 }
 
 /* The tokens [from, from + n) of the input: their rows, positions, blocks, embeddings. */
@@ -664,13 +882,8 @@ static void begin_piece(struct sr1__host_pass *p, const struct sr1__host_input *
             t += m;
         }
     }
-    for (size_t i = 0; i < n; i++) {
-        float *x = p->x + i * round_width(p->e);
-        const float *e = get_embedding(p, in->ids[from + (int64_t)i], x);
-
-        if (e != x)
-            memcpy(x, e, p->e * sizeof *x);
-    }
+    for (size_t i = 0; i < n; i++)
+        embed_token(p, in->ids[from + (int64_t)i], p->x + i * round_width(p->e));
 }
 
 /* Hidden states of the wanted tokens of the piece; returns how many are kept now. */
@@ -685,24 +898,53 @@ static size_t keep_hidden(struct sr1__host_pass *p, const struct sr1__host_input
     return kept;
 }
 
-sr1_status sr1__host_pass_run(struct sr1__host_pass *p, const struct sr1__host_input *in)
+/* The tokens of a lot, or all of them. */
+static void run_tokens(struct sr1__host_pass *p, const struct sr1__host_input *in,
+                       const struct host_lot *lot)
 {
-    size_t total = count_input_tokens(in);
-    size_t kept = 0;
+    size_t kept = lot->kept;
 
-    SR1__TRY(sr1__qwen_begin(p->m));
-    for (size_t from = 0; from < total; from += PIECE) {
-        size_t n = total - from < PIECE ? total - from : PIECE;
+    for (int64_t from = lot->from; from < lot->end; from += PIECE) {
+        size_t n = (size_t)(lot->end - from < PIECE ? lot->end - from : PIECE);
 
-        begin_piece(p, in, (int64_t)from, n);
+        begin_piece(p, in, from, n);
         for (int32_t i = 0; i < p->m->config.n_layers; i++) {
             p->layer = &p->weights->layers[i];
             p->layer_index = i;
             attend_layer(p);
             feed_forward_layer(p);
         }
-        kept = keep_hidden(p, in, (int64_t)from, kept);
+        kept = keep_hidden(p, in, from, kept);
     }
+}
+
+struct lot_task {
+    struct sr1__host_pass *p;
+    const struct sr1__host_input *in;
+};
+
+static void run_lot(void *arg, size_t i, int32_t thread)
+{
+    const struct lot_task *t = arg;
+    struct sr1__host_pass *lane = t->p->lanes[thread];
+
+    lane->weights = t->p->weights;
+    lane->hidden = t->p->hidden;
+    run_tokens(lane, t->in, &t->p->lots[i]);
+    lane->weights = NULL;
+    lane->hidden = NULL;
+}
+
+sr1_status sr1__host_pass_run(struct sr1__host_pass *p, const struct sr1__host_input *in)
+{
+    const struct host_lot all = {0, (int64_t)count_input_tokens(in), 0};
+    struct lot_task t = {p, in};
+
+    SR1__TRY(sr1__qwen_begin(p->m));
+    if (p->n_lots > 0)
+        sr1__team_run(p->team, p->n_lots, run_lot, &t);
+    else
+        run_tokens(p, in, &all);
     sr1__qwen_end(p->m);
     return SR1_OK;
 }

@@ -41,7 +41,7 @@ void sr1__host_pass_logits(struct sr1__host_pass *p, size_t first, size_t n,
 void sr1__host_pass_hidden(const struct sr1__host_pass *p, size_t i, float *out);
 
 /* Bytes of a pass over so many tokens, so many of them wanted. */
-double sr1__host_pass_bytes(int64_t hidden, int64_t q, int64_t kv, int64_t ffn,
-                            double tokens, double wanted, int bf16);
+double sr1__host_pass_bytes(const struct sr1__hf_config *c, double tokens, double wanted,
+                            int bf16);
 
 #endif

@@ -19,7 +19,7 @@
 
 #include <string.h>
 
-#define PARALLEL_LOGITS 100000 /* logits below which waking threads does not pay */
+#define PARALLEL_LOGITS 4000 /* logits below which threads do not pay */
 
 struct decoder_sequence {
     int64_t length;
@@ -34,7 +34,7 @@ struct decoder_sequence {
 struct sr1__decoder {
     sr1_model *model;
     struct sr1__kv *kv;
-    struct sr1__team *team;      /* on the CPU, as host; else NULL */
+    struct sr1__team *team;      /* on the CPU; else NULL */
     struct sr1__host_pass *host; /* passes of models that it supports */
     /* on a device; NULL on the CPU */
     struct sr1__device_head *head; /* in place of the logits */
@@ -83,10 +83,11 @@ static sr1_status new_cache(struct sr1__decoder *d)
 {
     const sr1_model *m = d->model;
 
+    if (m->device == SR1__CPU)
+        SR1__TRY(sr1__team_new(&d->team, sr1__torch_threads_get()));
     if (m->device != SR1__CPU || m->dtype == SR1__F16)
         return sr1__kv_slots_new(&d->kv, m, d->n_rows, d->max_tokens);
     SR1__TRY(sr1__kv_paged_new(&d->kv, m, d->n_rows, d->pool));
-    SR1__TRY(sr1__team_new(&d->team, sr1__torch_threads_get()));
     return sr1__host_pass_new(&d->host, d->model, d->kv, d->team);
 }
 
@@ -854,7 +855,7 @@ static sr1_status sample_here(struct sr1__decoder *d, const int32_t *rows, size_
 
     for (size_t i = 0; i < n; i++)
         d->logits[i] = d->rows[rows[i]].logits;
-    return sr1__sample_rows(n * vocab > PARALLEL_LOGITS ? d->pool : NULL, d->logits, n,
+    return sr1__sample_rows(n * vocab > PARALLEL_LOGITS ? d->team : NULL, d->logits, n,
                             vocab, sampling, rngs, d->samples);
 }
 

@@ -598,30 +598,19 @@ static double graphs_kept(const struct sr1__memory_model *m, double rows, double
 /* The C pass of a CPU (host_pass.h), which has the weights once more, in panels. */
 static int is_host_pass(const struct sr1__memory_model *m)
 {
-    return is_paged(m) && !m->quantized && !m->config.value_head &&
-           sr1__host_has_layers(m->config.arch);
+    return is_paged(m) && !m->quantized && !m->config.value_head;
 }
 
 static double host_panels(const struct sr1__memory_model *m)
 {
-    const struct sr1__hf_config *c = &m->config;
-
-    return sr1__host_panels_bytes(c->hidden_size, c->n_heads * c->head_dim,
-                                  c->n_kv_heads * c->head_dim, c->intermediate_size,
-                                  c->n_layers, c->vocab_size, is_narrow(m)) +
-           sr1__host_adapter_bytes(c->hidden_size, c->n_heads * c->head_dim,
-                                   c->n_kv_heads * c->head_dim, c->intermediate_size,
-                                   c->n_layers, m->lora.rank,
+    return sr1__host_panels_bytes(&m->config, is_narrow(m)) +
+           sr1__host_adapter_bytes(&m->config, m->lora.rank,
                                    m->lora.rank > 0 ? m->lora.targets : 0);
 }
 
 static double host_pass(const struct sr1__memory_model *m, double rows, double tokens)
 {
-    const struct sr1__hf_config *c = &m->config;
-
-    return sr1__host_pass_bytes(c->hidden_size, c->n_heads * c->head_dim,
-                                c->n_kv_heads * c->head_dim, c->intermediate_size, tokens,
-                                rows, is_narrow(m));
+    return sr1__host_pass_bytes(&m->config, tokens, rows, is_narrow(m));
 }
 
 double sr1__memory_decode(const struct sr1__memory_model *m, double rows, double tokens,

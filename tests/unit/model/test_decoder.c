@@ -608,6 +608,32 @@ static void feed_beside_others(sr1_model *m, const char *name, int32_t threads)
     sr1__decoder_free(d);
 }
 
+/* So many rows that each thread takes some of them by itself. */
+static void feed_many(sr1_model *m, const char *name, int32_t threads)
+{
+    enum { MANY = 75, STEPS = 36 };
+    struct sr1__decode_input feeds[MANY];
+    struct sr1__decoder *d;
+
+    assert_int_equal(sr1__torch_threads(threads), SR1_OK);
+    d = new_decoder(m, MANY, TOKENS);
+    for (int32_t r = 0; r < MANY; r++)
+        feeds[r] = (struct sr1__decode_input){r, ids[r % ROWS], 1 + (size_t)r % 7};
+    for (size_t step = 0; step < STEPS; step++) {
+        assert_int_equal(sr1__decoder_decode(d, feeds, MANY), SR1_OK);
+        for (int32_t r = 0; r < MANY; r++) {
+            int64_t n = sr1__decoder_length(d, r);
+
+            if (memcmp(sr1__decoder_logits(d, r), full[r % ROWS][n - 1],
+                       sizeof full[0][0]) != 0)
+                fail_msg("%s, %d threads: row %d of many after %d tokens has other bits",
+                         name, (int)threads, (int)r, (int)n);
+            feeds[r] = (struct sr1__decode_input){r, ids[r % ROWS] + n, 1};
+        }
+    }
+    sr1__decoder_free(d);
+}
+
 /* On the CPU a row's logits, ids and log-probs are those of the row alone, to the bit:
  * beside any others, in any order, by any cut of its tokens, by any number of threads. */
 static void test_bits_of_a_row(void **state)
@@ -629,6 +655,8 @@ static void test_bits_of_a_row(void **state)
         make_rows_alone(m);
         for (int32_t threads = 1; threads <= 3; threads++)
             feed_beside_others(m, kinds[i].name, threads);
+        for (int32_t threads = 2; threads <= 3; threads++)
+            feed_many(m, kinds[i].name, threads);
         sr1_model_free(m);
     }
     assert_true(supported > 0 || !test_on_cpu());
