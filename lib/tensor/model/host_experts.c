@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "kernels/attention.h"
 #include "kernels/layer.h"
+#include "kernels/product_int8.h"
 #include "tensor/model/model.h"
 #include "tensor/model/routing.h"
 
@@ -27,9 +28,11 @@ struct expert_cut {
 struct sr1__host_experts {
     const sr1_model *m;
     struct sr1__team *team;
-    size_t size;  /* of an element of the weights */
-    size_t e, f;  /* hidden size, of an expert */
-    float *tiles; /* [threads, ROWS * (SR1__GROUP_OUT + SR1__HOST_GATES)] */
+    size_t size; /* of an element of the weights */
+    size_t e, f; /* hidden size, of an expert */
+    int int8;
+    float *tiles; /* [threads, ROWS * (SR1__GROUP_OUT + SR1__HOST_GATES)], or a row */
+    size_t tile;  /* floats of one */
     /* of a pass */
     size_t tokens; /* that there is room for */
     struct sr1__routing routing;
@@ -40,6 +43,8 @@ struct sr1__host_experts {
     unsigned char *in;  /* [places, depth(e)] of the weights' type */
     unsigned char *mid; /* [places, depth(f)] likewise */
     float *out;         /* [places, e] */
+    int16_t
+        *quantized; /* [places, row of the wider] in, then mid, where weights are int8 */
     /* of the layer under way */
     const struct sr1__host_weights *w;
     const struct sr1__host_layer *l;
@@ -64,11 +69,23 @@ static size_t place_bytes(const struct sr1__hf_config *c, size_t size)
            (size_t)c->hidden_size * sizeof(float);
 }
 
-double sr1__host_experts_bytes(const struct sr1__hf_config *c, double tokens, int bf16)
+static size_t find_wider(const struct sr1__hf_config *c)
+{
+    return (size_t)(c->hidden_size > c->expert_size ? c->hidden_size : c->expert_size);
+}
+
+static size_t quantized_place_bytes(const struct sr1__hf_config *c)
+{
+    return sr1__int8_row(find_wider(c)) * sizeof(int16_t);
+}
+
+double sr1__host_experts_bytes(const struct sr1__hf_config *c, double tokens, int bf16,
+                               int int8)
 {
     size_t size = bf16 ? sizeof(uint16_t) : sizeof(float);
 
-    return tokens * (double)c->experts_per_token * (double)place_bytes(c, size);
+    return tokens * (double)c->experts_per_token *
+           (double)(place_bytes(c, size) + (int8 ? quantized_place_bytes(c) : 0));
 }
 
 static sr1_status reserve_experts(struct sr1__host_experts *e, size_t tokens)
@@ -87,6 +104,10 @@ static sr1_status reserve_experts(struct sr1__host_experts *e, size_t tokens)
     memset(e->in, 0, bytes); /* what lies behind the rows of products' inputs stays so */
     e->mid = e->in + places * sr1__panels_depth(e->e) * e->size;
     e->out = (float *)(void *)(e->mid + places * sr1__panels_depth(e->f) * e->size);
+    if (e->int8) {
+        e->quantized = sr1__malloc_aligned(places * quantized_place_bytes(c));
+        SR1__CHECK_ALLOC(e->quantized, "decode pass");
+    }
     e->tokens = tokens;
     return SR1_OK;
 }
@@ -108,9 +129,11 @@ void sr1__host_experts_reset(struct sr1__host_experts *e)
     sr1__free(e->p);
     sr1__free(e->scores);
     sr1__free(e->in);
+    sr1__free(e->quantized);
     e->cuts = NULL;
     e->p = e->scores = NULL;
     e->in = NULL;
+    e->quantized = NULL;
     e->tokens = 0;
 }
 
@@ -124,7 +147,7 @@ void sr1__host_experts_free(struct sr1__host_experts *e)
 }
 
 sr1_status sr1__host_experts_new(struct sr1__host_experts **out, const sr1_model *m,
-                                 struct sr1__team *team)
+                                 struct sr1__team *team, int int8)
 {
     struct sr1__host_experts *e;
 
@@ -134,8 +157,10 @@ sr1_status sr1__host_experts_new(struct sr1__host_experts **out, const sr1_model
     e->size = m->dtype == SR1__BF16 ? sizeof(uint16_t) : sizeof(float);
     e->e = (size_t)m->config.hidden_size;
     e->f = (size_t)m->config.expert_size;
-    e->tiles = sr1__malloc_aligned((size_t)sr1__team_threads(team) * TILE_FLOATS *
-                                   sizeof(float));
+    e->int8 = int8;
+    e->tile = TILE_FLOATS + sr1__panels_depth(find_wider(&m->config));
+    e->tiles =
+        sr1__malloc_aligned((size_t)sr1__team_threads(team) * e->tile * sizeof(float));
     SR1__RETURN_NEW(out, e, e->tiles ? SR1_OK : sr1__fail_nomem("decode pass"),
                     sr1__host_experts_free);
 }
@@ -172,7 +197,7 @@ static void choose_token_experts(const struct sr1__host_experts *e, size_t token
 
 static float *get_tile(const struct sr1__host_experts *e, int32_t thread)
 {
-    return e->tiles + (size_t)thread * TILE_FLOATS;
+    return e->tiles + (size_t)thread * e->tile;
 }
 
 static size_t count_rows(size_t i, size_t n)
@@ -231,18 +256,60 @@ static void gather_rows(void *arg, size_t i, int32_t thread)
 
 /* ---- products ---- */
 
+/* Rows of places in and mid are multiplied as they are, or as int16. */
+struct quantize_task {
+    struct sr1__host_experts *e;
+    const unsigned char *from;
+    size_t k;
+};
+
+static void quantize_places(void *arg, size_t i, int32_t thread)
+{
+    const struct quantize_task *t = arg;
+    const struct sr1__host_experts *e = t->e;
+    size_t first = i * ROUTED_ROWS, n = count_rows(i, (size_t)e->routing.n);
+
+    for (size_t r = first; r < first + n; r++)
+        sr1__int8_row_fill(sr1__host_load(e->w,
+                                          t->from + r * sr1__panels_depth(t->k) * e->size,
+                                          get_tile(e, thread) + TILE_FLOATS, t->k),
+                           t->k, e->quantized + r * sr1__int8_row(t->k));
+}
+
+static void quantize_input(struct sr1__host_experts *e, const unsigned char *from,
+                           size_t k)
+{
+    struct quantize_task t = {e, from, k};
+
+    if (e->int8)
+        sr1__team_run(e->team, ((size_t)e->routing.n + ROUTED_ROWS - 1) / ROUTED_ROWS,
+                      quantize_places, &t);
+}
+
+/* A group of outputs of w for the rows of a cut, of those at `from`. */
+static void multiply_cut(const struct sr1__host_experts *e, const struct sr1__panels *w,
+                         size_t group, const struct expert_cut *c,
+                         const unsigned char *from, float *tile)
+{
+    size_t depth = sr1__panels_depth(w->k);
+
+    if (w->type == SR1__PANELS_INT8)
+        sr1__int8_product(w, group, e->quantized + c->first * sr1__int8_row(w->k), c->n,
+                          tile);
+    else
+        sr1__product(w, group, from + c->first * depth * e->size, depth, c->n, tile);
+}
+
 static void multiply_gates(void *arg, size_t i, int32_t thread)
 {
     const struct sr1__host_experts *e = arg;
     size_t groups = sr1__panels_groups(e->l->experts[0].gate_up.n_out);
     const struct expert_cut *c = &e->cuts[i / groups];
-    size_t group = i % groups, depth = sr1__panels_depth(e->e);
-    size_t at = group * SR1__HOST_GATES;
+    size_t group = i % groups, at = group * SR1__HOST_GATES;
     size_t width = e->f - at < SR1__HOST_GATES ? e->f - at : SR1__HOST_GATES;
     float *tile = get_tile(e, thread), *gated = tile + (size_t)ROWS * SR1__GROUP_OUT;
 
-    sr1__product(&e->l->experts[c->expert].gate_up, group,
-                 e->in + c->first * depth * e->size, depth, c->n, tile);
+    multiply_cut(e, &e->l->experts[c->expert].gate_up, group, c, e->in, tile);
     sr1__swiglu(tile, gated, (int64_t)c->n, SR1__HOST_GATES);
     for (size_t r = 0; r < c->n; r++)
         sr1__host_store(
@@ -255,13 +322,11 @@ static void multiply_down(void *arg, size_t i, int32_t thread)
     const struct sr1__host_experts *e = arg;
     size_t groups = sr1__panels_groups(e->l->experts[0].down.n_out);
     const struct expert_cut *c = &e->cuts[i / groups];
-    size_t group = i % groups, depth = sr1__panels_depth(e->f);
-    size_t at = group * SR1__GROUP_OUT;
+    size_t group = i % groups, at = group * SR1__GROUP_OUT;
     size_t width = e->e - at < SR1__GROUP_OUT ? e->e - at : SR1__GROUP_OUT;
     float *tile = get_tile(e, thread);
 
-    sr1__product(&e->l->experts[c->expert].down, group,
-                 e->mid + c->first * depth * e->size, depth, c->n, tile);
+    multiply_cut(e, &e->l->experts[c->expert].down, group, c, e->mid, tile);
     for (size_t r = 0; r < c->n; r++)
         memcpy(e->out + (c->first + r) * e->e + at, tile + r * SR1__GROUP_OUT,
                width * sizeof *tile);
@@ -300,8 +365,10 @@ void sr1__host_experts_run(struct sr1__host_experts *e, const struct sr1__host_w
     sr1__routing_sort(&e->routing, (int64_t)rows->n);
     list_cuts(e);
     run_rows(e, (size_t)e->routing.n, gather_rows);
+    quantize_input(e, e->in, e->e);
     sr1__team_run(e->team, e->n_cuts * sr1__panels_groups(l->experts[0].gate_up.n_out),
                   multiply_gates, e);
+    quantize_input(e, e->mid, e->f);
     sr1__team_run(e->team, e->n_cuts * sr1__panels_groups(l->experts[0].down.n_out),
                   multiply_down, e);
     run_rows(e, rows->n, add_experts);

@@ -8,15 +8,16 @@
 /* What passes through them work with. */
 struct sr1__host_experts;
 
-/* Of a model that has some; m and team are borrowed. */
+/* Of a model that has some; m and team are borrowed. int8: their matrices are. */
 sr1_status sr1__host_experts_new(struct sr1__host_experts **out, const sr1_model *m,
-                                 struct sr1__team *team);
+                                 struct sr1__team *team, int int8);
 void sr1__host_experts_free(struct sr1__host_experts *e); /* NULL is fine, for all */
 /* Give the memory of a pass back. */
 void sr1__host_experts_reset(struct sr1__host_experts *e);
 /* Room for a pass over so many tokens, and its bytes. */
 sr1_status sr1__host_experts_reserve(struct sr1__host_experts *e, size_t tokens);
-double sr1__host_experts_bytes(const struct sr1__hf_config *c, double tokens, int bf16);
+double sr1__host_experts_bytes(const struct sr1__hf_config *c, double tokens, int bf16,
+                               int int8);
 
 /* What experts give for rows of h [n, E], of the weights' type with zeros behind E, is
  * added to x [n, E]; both in rows of `width` elements. */

@@ -15,392 +15,13 @@
  * Where there are many rows each thread takes some of them, a *lot*, through all layers
  * by itself: none waits for another, and while one reads a cache from memory another
  * multiplies. */
-#include "tensor/model/host_pass.h"
+#include "tensor/model/host_pass_internal.h"
 
-#include "base/mem.h"
 #include "kernels/attention.h"
 #include "kernels/layer.h"
-#include "tensor/model/host_experts.h"
-#include "tensor/model/model.h"
 
 #include <math.h>
 #include <string.h>
-
-#define PIECE 512   /* tokens that go through the layers together */
-#define ROWS 128    /* of a product's tile */
-#define NORM_ROWS 8 /* of a task */
-#define ROPE_ROWS 4
-#define LORA_ROWS 16
-#define ATTEND_TOKENS 16 /* of a span, of a task */
-#define ATTEND_TASKS 8   /* of a thread, at most */
-#define QUERIES 64       /* that a task hands to the kernel at once */
-#define WIDTH_AT 32      /* elements that rows are rounded up to, as products want */
-
-#define LOT_TOKENS 16      /* at least, where weights stay in a cache of the processor, */
-#define LOT_TOKENS_READ 64 /* and where each lot reads them from memory */
-#define CACHED_WEIGHTS (24.0 * 1048576)
-#define LOTS 4 /* of a thread, at most */
-
-/* A thread's own. */
-struct host_scratch {
-    float *tile;    /* [ROWS, SR1__GROUP_OUT] */
-    float *gated;   /* [ROWS, SR1__HOST_GATES] */
-    float *row;     /* [widest] */
-    float *heads;   /* [QUERIES, D] */
-    float *angles;  /* [2, D] */
-    float *widened; /* [LORA_ROWS, widest] */
-};
-
-/* Tokens of one span in a piece, at most ATTEND_TOKENS. */
-struct host_block {
-    int32_t row;
-    int64_t first; /* of the piece */
-    int64_t past;
-    int64_t n;
-};
-
-/* Tokens of whole spans. */
-struct host_lot {
-    int64_t from, end;
-    size_t kept; /* wanted tokens before them */
-};
-
-struct sr1__host_pass {
-    sr1_model *m;
-    struct sr1__kv *kv;
-    struct sr1__team *team;
-    struct sr1__host_weights *weights;
-    size_t size; /* of an element of the weights */
-    size_t e, q, kv_width, f;
-    int normed;        /* norms follow what attention and MLP give */
-    float embed_scale; /* of the weights' type */
-    float query_scale;
-    struct sr1__host_experts *experts; /* NULL: there are none */
-    float *memory;                     /* all below */
-    size_t tokens;                     /* that it has room for */
-    float *x;                          /* [tokens, e] */
-    float *qkv;                        /* [tokens, q + 2 kv_width] */
-    float *queries;                    /* [tokens, q], scaled */
-    float *output;                     /* [tokens, e] of a matrix that a norm follows */
-    unsigned char *h;                  /* [tokens, depth(e)] of the weights' type */
-    unsigned char *attended;           /* [tokens, depth(q)] */
-    unsigned char *gated;              /* [tokens, depth(f)] */
-    size_t ranks;                      /* of the adapters of a matrix, at most */
-    float *lora;                       /* [tokens, depth(ranks)]: x A^T */
-    struct host_scratch *scratch;      /* [threads] */
-    float *scratch_memory;
-    unsigned char *hidden; /* [wanted, depth(e)] of the weights' type */
-    size_t hidden_cap;
-    struct host_block *blocks;
-    size_t n_blocks, blocks_cap;
-    size_t items; /* of blocks and heads, that a task of the attention takes */
-    /* the piece under way */
-    const struct sr1__host_layer *layer;
-    int32_t layer_index;
-    size_t n;
-    int32_t *rows;      /* [PIECE] of its tokens */
-    int64_t *positions; /* [PIECE] */
-    /* threads that take lots */
-    struct sr1__host_pass **lanes; /* [threads] each by itself; NULL: not made yet */
-    struct host_lot *lots;         /* [threads * LOTS] */
-    size_t n_lots;                 /* 0: all threads work on all tokens */
-};
-
-/* ---- memory ---- */
-
-static size_t round_width(size_t n)
-{
-    return (n + WIDTH_AT - 1) / WIDTH_AT * WIDTH_AT;
-}
-
-static size_t piece_floats(const struct sr1__host_pass *p, size_t tokens)
-{
-    size_t typed = round_width(p->e) + round_width(p->q) + round_width(p->f);
-
-    return tokens * ((p->normed ? 2 : 1) * round_width(p->e) +
-                     round_width(p->q + 2 * p->kv_width) + round_width(p->q) +
-                     round_width(p->ranks) + typed * p->size / sizeof(float));
-}
-
-/* The rows of products' inputs end in zeros that nothing overwrites. */
-static sr1_status reserve_piece(struct sr1__host_pass *p, size_t tokens)
-{
-    unsigned char *at;
-
-    if (tokens <= p->tokens)
-        return SR1_OK;
-    sr1__free(p->memory);
-    p->tokens = 0;
-    p->memory = sr1__malloc_aligned(piece_floats(p, tokens) * sizeof(float));
-    SR1__CHECK_ALLOC(p->memory, "decode pass");
-    memset(p->memory, 0, piece_floats(p, tokens) * sizeof(float));
-    p->x = p->memory;
-    p->qkv = p->x + tokens * round_width(p->e);
-    p->queries = p->qkv + tokens * round_width(p->q + 2 * p->kv_width);
-    p->lora = p->queries + tokens * round_width(p->q);
-    p->output = p->lora + tokens * round_width(p->ranks);
-    at = (unsigned char *)(p->output + (p->normed ? tokens * round_width(p->e) : 0));
-    p->h = at;
-    p->attended = p->h + tokens * round_width(p->e) * p->size;
-    p->gated = p->attended + tokens * round_width(p->q) * p->size;
-    p->tokens = tokens;
-    return SR1_OK;
-}
-
-static sr1_status reserve_hidden(struct sr1__host_pass *p, size_t n)
-{
-    size_t bytes = n * round_width(p->e) * p->size;
-
-    if (n <= p->hidden_cap)
-        return SR1_OK;
-    sr1__free(p->hidden);
-    p->hidden_cap = 0;
-    p->hidden = sr1__malloc_aligned(bytes);
-    SR1__CHECK_ALLOC(p->hidden, "decode pass");
-    memset(p->hidden, 0, bytes);
-    p->hidden_cap = n;
-    return SR1_OK;
-}
-
-/* Of the inputs of matrices. */
-static size_t find_widest(const struct sr1__host_pass *p)
-{
-    size_t widest = p->e > p->q ? p->e : p->q;
-
-    return widest > p->f ? widest : p->f;
-}
-
-static sr1_status make_scratch(struct sr1__host_pass *p)
-{
-    size_t n = (size_t)sr1__team_threads(p->team);
-    size_t d = round_width((size_t)p->m->config.head_dim);
-    size_t widest = round_width(p->e > p->kv_width ? p->e : p->kv_width);
-    size_t wide = !p->ranks || p->size == sizeof(float) ? 0 : round_width(find_widest(p));
-    size_t each = ROWS * (SR1__GROUP_OUT + SR1__HOST_GATES) + widest + QUERIES * d +
-                  2 * d + LORA_ROWS * wide;
-    float *at;
-
-    SR1__CALLOC(p->scratch, n, "decode pass");
-    p->scratch_memory = sr1__malloc_aligned(n * each * sizeof(float));
-    SR1__CHECK_ALLOC(p->scratch_memory, "decode pass");
-    at = p->scratch_memory;
-    for (size_t i = 0; i < n; i++) {
-        struct host_scratch *s = &p->scratch[i];
-
-        s->tile = at;
-        s->gated = s->tile + (size_t)ROWS * SR1__GROUP_OUT;
-        s->row = s->gated + (size_t)ROWS * SR1__HOST_GATES;
-        s->heads = s->row + widest;
-        s->angles = s->heads + QUERIES * d;
-        s->widened = s->angles + 2 * d;
-        at += each;
-    }
-    return SR1_OK;
-}
-
-static void fill_shape(struct sr1__host_pass *p, const struct sr1__hf_config *c, int bf16)
-{
-    p->size = bf16 ? sizeof(uint16_t) : sizeof(float);
-    p->e = (size_t)c->hidden_size;
-    p->q = (size_t)(c->n_heads * c->head_dim);
-    p->kv_width = (size_t)(c->n_kv_heads * c->head_dim);
-    p->f = (size_t)c->intermediate_size;
-    p->normed = sr1__archs[c->arch].post_norms;
-}
-
-/* As in training, where the factor is of the model's type. */
-static float scale_embeddings(const struct sr1__hf_config *c, int bf16)
-{
-    float scale = sqrtf((float)c->hidden_size);
-    uint16_t half;
-
-    if (!sr1__archs[c->arch].embedding_scale)
-        return 1;
-    if (bf16) {
-        sr1__f32_to_bf16(&scale, &half, 1);
-        sr1__bf16_to_f32(&half, &scale, 1);
-    }
-    return scale;
-}
-
-static sr1_status fill_host_pass(struct sr1__host_pass *p)
-{
-    const struct sr1__hf_config *c = &p->m->config;
-    int bf16 = p->m->dtype == SR1__BF16;
-
-    fill_shape(p, c, bf16);
-    p->embed_scale = scale_embeddings(c, bf16);
-    p->query_scale = (float)sr1__hf_config_query_scale(c) / sqrtf((float)c->head_dim);
-    p->ranks = sr1__host_ranks(p->m);
-    SR1__CALLOC(p->rows, PIECE, "decode pass");
-    SR1__CALLOC(p->positions, PIECE, "decode pass");
-    if (c->n_experts)
-        SR1__TRY(sr1__host_experts_new(&p->experts, p->m, p->team));
-    return make_scratch(p);
-}
-
-sr1_status sr1__host_pass_new(struct sr1__host_pass **out, sr1_model *m,
-                              struct sr1__kv *kv, struct sr1__team *team)
-{
-    struct sr1__host_pass *p;
-
-    SR1__CALLOC(p, 1, "decode pass");
-    p->m = m;
-    p->kv = kv;
-    p->team = team;
-    SR1__RETURN_NEW(out, p, fill_host_pass(p), sr1__host_pass_free);
-}
-
-void sr1__host_pass_reset(struct sr1__host_pass *p)
-{
-    for (int32_t i = 0; p->lanes && i < sr1__team_threads(p->team); i++)
-        if (p->lanes[i])
-            sr1__host_pass_reset(p->lanes[i]);
-    sr1__host_weights_release(&p->weights, p->m);
-    sr1__host_experts_reset(p->experts);
-    sr1__free(p->memory);
-    sr1__free(p->hidden);
-    sr1__free(p->blocks);
-    p->memory = NULL;
-    p->hidden = NULL;
-    p->blocks = NULL;
-    p->tokens = p->hidden_cap = p->blocks_cap = 0;
-}
-
-void sr1__host_pass_free(struct sr1__host_pass *p)
-{
-    if (!p)
-        return;
-    sr1__host_pass_reset(p);
-    for (int32_t i = 0; p->lanes && i < sr1__team_threads(p->team); i++)
-        sr1__host_pass_free(p->lanes[i]);
-    sr1__free(p->lanes);
-    sr1__free(p->lots);
-    sr1__host_experts_free(p->experts);
-    sr1__free(p->scratch);
-    sr1__free(p->scratch_memory);
-    sr1__free(p->rows);
-    sr1__free(p->positions);
-    sr1__free(p);
-}
-
-static size_t count_input_tokens(const struct sr1__host_input *in)
-{
-    const struct sr1__kv_span *last = &in->spans[in->n_spans - 1];
-
-    return (size_t)(last->first + last->n);
-}
-
-/* ---- lots ---- */
-
-static size_t choose_lot_tokens(const struct sr1__host_pass *p, size_t total)
-{
-    double weights = sr1__host_panels_bytes(&p->m->config, p->size == sizeof(uint16_t));
-    size_t least = weights > CACHED_WEIGHTS ? LOT_TOKENS_READ : LOT_TOKENS;
-    size_t threads = (size_t)sr1__team_threads(p->team);
-    size_t each = total / threads / least; /* lots of a thread */
-
-    each = each < LOTS ? each : LOTS;
-    return each > 0 && threads > 1 ? (total + threads * each - 1) / (threads * each) : 0;
-}
-
-/* Whole spans, until each lot has so many tokens; returns those of the largest lot. */
-static size_t fill_lots(struct sr1__host_pass *p, const struct sr1__host_input *in,
-                        size_t tokens)
-{
-    size_t most = 0, kept = 0;
-    int64_t from = 0;
-
-    p->n_lots = 0;
-    for (size_t i = 0; i < in->n_spans; i++) {
-        int64_t end = in->spans[i].first + in->spans[i].n;
-
-        if ((size_t)(end - from) < tokens && i + 1 < in->n_spans)
-            continue;
-        p->lots[p->n_lots++] = (struct host_lot){from, end, kept};
-        while (kept < in->n_wanted && in->wanted[kept] < end)
-            kept++;
-        most = (size_t)(end - from) > most ? (size_t)(end - from) : most;
-        from = end;
-    }
-    return most;
-}
-
-/* Lots are taken where no thread would wait long for the last one. */
-static void cut_lots(struct sr1__host_pass *p, const struct sr1__host_input *in,
-                     size_t *tokens)
-{
-    size_t total = count_input_tokens(in), each = choose_lot_tokens(p, total);
-    size_t threads = (size_t)sr1__team_threads(p->team), most;
-
-    p->n_lots = 0;
-    *tokens = total;
-    if (each == 0)
-        return;
-    most = fill_lots(p, in, each);
-    if ((p->n_lots + threads - 1) / threads * most * threads > total + total / 8)
-        p->n_lots = 0;
-    else
-        *tokens = most;
-}
-
-static sr1_status make_lanes(struct sr1__host_pass *p)
-{
-    size_t threads = (size_t)sr1__team_threads(p->team);
-
-    if (p->lanes || threads == 1)
-        return SR1_OK;
-    SR1__CALLOC(p->lots, threads * LOTS, "decode pass");
-    p->lanes = sr1__calloc(threads, sizeof(struct sr1__host_pass *));
-    SR1__CHECK_ALLOC(p->lanes, "decode pass");
-    return SR1_OK;
-}
-
-static sr1_status reserve_tokens(struct sr1__host_pass *p, size_t tokens)
-{
-    size_t n = tokens < PIECE ? tokens : PIECE;
-
-    SR1__TRY(reserve_piece(p, n));
-    SR1__TRY(sr1__host_experts_reserve(p->experts, n));
-    SR1__RESERVE(p->blocks, p->blocks_cap, n, "decode pass");
-    return SR1_OK;
-}
-
-static sr1_status reserve_lanes(struct sr1__host_pass *p, size_t tokens)
-{
-    for (int32_t i = 0; i < sr1__team_threads(p->team); i++) {
-        if (!p->lanes[i])
-            SR1__TRY(sr1__host_pass_new(&p->lanes[i], p->m, p->kv, NULL));
-        SR1__TRY(reserve_tokens(p->lanes[i], tokens));
-    }
-    return SR1_OK;
-}
-
-sr1_status sr1__host_pass_reserve(struct sr1__host_pass *p,
-                                  const struct sr1__host_input *in)
-{
-    size_t tokens;
-
-    if (sr1__host_ranks(p->m) != p->ranks)
-        return sr1__fail(SR1_E_STATE, "decode pass: the model's adapter is another one");
-    SR1__TRY(make_lanes(p));
-    cut_lots(p, in, &tokens);
-    SR1__TRY(p->n_lots > 0 ? reserve_lanes(p, tokens) : reserve_tokens(p, tokens));
-    SR1__TRY(reserve_hidden(p, in->n_wanted));
-    return sr1__host_weights_renew(&p->weights, p->m, p->team);
-}
-
-double sr1__host_pass_bytes(const struct sr1__hf_config *c, double tokens, double wanted,
-                            int bf16)
-{
-    double piece = tokens < PIECE ? tokens : PIECE;
-    struct sr1__host_pass p = {.ranks = 0};
-
-    fill_shape(&p, c, bf16);
-    return piece * 4.0 * (double)piece_floats(&p, 1) +
-           wanted * (double)(round_width(p.e) * p.size) +
-           sr1__host_experts_bytes(c, piece, bf16);
-}
 
 /* ---- rows ---- */
 
@@ -472,6 +93,34 @@ struct product_task {
     float *const *out_rows; /* or by these */
 };
 
+#define QUANTIZED_ROWS 8 /* of a task */
+
+/* Rows [i, i + 1) * QUANTIZED_ROWS. */
+static void quantize_rows(void *arg, size_t i, int32_t thread)
+{
+    const struct product_task *t = arg;
+    const struct sr1__host_pass *p = t->p;
+    size_t first = i * QUANTIZED_ROWS, row = sr1__int8_row(t->w->k);
+    size_t n = t->n - first < QUANTIZED_ROWS ? t->n - first : QUANTIZED_ROWS;
+
+    for (size_t r = first; r < first + n; r++)
+        sr1__int8_row_fill(sr1__host_load(p->weights, t->in + r * t->width * p->size,
+                                          p->scratch[thread].row, t->w->k),
+                           t->w->k, p->quantized + r * row);
+}
+
+static void multiply_tile(const struct product_task *t, size_t group, size_t first,
+                          size_t n, float *tile)
+{
+    const struct sr1__host_pass *p = t->p;
+
+    if (t->w->type == SR1__PANELS_INT8)
+        sr1__int8_product(t->w, group, p->quantized + first * sr1__int8_row(t->w->k), n,
+                          tile);
+    else
+        sr1__product(t->w, group, t->in + first * t->width * p->size, t->width, n, tile);
+}
+
 static int has_lora(const struct product_task *t)
 {
     return t->lora && t->lora->a.n_out > 0;
@@ -485,8 +134,7 @@ static void run_product(void *arg, size_t i, int32_t thread)
     size_t first = i % cuts * ROWS;
     size_t n = t->n - first < ROWS ? t->n - first : ROWS;
 
-    sr1__product(t->w, i / cuts, t->in + first * t->width * t->p->size, t->width, n,
-                 s->tile);
+    multiply_tile(t, i / cuts, first, n, s->tile);
     if (has_lora(t))
         sr1__product_add(&t->lora->b, i / cuts,
                          t->p->lora + first * round_width(t->p->ranks),
@@ -537,6 +185,9 @@ static void multiply_rows(const struct product_task *t)
     if (has_lora(t))
         sr1__team_run(t->p->team, (t->n + LORA_ROWS - 1) / LORA_ROWS, run_lora,
                       (void *)(uintptr_t)t);
+    if (t->w->type == SR1__PANELS_INT8)
+        sr1__team_run(t->p->team, (t->n + QUANTIZED_ROWS - 1) / QUANTIZED_ROWS,
+                      quantize_rows, (void *)(uintptr_t)t);
     sr1__team_run(t->p->team, sr1__panels_groups(t->w->n_out) * cuts, run_product,
                   (void *)(uintptr_t)t);
 }

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "kernels/attention.h"
+#include "kernels/product_int8.h"
 #include "tensor/model/model.h"
 
 #include <pthread.h>
@@ -17,7 +18,7 @@ struct sr1__host_share {
     pthread_mutex_t lock; /* guards the rest */
     int32_t refs;
     uint64_t version;
-    struct sr1__host_weights *made; /* the newest; NULL: nobody has any */
+    struct sr1__host_weights *made[2]; /* the newest, and of int8; NULL: nobody has any */
 };
 
 /* ---- sharing ---- */
@@ -78,6 +79,15 @@ void sr1__host_store(const struct sr1__host_weights *w, const float *from, void 
         memcpy(to, from, n * sizeof *from);
 }
 
+const float *sr1__host_load(const struct sr1__host_weights *w, const void *from,
+                            float *room, size_t n)
+{
+    if (!w->bf16)
+        return from;
+    sr1__bf16_to_f32(from, room, n);
+    return room;
+}
+
 /* ---- layout ---- */
 
 /* Rows of gate and up in panels, by groups of both. */
@@ -86,26 +96,38 @@ static size_t gate_up_rows(size_t ffn)
     return (ffn + SR1__HOST_GATES - 1) / SR1__HOST_GATES * SR1__GROUP_OUT;
 }
 
-static double mlp_bytes(size_t hidden, size_t ffn, int bf16)
+static double mlp_bytes(size_t hidden, size_t ffn, int type)
 {
-    return (double)sr1__panels_bytes(gate_up_rows(ffn), hidden, bf16) +
-           (double)sr1__panels_bytes(hidden, ffn, bf16);
+    return (double)sr1__panels_bytes(gate_up_rows(ffn), hidden, type) +
+           (double)sr1__panels_bytes(hidden, ffn, type);
 }
 
-double sr1__host_panels_bytes(const struct sr1__hf_config *c, int bf16)
+/* Of routers, which decide by little, and of other matrices. */
+static int get_router_type(int bf16)
+{
+    return bf16 ? SR1__PANELS_BF16 : SR1__PANELS_F32;
+}
+
+static int get_matrix_type(int bf16, int int8)
+{
+    return int8 ? SR1__PANELS_INT8 : get_router_type(bf16);
+}
+
+double sr1__host_panels_bytes(const struct sr1__hf_config *c, int bf16, int int8)
 {
     size_t e = (size_t)c->hidden_size, q = (size_t)(c->n_heads * c->head_dim);
     size_t kv = (size_t)(c->n_kv_heads * c->head_dim), n = (size_t)c->n_experts;
+    int type = get_matrix_type(bf16, int8);
     double sparse = (double)sr1__hf_config_count(c, SR1__LAYER_EXPERTS);
-    double attention = (double)sr1__panels_bytes(q + 2 * kv, e, bf16) +
-                       (double)sr1__panels_bytes(e, q, bf16);
-    double experts = (double)sr1__panels_bytes(n, e, bf16) +
-                     (double)n * mlp_bytes(e, (size_t)c->expert_size, bf16);
+    double attention = (double)sr1__panels_bytes(q + 2 * kv, e, type) +
+                       (double)sr1__panels_bytes(e, q, type);
+    double experts = (double)sr1__panels_bytes(n, e, get_router_type(bf16)) +
+                     (double)n * mlp_bytes(e, (size_t)c->expert_size, type);
 
     return (double)c->n_layers * attention + sparse * experts +
            ((double)c->n_layers - sparse) *
-               mlp_bytes(e, (size_t)c->intermediate_size, bf16) +
-           (double)sr1__panels_bytes((size_t)c->vocab_size, e, bf16);
+               mlp_bytes(e, (size_t)c->intermediate_size, type) +
+           (double)sr1__panels_bytes((size_t)c->vocab_size, e, type);
 }
 
 /* A matrix to pack: `half` rows of gate and as many of up by turns; 0: as they are. */
@@ -113,6 +135,7 @@ struct matrix_packing {
     struct sr1__panels *panels;
     const void *w;
     size_t half;
+    int bf16; /* w is; else fp32 */
 };
 
 /* Those of a model. */
@@ -120,13 +143,14 @@ struct packing_list {
     struct matrix_packing *list;
     size_t n;
     int bf16;
+    int type; /* of what is listed next */
 };
 
 static void list_matrix(struct packing_list *to, struct sr1__panels *p, const void *w,
                         size_t n_out, size_t k, size_t half)
 {
-    *p = (struct sr1__panels){NULL, n_out, k, to->bf16};
-    to->list[to->n++] = (struct matrix_packing){p, w, half};
+    *p = (struct sr1__panels){NULL, n_out, k, to->type};
+    to->list[to->n++] = (struct matrix_packing){p, w, half, to->bf16};
 }
 
 /* Expert i of the layer's, or its only MLP. */
@@ -149,6 +173,7 @@ static void list_layer(struct packing_list *to, const sr1_model *m, int64_t i,
     const struct sr1__layer *w = &m->layers[i];
     size_t e = (size_t)c->hidden_size, q = (size_t)(c->n_heads * c->head_dim);
     size_t kv = (size_t)(c->n_kv_heads * c->head_dim);
+    int type = to->type;
 
     list_matrix(to, &l->qkv, sr1__shim_data(w->qkv), q + 2 * kv, e, 0);
     list_matrix(to, &l->o, sr1__shim_data(w->o), e, q, 0);
@@ -156,7 +181,9 @@ static void list_layer(struct packing_list *to, const sr1_model *m, int64_t i,
         list_mlp(to, &l->mlp, w, 0, e, (size_t)c->intermediate_size);
         return;
     }
+    to->type = get_router_type(to->bf16);
     list_matrix(to, &l->router, sr1__shim_data(w->router), (size_t)c->n_experts, e, 0);
+    to->type = type;
     for (size_t k = 0; k < (size_t)c->n_experts; k++)
         list_mlp(to, &l->experts[k], w, k, e, (size_t)c->expert_size);
 }
@@ -199,15 +226,18 @@ static size_t find_panel_rows(const struct matrix_packing *p, size_t panel, size
 static void pack_group(void *arg, size_t group, int32_t thread)
 {
     const struct matrix_packing *p = arg;
-    size_t row_bytes =
-        p->panels->k * (p->panels->type ? sizeof(uint16_t) : sizeof(float));
+    size_t row_bytes = p->panels->k * (p->bf16 ? sizeof(uint16_t) : sizeof(float));
 
     (void)thread;
     for (size_t i = group * SR1__PANEL_GROUP; i < (group + 1) * SR1__PANEL_GROUP; i++) {
         size_t n;
-        size_t row = find_panel_rows(p, i, &n);
+        const void *w =
+            (const unsigned char *)p->w + find_panel_rows(p, i, &n) * row_bytes;
 
-        sr1__panels_pack(p->panels, i, (const unsigned char *)p->w + row * row_bytes, n);
+        if (p->panels->type == SR1__PANELS_INT8)
+            sr1__int8_pack(p->panels, i, w, p->bf16, n);
+        else
+            sr1__panels_pack(p->panels, i, w, n);
     }
 }
 
@@ -334,9 +364,9 @@ static sr1_status list_adapters(const sr1_model *m, const struct sr1__host_weigh
             h->a = (struct sr1__panels){NULL, s.rank, s.n_in, 0};
             h->b = (struct sr1__panels){NULL, x->gates ? gate_up_rows(f) : s.n_out,
                                         s.rank, 0};
-            list[(*n)++] = (struct matrix_packing){&h->a, to + *floats, 0};
+            list[(*n)++] = (struct matrix_packing){&h->a, to + *floats, 0, 0};
             list[(*n)++] = (struct matrix_packing){&h->b, to + *floats + s.rank * s.n_in,
-                                                   x->gates ? f : 0};
+                                                   x->gates ? f : 0, 0};
             SR1__TRY(copy_lora(lora, x->n, to + *floats));
         }
         *floats += s.rank * (s.n_in + s.n_out);
@@ -492,7 +522,7 @@ static sr1_status make_experts(struct sr1__host_weights *w, const sr1_model *m)
 static sr1_status fill_host_weights(struct sr1__host_weights *w, const sr1_model *m,
                                     struct sr1__team *team)
 {
-    struct packing_list l = {.bf16 = w->bf16};
+    struct packing_list l = {.bf16 = w->bf16, .type = get_matrix_type(w->bf16, w->int8)};
     sr1_status st;
 
     SR1__CALLOC(w->layers, (size_t)m->config.n_layers, "decode weights");
@@ -506,12 +536,13 @@ static sr1_status fill_host_weights(struct sr1__host_weights *w, const sr1_model
 }
 
 static sr1_status make_host_weights(struct sr1__host_weights **out, const sr1_model *m,
-                                    struct sr1__team *team)
+                                    int int8, struct sr1__team *team)
 {
     struct sr1__host_weights *w;
 
     SR1__CALLOC(w, 1, "decode weights");
     w->bf16 = m->dtype == SR1__BF16;
+    w->int8 = int8;
     w->embed = sr1__shim_data(m->embed);
     SR1__RETURN_NEW(out, w, fill_host_weights(w, m, team), free_host_weights);
 }
@@ -524,15 +555,16 @@ static void drop_reference(struct sr1__host_share *s, struct sr1__host_weights *
     *w = NULL;
     if (!old || --old->refs > 0)
         return;
-    if (s->made == old)
-        s->made = NULL;
+    if (s->made[old->int8] == old)
+        s->made[old->int8] = NULL;
     free_host_weights(old);
 }
 
 sr1_status sr1__host_weights_renew(struct sr1__host_weights **w, const sr1_model *m,
-                                   struct sr1__team *team)
+                                   int int8, struct sr1__team *team)
 {
     struct sr1__host_share *s = m->host;
+    struct sr1__host_weights **newest = &s->made[int8];
     sr1_status st = SR1_OK;
 
     pthread_mutex_lock(&s->lock);
@@ -541,17 +573,17 @@ sr1_status sr1__host_weights_renew(struct sr1__host_weights **w, const sr1_model
         return SR1_OK;
     }
     drop_reference(s, w);
-    if (!s->made || s->made->version != s->version) {
+    if (!*newest || (*newest)->version != s->version) {
         struct sr1__host_weights *made = NULL;
 
-        st = make_host_weights(&made, m, team);
+        st = make_host_weights(&made, m, int8, team);
         if (st == SR1_OK) {
             made->version = s->version;
-            s->made = made; /* older ones are their holders' */
+            *newest = made; /* older ones are their holders' */
         }
     }
     if (st == SR1_OK) {
-        *w = s->made;
+        *w = *newest;
         (*w)->refs++;
     }
     pthread_mutex_unlock(&s->lock);

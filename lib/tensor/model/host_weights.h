@@ -55,7 +55,8 @@ struct sr1__host_weights {
     float *final_norm;
     struct sr1__panels head;
     const void *embed; /* [V, E], the leaf itself */
-    int bf16;          /* else fp32 */
+    int bf16;          /* else fp32: rows, and matrices */
+    int int8;          /* but those of layers and the head are int8 */
     uint64_t version;  /* of the leaves */
     int32_t refs;
     float *vectors; /* their memory */
@@ -74,11 +75,14 @@ void sr1__host_share_touch(struct sr1__host_share *s);
 /* Does the pass of host_pass.h run this model? One on the CPU, in fp32 or bf16, that has
  * a head and no int8 matrices. */
 int sr1__host_supports(const sr1_model *m);
-/* Bytes of the panels of such a model. */
-double sr1__host_panels_bytes(const struct sr1__hf_config *c, int bf16);
+/* Bytes of the panels of such a model; int8: the matrices of layers and the head are. */
+double sr1__host_panels_bytes(const struct sr1__hf_config *c, int bf16, int int8);
 /* n numbers as the type that the weights have. */
 void sr1__host_store(const struct sr1__host_weights *w, const float *from, void *to,
                      size_t n);
+/* And back: n numbers in fp32, where they are or in `room`. */
+const float *sr1__host_load(const struct sr1__host_weights *w, const void *from,
+                            float *room, size_t n);
 /* The ranks of the adapters of a matrix, added up, where they are most; 0: none. */
 size_t sr1__host_ranks(const sr1_model *m);
 /* Bytes of the panels of an adapter of this rank on these modules (bits
@@ -87,9 +91,9 @@ double sr1__host_adapter_bytes(const struct sr1__hf_config *c, int64_t rank,
                                uint32_t targets);
 
 /* Replace *w, which may be NULL, by the weights of now; team makes them where they are
- * missing. On failure *w is NULL. */
+ * missing. The same int8 in all calls. On failure *w is NULL. */
 sr1_status sr1__host_weights_renew(struct sr1__host_weights **w, const sr1_model *m,
-                                   struct sr1__team *team);
+                                   int int8, struct sr1__team *team);
 /* Give *w back; the last one frees it. */
 void sr1__host_weights_release(struct sr1__host_weights **w, const sr1_model *m);
 
