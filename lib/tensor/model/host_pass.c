@@ -591,12 +591,12 @@ sr1_status sr1__host_pass_run(struct sr1__host_pass *p, const struct sr1__host_i
     const struct host_lot all = {0, (int64_t)count_input_tokens(in), 0};
     struct lot_task t = {p, in};
 
-    SR1__TRY(sr1__qwen_begin(p->m));
+    SR1__TRY(sr1__causal_lm_begin(p->m));
     if (p->n_lots > 0)
         sr1__team_run(p->team, p->n_lots, run_lot, &t);
     else
         run_tokens(p, in, &all);
-    sr1__qwen_end(p->m);
+    sr1__causal_lm_end(p->m);
     return SR1_OK;
 }
 
