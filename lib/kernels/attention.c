@@ -106,8 +106,8 @@ static const unsigned char *locate_next_keys(const struct sr1__page_head *h, int
     return h->next ? h->next : h->pages[t / SR1__PAGE] + h->keys;
 }
 
-/* As much as a vector of PAGE elements, into the second cache: the first waits for too few
- * lines at a time to keep a memory at work. */
+/* As much as a vector of PAGE elements, into the second cache: the first waits for too
+ * few lines at a time to keep a memory at work. */
 SR1__INLINE const unsigned char *prefetch_cache(const unsigned char *ahead, int bf16)
 {
     __builtin_prefetch(ahead, 0, 2);

@@ -78,8 +78,9 @@ static sr1_tensor *multiply_expert(sr1_scope *s, const struct sr1__attention *by
 /* x and the result [n,E] in the order of experts. */
 static sr1_tensor *run_experts(sr1_scope *s, const struct sr1__attention *by,
                                const struct expert_matrix *gate_up,
-                               const struct expert_matrix *down, const struct sr1__routing *r,
-                               sr1_tensor *x, int64_t n_experts)
+                               const struct expert_matrix *down,
+                               const struct sr1__routing *r, sr1_tensor *x,
+                               int64_t n_experts)
 {
     sr1_tensor **parts = sr1__calloc(2 * (size_t)r->used, sizeof(sr1_tensor *)), *y;
     int64_t *sizes = sr1__calloc((size_t)r->used, sizeof *sizes);
@@ -110,7 +111,8 @@ static sr1_tensor *run_experts(sr1_scope *s, const struct sr1__attention *by,
 
 static sr1_tensor *route_tokens(sr1_scope *s, const sr1_model *m,
                                 const struct sr1__attention *by, int32_t layer,
-                                sr1_tensor *x, sr1_tensor *p, const struct sr1__routing *r)
+                                sr1_tensor *x, sr1_tensor *p,
+                                const struct sr1__routing *r)
 {
     const struct sr1__hf_config *c = &m->config;
     const struct sr1__layer *w = &m->layers[layer];
