@@ -14,6 +14,7 @@
 
 #include "base/mem.h"
 #include "kernels/attention.h"
+#include "kernels/bf16.h"
 #include "kernels/layer.h"
 #include "tensor/model/model.h"
 
