@@ -40,15 +40,18 @@ static sr1_status pack_microbatch(struct sr1__packed *out,
     return SR1_OK;
 }
 
+/* head: what log-probs multiply by; NULL: not asked for. */
 static sr1_tensor *run_packed_forward(sr1_scope *s, sr1_model *m,
                                       const struct sr1__microbatch *mb, int checkpoint,
-                                      const struct sr1__token_dropout *dropout)
+                                      const struct sr1__token_dropout *dropout,
+                                      sr1_tensor **head)
 {
     int64_t *cu = NULL;
     uint64_t *keys = dropout ? make_dropout_keys(mb, dropout) : NULL;
     struct sr1__lora_dropout drops = {dropout ? dropout->p : 0.0, keys};
     struct sr1__packed in;
-    struct sr1__forward_options o = {.checkpoint = checkpoint, .dropout = &drops};
+    struct sr1__forward_options o = {
+        .checkpoint = checkpoint, .dropout = &drops, .head = head};
     sr1_tensor *hidden = NULL;
     sr1_status st =
         dropout && !keys ? sr1__fail_nomem("dropout") : pack_microbatch(&in, mb, &cu);
@@ -77,11 +80,12 @@ sr1_tensor *sr1__forward_log_probs(sr1_scope *s, sr1_model *m,
                                    const struct sr1__microbatch *mb,
                                    const struct sr1__log_prob_options *o)
 {
-    sr1_tensor *hidden = run_packed_forward(s, m, mb, o->checkpoint, o->dropout);
+    sr1_tensor *head = NULL;
+    sr1_tensor *hidden = run_packed_forward(s, m, mb, o->checkpoint, o->dropout, &head);
     sr1_tensor *targets = t_from_i32(s, mb->target_ids, mb->n_targets);
 
     sr1__scope_check(s, check_targets(m, mb));
-    return sr1__nn_token_log_probs(s, hidden, m->head, targets, o->temperature,
+    return sr1__nn_token_log_probs(s, hidden, head, targets, o->temperature,
                                    o->logit_chunk, o->entropy);
 }
 
@@ -89,7 +93,7 @@ sr1_tensor *sr1__forward_values(sr1_scope *s, sr1_model *critic,
                                 const struct sr1__microbatch *mb, int checkpoint,
                                 const struct sr1__token_dropout *dropout)
 {
-    sr1_tensor *hidden = run_packed_forward(s, critic, mb, checkpoint, dropout);
+    sr1_tensor *hidden = run_packed_forward(s, critic, mb, checkpoint, dropout, NULL);
 
     return t_to(s, sr1__qwen_values(s, critic, hidden), SR1__F32);
 }
@@ -103,7 +107,7 @@ static void truncated_log_probs(sr1_scope *s, sr1_model *m,
 {
     size_t vocab = (size_t)m->config.vocab_size;
     float *row = sr1__malloc(vocab * sizeof(*row));
-    sr1_tensor *hidden = run_packed_forward(s, m, mb, 0, NULL);
+    sr1_tensor *hidden = run_packed_forward(s, m, mb, 0, NULL, NULL);
 
     if (!row)
         sr1__scope_fail(s, SR1_E_NOMEM, "out of memory for a row of logits");

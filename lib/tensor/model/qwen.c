@@ -38,6 +38,7 @@ struct qwen_pass {
     size_t n_seqs;
     int64_t longest; /* tokens of a sequence, with the one that it continues */
     struct sr1__lora_dropout dropout; /* a copy; p 0: none */
+    sr1_tensor **head;                /* of the options */
     int32_t refs;
 };
 
@@ -332,9 +333,12 @@ static sr1_tensor *mark_unit(sr1_scope *s, const sr1_model *m, int32_t unit, int
 }
 
 /* The factor is of the model's type, as in transformers. */
-static sr1_tensor *embed_tokens(sr1_scope *s, const sr1_model *m, sr1_tensor *ids)
+static sr1_tensor *embed_tokens(sr1_scope *s, const struct qwen_pass *p, sr1_tensor *ids)
 {
-    sr1_tensor *x = t_embedding(s, m->embed, ids);
+    const sr1_model *m = p->m;
+    sr1_tensor *x = p->head && m->head == m->embed
+                        ? sr1__nn_tied_embedding(s, m->embed, ids, p->head)
+                        : t_embedding(s, m->embed, ids);
     double root = sqrt((double)m->config.hidden_size);
 
     return m->arch->embedding_scale ? t_mul(s, x, t_full(s, root, m->dtype, T_SHAPE(1)))
@@ -350,7 +354,7 @@ static sr1_tensor *run_qwen_layers(sr1_scope *s, struct qwen_pass *p,
     pick_positions(s, p, in);
     ids = in->ids_there ? in->ids_there : t_from_i32(s, in->ids, in->n);
     enter_unit(s, m, 0);
-    x = embed_tokens(s, m, ids);
+    x = embed_tokens(s, p, ids);
     leave_unit(s, m, 0);
     if ((checkpoint || m->hooks) && m->adapter) /* backward goes through a unit's input */
         t_require_grad(s, x, 1);
@@ -484,13 +488,14 @@ static int copy_dropout(struct qwen_pass *p, const struct sr1__lora_dropout *dro
 
 static struct qwen_pass *pass_new(sr1_scope *s, sr1_model *m,
                                   const struct sr1__packed *in,
-                                  const struct sr1__lora_dropout *dropout)
+                                  const struct sr1__forward_options *opt)
 {
     struct qwen_pass *p = sr1__calloc(1, sizeof *p);
 
     if (p) {
         p->m = m;
         p->refs = 1;
+        p->head = opt ? opt->head : NULL;
         p->attention = (struct sr1__attention){.fn = packed_attention, .self = p};
         p->n_seqs = in->n_seqs;
         p->longest = find_longest(in);
@@ -499,7 +504,7 @@ static struct qwen_pass *pass_new(sr1_scope *s, sr1_model *m,
             p->continues = sr1__memdup(in->continues, in->n_seqs * sizeof(int32_t));
     }
     if (p && p->cu_seqlens && !p->continues == !in->continues &&
-        copy_dropout(p, dropout, in->cu_seqlens[in->n_seqs]))
+        copy_dropout(p, opt ? opt->dropout : NULL, in->cu_seqlens[in->n_seqs]))
         return p;
     pass_release(p);
     sr1__scope_check(s, sr1__fail_nomem("forward pass"));
@@ -513,10 +518,12 @@ sr1_tensor *sr1__qwen_forward(sr1_scope *s, sr1_model *m, const struct sr1__pack
     sr1_tensor *hidden = NULL;
     struct qwen_pass *p;
 
+    if (opt && opt->head)
+        *opt->head = m->head;
     if (sr1__scope_status(s) != SR1_OK)
         return NULL;
     sr1__scope_check(s, packed_positions(in, &positions));
-    p = positions ? pass_new(s, m, in, opt ? opt->dropout : NULL) : NULL;
+    p = positions ? pass_new(s, m, in, opt) : NULL;
     if (p) {
         const struct sr1__placed_tokens tokens = {
             .ids = in->ids,
