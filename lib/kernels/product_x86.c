@@ -41,16 +41,16 @@ int sr1__has_avx512bf16(void)
 
 /* A block of k and some rows of one call. */
 struct block {
-    const char *w;       /* the first panel's; */
-    size_t panel;        /* bytes from a panel to the next */
-    const char *x;       /* the first row's */
-    size_t row;          /* bytes from a row to the next */
-    size_t lines;        /* of each panel: k in fp32, k / 2 in bf16 */
-    size_t step;         /* bytes from what a row has of a line to what of the next */
-    float *y;            /* the first row's outputs; */
-    size_t y_row;        /* floats from a row to the next */
-    int first;           /* set y, else add to it */
-    const char *next[2]; /* weights to ask for meanwhile, as many lines of each */
+    const char *w;           /* the first panel's; */
+    size_t panel;            /* bytes from a panel to the next */
+    const char *x;           /* the first row's */
+    size_t row;              /* bytes from a row to the next */
+    size_t lines;            /* of each panel: k in fp32, k / 2 in bf16 */
+    size_t step;             /* bytes from what a row has of a line to that of the next */
+    float *y;                /* the first row's outputs; */
+    size_t y_row;            /* floats from a row to the next */
+    int first;               /* set y, else add to it */
+    const char *next[GROUP]; /* weights to ask for meanwhile, as many lines of each */
 };
 
 static struct block locate_block(const struct sr1__product_work *w, size_t row, size_t k,
@@ -71,18 +71,24 @@ static struct block locate_block(const struct sr1__product_work *w, size_t row, 
                           .first = k == 0 && !w->add};
 }
 
-/* Of a few rows at a time the first reads weights from memory, the others from a cache:
- * the memory is kept at work by asking for the block after this, two panels with the
- * first rows, two with the second. */
+/* What memory is asked for while a block is multiplied. Where all rows are multiplied at
+ * once, each panel's stream a little ahead, of the four side by side, which keeps more
+ * reads under way than the processor starts by itself. Else the first rows read weights
+ * from memory and the others from a cache: the memory is kept at work by asking for the
+ * block after this, two panels with the first rows, two with the second. */
 static void choose_next(struct block *b, const struct sr1__product_work *w, size_t k,
-                        size_t cut)
+                        size_t cut, size_t cuts)
 {
     const char *next = k + SR1__PRODUCT_DEPTH < w->depth
                            ? b->w + b->lines * 64
-                           : (const char *)w->panels + SR1__PANEL_GROUP * b->panel;
+                           : (const char *)w->panels + GROUP * b->panel;
 
-    b->next[0] = cut < 2 ? next + 2 * cut * b->panel : b->w;
-    b->next[1] = cut < 2 ? b->next[0] + b->panel : b->w;
+    for (size_t p = 0; p < GROUP; p++) {
+        if (cuts == 1)
+            b->next[p] = b->w + p * b->panel + AHEAD * 64;
+        else
+            b->next[p] = p / 2 == cut ? next + p * b->panel : b->w;
+    }
 }
 
 typedef void (*block_fn)(const struct block *b, size_t rows);
@@ -98,8 +104,7 @@ static void run_blocks(const struct sr1__product_work *w, block_fn fn, size_t mo
             size_t row = w->n * i / cuts;
             struct block b = locate_block(w, row, k, bf16);
 
-            choose_next(&b, w, k, i);
-
+            choose_next(&b, w, k, i, cuts);
             fn(&b, w->n * (i + 1) / cuts - row);
         }
     }
@@ -134,8 +139,9 @@ AVX512 void clear_block_512(__m512 sum[][GROUP], size_t rows)
 
 AVX512 void prefetch_512(const struct block *b, size_t i)
 {
-    _mm_prefetch(b->next[0] + i * 64, _MM_HINT_T1);
-    _mm_prefetch(b->next[1] + i * 64, _MM_HINT_T1);
+#pragma GCC unroll 4
+    for (size_t p = 0; p < GROUP; p++)
+        _mm_prefetch(b->next[p] + i * 64, _MM_HINT_T1);
 }
 
 /* step: the block's, which compilers are to know. */

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "tensor/ops/fused.h"
 #include "tensor/ops/int8_linear.h"
+#include "tensor/ops/linear.h"
 
 struct routing {
     int64_t n;       /* places: tokens * k */
@@ -65,7 +66,7 @@ static sr1_tensor *choose_experts(sr1_scope *s, const sr1_model *m, int32_t laye
                                   sr1_tensor *x, struct routing *r)
 {
     const struct sr1__hf_config *c = &m->config;
-    sr1_tensor *p = t_linear(s, x, m->layers[layer].router, NULL), *best, *chosen;
+    sr1_tensor *p = sr1__linear(s, x, m->layers[layer].router, NULL), *best, *chosen;
 
     p = t_softmax(s, t_to(s, p, SR1__F32), -1);
     t_topk(s, p, c->experts_per_token, &best, &chosen);
@@ -119,7 +120,7 @@ static sr1_tensor *multiply_expert(sr1_scope *s, const struct sr1__attention *by
 
     if (a->scale)
         return sr1__int8_linear(s, x, w, t_narrow(s, a->scale, 0, at, a->rows), NULL);
-    return by->linear ? by->linear(s, by->self, x, w, NULL) : t_linear(s, x, w, NULL);
+    return by->linear ? by->linear(s, by->self, x, w, NULL) : sr1__linear(s, x, w, NULL);
 }
 
 /* x and the result [n,E] in the order of experts. */

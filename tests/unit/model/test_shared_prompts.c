@@ -28,6 +28,13 @@ static const char windowed[] =
     "\"max_position_embeddings\":512,\"no_rope_layers\":[0,1,0],"
     "\"use_sliding_window\":true,\"sliding_window\":11}";
 
+static const char with_experts[] =
+    "{\"model_type\":\"qwen3_moe\",\"architectures\":[\"Qwen3MoeForCausalLM\"],"
+    "\"hidden_size\":32,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"head_dim\":16,\"intermediate_size\":64,"
+    "\"moe_intermediate_size\":24,\"num_experts\":6,\"num_experts_per_tok\":2,"
+    "\"norm_topk_prob\":true,\"vocab_size\":101,\"max_position_embeddings\":512}";
+
 enum { GROUPS = 5, MEMBERS = 5, PROMPT = 40, REST = 30, VOCAB = 101 };
 enum { SETS = 2, SEQS = SETS * GROUPS * MEMBERS, MAX_N = SEQS * (PROMPT + REST) };
 
@@ -350,14 +357,12 @@ static float *hidden_states(sr1_model *m, const struct sr1__packed *in)
     return out;
 }
 
-/* In fp32 on a CPU, and without shared prompts. */
-static void a_sequence_has_its_own_bits(void **state)
+/* In fp32 on a CPU, and without shared prompts. Takes m. */
+static void check_own_bits(sr1_model *m)
 {
-    sr1_model *m = make_model("fp32");
     struct groups *g = calloc(1, sizeof *g);
     size_t e = 32;
 
-    (void)state;
     OK(sr1__model_train(m, 1));
     for (uint64_t seed = 0; seed < 4 && sr1__matmul_is_fast(0); seed++) {
         struct packed *p;
@@ -380,6 +385,13 @@ static void a_sequence_has_its_own_bits(void **state)
     }
     free(g);
     sr1_model_free(m);
+}
+
+static void a_sequence_has_its_own_bits(void **state)
+{
+    (void)state;
+    check_own_bits(make_model("fp32"));
+    check_own_bits(make_model_of(with_experts, "fp32"));
 }
 
 /* ---- log-probs by the pass that decodes ---- */
