@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from searchr1 import Action, Dataset, Environment, Episode, Trainer, adapters
+from searchr1 import Action, Dataset, Environment, Episode, Rollout, Trainer, adapters
 
 import tiny
 from conftest import SOURCE
@@ -77,6 +77,22 @@ def test_actions_become_steps():
     (lost,) = towns([Action("Rome", 0, 0, 1)])
     assert isinstance(lost, ConnectionError)  # an outage: the trajectory is left out
     towns.finish(1)
+
+
+def test_environments_are_closed_after_an_exception(chooser):
+    made, closed = [], Towns.closed
+
+    def make():
+        if len(made) == 4:
+            raise KeyError("no more towns")
+        made.append(Towns())
+        return made[-1]
+
+    towns = adapters.Gymnasium(make, names=["Rome", "Paris", "tower"])
+    with Rollout(tiny.config(chooser), env=towns) as rollout:
+        with pytest.raises(KeyError, match="no more towns"):
+            rollout.generate(["Where?"], group_size=8)
+    assert Towns.closed - closed == 4 and not towns._states
 
 
 def test_spaces():
@@ -220,6 +236,43 @@ def test_turns_and_rubrics_of_verifiers(chooser, tmp_path, monkeypatch):
 
     with pytest.raises(TypeError, match="whole compares a whole group"):
         adapters.Verifiers(Guess(Rubric([whole], [1.0]))).rewards()
+
+
+@pytest.mark.parametrize("advantage", ["grpo", "remax"])
+def test_a_trajectory_has_its_own_state(chooser, tmp_path, monkeypatch, advantage):
+    """Also beside the greedy one that it is compared with, and those of a copy."""
+    plain(monkeypatch)
+    guess = adapters.Verifiers(Guess(Rubric([right], [1.0])), "<search>{action}</search>")
+    config = tiny.config(
+        chooser, out=tmp_path / "run", group_size=8, max_turns=2, update_times=1,
+        advantage=advantage,
+    )
+    with Trainer(config, train=guess.rows(), env=guess, rewards=guess.rewards()) as trainer:
+        query = trainer_query(guess)
+        _, group = trainer.train_step([query, query])
+    assert [t.copy for t in group] == 8 * [0] + 8 * [1]
+    assert len({t.episode for t in group}) == 16
+    assert [t.reward for t in group] == ["Paris" in t.generated_text for t in group]
+    assert True in [t.reward for t in group] and not guess._played
+
+
+def test_states_of_dropped_trajectories_are_bounded(monkeypatch):
+    plain(monkeypatch)
+    guess = adapters.Verifiers(Guess(Rubric([right], [1.0])))
+    guess.rewards()
+    guess.kept = 3
+    for number in range(1, 6):
+        guess.begin(Episode(number, "id", "Where?", 0, seed=0, row=guess.rows(1)[0]))
+        guess.finish(number)
+    assert list(guess._played) == [3, 4, 5]
+
+
+def test_what_is_no_environment_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    with pytest.raises(ImportError, match="'FrozenLake-v1'.*pip install gymnasium"):
+        adapters.Gymnasium("FrozenLake-v1")
+    with pytest.raises(TypeError, match="vf.load_environment.*, not object"):
+        adapters.Verifiers(object())
 
 
 def trainer_query(guess):

@@ -82,13 +82,19 @@ static sr1_status choose_template(sr1_rollout *r, const sr1_config *c)
 {
     sr1_tokenizer *chosen = NULL;
 
-    if (sr1__config_is(c, "chat_template", "auto"))
+    const char *name = sr1__config_str(c, "chat_template_name");
+    int own = sr1__config_is(c, "chat_template", "auto");
+
+    if (own && !*name)
         return sr1__chat_check_family(r->tokenizer);
-    SR1__TRY(sr1__tokenizer_with_family(&chosen, r->tokenizer,
-                                        sr1__config_str(c, "chat_template")));
+    if (own)
+        SR1__TRY(sr1__tokenizer_with_template(&chosen, r->tokenizer, name));
+    else
+        SR1__TRY(sr1__tokenizer_with_family(&chosen, r->tokenizer,
+                                            sr1__config_str(c, "chat_template")));
     sr1_tokenizer_free(r->tokenizer);
     r->tokenizer = chosen;
-    return SR1_OK;
+    return sr1__chat_check_family(r->tokenizer);
 }
 
 static sr1_status open_rollout_tokenizer(sr1_rollout *r, const sr1_config *c)
@@ -301,41 +307,6 @@ sr1_status sr1__rollout_begin(sr1_rollout **out, const sr1_config *config,
     return SR1_OK;
 }
 
-/* What a search finds and how its hits are written follows from these, whichever engine
- * the caller gives. */
-static const char *const search_keys[] = {"search_engine",         "search_fallback",
-                                          "search_index",          "search_dense_index",
-                                          "search_faiss_index",    "search_documents",
-                                          "search_nprobe",         "search_ef",
-                                          "search_encoder",        "search_hybrid",
-                                          "search_hybrid_weights", "search_hybrid_depth",
-                                          "search_rrf_k",          "search_reranker",
-                                          "search_rerank_depth",   "mock_knowledge",
-                                          "document_format",       "search_top_k"};
-
-static sr1_status hash_search_keys(const sr1_config *c, uint64_t *out)
-{
-    char *text = NULL;
-    json_t *all = NULL;
-    struct sr1__buf value;
-    sr1_status st = sr1_config_to_json(c, &text);
-
-    if (st == SR1_OK)
-        st = sr1__json_parse(&all, text, strlen(text), "configuration");
-    sr1__buf_init(&value, 0);
-    for (size_t i = 0; i < sizeof(search_keys) / sizeof(search_keys[0]); i++)
-        if (st == SR1_OK) {
-            sr1__buf_str(&value, "\n");
-            st = sr1__json_dump(json_object_get(all, search_keys[i]), JSON_ENCODE_ANY,
-                                &value);
-        }
-    *out = sr1__hash64(sr1__buf_cstr(&value), value.len, 0);
-    sr1__buf_free(&value);
-    json_decref(all);
-    sr1_free(text);
-    return st;
-}
-
 static sr1_status copy_warning(char **out, const char *text)
 {
     *out = *text ? sr1__strdup(text) : NULL;
@@ -350,13 +321,15 @@ sr1_status sr1__rollout_complete(sr1_rollout *r, const sr1_config *c,
     SR1__TRY(read_system(r, c, p));
     SR1__TRY(read_question(r, c));
     read_limits(r, c);
-    SR1__TRY(hash_search_keys(c, &r->search_keys));
+    SR1__TRY(sr1__answer_keys_hash(c, &r->answer_keys));
     SR1__TRY(sr1__rollout_use_env(r, parts->env, parts->no_search_env, parts->reviser));
     SR1__TRY(copy_warning(&r->no_engine, parts->no_engine));
     SR1__TRY(copy_warning(&r->odd_pair, parts->odd_pair));
     SR1__TRY(check_thoughts(r));
     if (p->chat)
         SR1__TRY(sr1__turn_delimiters_make(&r->border, r->tokenizer, !r->thinking));
+    if (p->ipython)
+        SR1__TRY(sr1__ipython_delimiters_make(&r->ipython, r->tokenizer, !r->thinking));
     SR1__TRY(sr1__sampling_check(&r->sampling));
     return make_engines(r, c);
 }

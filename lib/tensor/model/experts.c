@@ -63,12 +63,15 @@ static void sort_places(struct routing *r, int64_t n_experts)
 
 /* Probabilities [N,k] of each token's experts, in x's type, and who they are. */
 static sr1_tensor *choose_experts(sr1_scope *s, const sr1_model *m, int32_t layer,
-                                  sr1_tensor *x, struct routing *r)
+                                  sr1_tensor *x, struct sr1__expert_balance *balance,
+                                  struct routing *r)
 {
     const struct sr1__hf_config *c = &m->config;
     sr1_tensor *p = sr1__linear(s, x, m->layers[layer].router, NULL), *best, *chosen;
 
     p = t_softmax(s, t_to(s, p, SR1__F32), -1);
+    if (balance)
+        p = sr1__expert_balance_mark(s, balance, p);
     t_topk(s, p, c->experts_per_token, &best, &chosen);
     if (c->norm_expert_probs)
         best = t_div(s, best, t_sum_dim(s, best, -1, 1));
@@ -80,6 +83,8 @@ static sr1_tensor *choose_experts(sr1_scope *s, const sr1_model *m, int32_t laye
     t_to_host_i64(s, chosen, r->chosen, (size_t)r->n);
     if (sr1__scope_status(s) == SR1_OK)
         sort_places(r, c->n_experts);
+    if (balance)
+        sr1__expert_balance_count(s, balance, p, r->chosen, r->k);
     return t_to(s, best, t_dtype(x));
 }
 
@@ -182,14 +187,14 @@ static sr1_tensor *route_tokens(sr1_scope *s, const sr1_model *m,
 
 sr1_tensor *sr1__experts_run(sr1_scope *s, const sr1_model *m,
                              const struct sr1__attention *by, int32_t layer,
-                             sr1_tensor *x)
+                             sr1_tensor *x, struct sr1__expert_balance *balance)
 {
     struct routing r = {.n = 0};
     sr1_tensor *p, *y = NULL;
 
     if (sr1__scope_status(s) != SR1_OK)
         return NULL;
-    p = choose_experts(s, m, layer, x, &r);
+    p = choose_experts(s, m, layer, x, balance, &r);
     if (sr1__scope_status(s) == SR1_OK)
         y = route_tokens(s, m, by, layer, x, p, &r);
     sr1__free(r.chosen);

@@ -691,7 +691,7 @@ sr1_status sr1__host_pass_run(struct sr1__host_pass *p, const struct sr1__host_i
     size_t total = count_input_tokens(in);
     size_t kept = 0;
 
-    SR1__TRY(sr1__qwen_begin(p->m));
+    SR1__TRY(sr1__causal_lm_begin(p->m));
     for (size_t from = 0; from < total; from += PIECE) {
         size_t n = total - from < PIECE ? total - from : PIECE;
 
@@ -704,7 +704,7 @@ sr1_status sr1__host_pass_run(struct sr1__host_pass *p, const struct sr1__host_i
         }
         kept = keep_hidden(p, in, (int64_t)from, kept);
     }
-    sr1__qwen_end(p->m);
+    sr1__causal_lm_end(p->m);
     return SR1_OK;
 }
 

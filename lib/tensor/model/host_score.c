@@ -273,7 +273,7 @@ static sr1_status check_score_input(const struct host_score *h)
 {
     int64_t tokens, top = 0;
 
-    SR1__TRY(sr1__qwen_check_packed(h->m, h->in, &top));
+    SR1__TRY(sr1__causal_lm_check_packed(h->m, h->in, &top));
     tokens = h->in->cu_seqlens[h->in->n_seqs];
     for (size_t i = 0; i < h->targets->n; i++)
         if (h->targets->rows[i] < 0 || h->targets->rows[i] >= tokens)

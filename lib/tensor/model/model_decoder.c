@@ -375,7 +375,7 @@ static sr1_tensor *run_decoder_body(sr1_scope *s, struct decode_pass *p)
 
     in.ids_there = p->numbers[IDS];
     in.positions_there = p->numbers[POSITIONS];
-    return sr1__qwen_body(s, d->model, &in, &attention);
+    return sr1__causal_lm_body(s, d->model, &in, &attention);
 }
 
 /* A cache of tensors wants the pass's numbers there. */

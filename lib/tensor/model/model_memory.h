@@ -1,9 +1,9 @@
 /* tensor/model/model_memory.h - the bytes that a model, its passes and its training take,
  * computed from shapes alone: nothing is loaded.
  *
- * The tables follow what qwen.c, token_log_probs.c, optimizer.c and kv_slots.c allocate
- * and what libtorch keeps for backward; tests/accelerator/test_memory.c holds them to
- * what a device counts. All results are bytes. */
+ * The tables follow what causal_lm.c, token_log_probs.c, optimizer.c and kv_slots.c
+ * allocate and what libtorch keeps for backward; tests/accelerator/test_memory.c holds
+ * them to what a device counts. All results are bytes. */
 #ifndef SR1__MODEL_MODEL_MEMORY_H
 #define SR1__MODEL_MODEL_MEMORY_H
 

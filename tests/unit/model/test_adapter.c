@@ -103,9 +103,10 @@ static void values_equal_peft(void **state)
             sr1_scope *s = sr1__scope_open(SR1__CPU, "values");
             float got[MAX_IDS];
 
-            t_to_host_f32(s,
-                          sr1__qwen_values(s, one, sr1__qwen_forward(s, one, &in, NULL)),
-                          got, n);
+            t_to_host_f32(
+                s,
+                sr1__causal_lm_values(s, one, sr1__causal_lm_forward(s, one, &in, NULL)),
+                got, n);
             OK(sr1__scope_close(s));
             assert_true(largest_gap(got, golden_tensor(&g, name, n), n) <= 1e-4);
         }
@@ -137,7 +138,7 @@ static void backward(sr1_model *m, const struct golden *g, int checkpoint)
             targets[n++] = ids[t + 1];
         }
     }
-    h = t_index_select(s, sr1__qwen_forward(s, m, &in, &opt), 0,
+    h = t_index_select(s, sr1__causal_lm_forward(s, m, &in, &opt), 0,
                        t_from_i64(s, rows, T_SHAPE(n)));
     h = sr1__nn_token_log_probs(s, h, m->head, t_from_i64(s, targets, T_SHAPE(n)), 1.0, 0,
                                 NULL);
@@ -651,7 +652,7 @@ static void dropout_is_the_same_in_backward(void **state)
         sr1_scope *s = sr1__scope_open(SR1__CPU, "dropout");
 
         OK(sr1__model_train(m, 1));
-        t_backward(s, t_sum(s, t_square(s, sr1__qwen_forward(s, m, &in, &opt))));
+        t_backward(s, t_sum(s, t_square(s, sr1__causal_lm_forward(s, m, &in, &opt))));
         t_to_host_f32(s, sr1__model_grad(s, m, 0), grads[i], 4 * 32);
         OK(sr1__scope_close(s));
         sr1_model_free(m);

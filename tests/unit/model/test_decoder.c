@@ -329,7 +329,7 @@ static void test_log_probs(void **state)
 
         for (size_t t = 0; t < NEW; t++)
             targets[t] = seq[r][t + 1];
-        lp = sr1__nn_token_log_probs(s, sr1__qwen_forward(s, m, &in, NULL), m->head,
+        lp = sr1__nn_token_log_probs(s, sr1__causal_lm_forward(s, m, &in, NULL), m->head,
                                      t_from_i64(s, targets, T_SHAPE(NEW)), 0.7, 0, NULL);
         t_to_host_f32(s, lp, got, NEW);
         assert_int_equal(sr1__scope_close(s), SR1_OK);

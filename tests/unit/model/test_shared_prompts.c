@@ -147,11 +147,11 @@ static float *gradients(sr1_model *m, const struct groups *g, int share, int che
     struct sr1__forward_options opt = {checkpoint, NULL};
     sr1_scope *s = sr1__scope_open(SR1__CPU, "pass");
     float *out = calloc((size_t)sr1_model_info(m, SR1_MODEL_PARAMETERS) + 1, sizeof *out);
-    sr1_tensor *h = t_index_select(s, sr1__qwen_forward(s, m, &in, &opt), 0,
+    sr1_tensor *h = t_index_select(s, sr1__causal_lm_forward(s, m, &in, &opt), 0,
                                    t_from_i64(s, p->rows, T_SHAPE(p->n)));
 
     if (m->value_head)
-        h = t_to(s, sr1__qwen_values(s, m, h), SR1__F32);
+        h = t_to(s, sr1__causal_lm_values(s, m, h), SR1__F32);
     else
         h = sr1__nn_token_log_probs(
             s, h, m->head, t_from_i64(s, p->targets, T_SHAPE(p->n)), 0.9, 7, NULL);
@@ -338,7 +338,7 @@ static void only_what_begins_anew_is_continued(void **state)
         struct sr1__packed in = {ids, cu, 3, wrong[i]};
         sr1_scope *s = sr1__scope_open(SR1__CPU, "pass");
 
-        assert_null(sr1__qwen_forward(s, m, &in, NULL));
+        assert_null(sr1__causal_lm_forward(s, m, &in, NULL));
         assert_int_equal(sr1__scope_close(s), SR1_E_INVALID);
     }
     sr1_model_free(m);
@@ -352,7 +352,7 @@ static float *hidden_states(sr1_model *m, const struct sr1__packed *in)
     float *out = calloc(n, sizeof *out);
     sr1_scope *s = sr1__scope_open(SR1__CPU, "pass");
 
-    t_to_host_f32(s, t_detach(s, sr1__qwen_forward(s, m, in, NULL)), out, n);
+    t_to_host_f32(s, t_detach(s, sr1__causal_lm_forward(s, m, in, NULL)), out, n);
     OK(sr1__scope_close(s));
     return out;
 }
@@ -405,7 +405,7 @@ static float *training_log_probs(sr1_model *m, const struct packed *p, double te
     sr1_tensor *h;
 
     sr1__scope_no_grad(s);
-    h = t_index_select(s, sr1__qwen_forward(s, m, &in, NULL), 0,
+    h = t_index_select(s, sr1__causal_lm_forward(s, m, &in, NULL), 0,
                        t_from_i64(s, p->rows, T_SHAPE(p->n)));
     h = sr1__nn_token_log_probs(s, h, m->head, t_from_i64(s, p->targets, T_SHAPE(p->n)),
                                 temperature, 0, NULL);
