@@ -41,12 +41,14 @@ struct causal_lm_pass {
     struct sr1__lora_dropout dropout;    /* a copy; p 0: none */
     struct sr1__expert_balance *balance; /* NULL: routers have no auxiliary loss */
     sr1_tensor **head;                   /* of the options */
+    int again; /* a layer runs a second time, for its gradients */
     int32_t refs;
 };
 
 struct layer_segment {
     struct causal_lm_pass *pass;
     int32_t layer;
+    int computed; /* once, forward */
 };
 
 static void free_rotations(struct causal_lm_pass *p)
@@ -96,6 +98,7 @@ static sr1_tensor *packed_attention(sr1_scope *s, void *self, int32_t layer,
 struct linear {
     sr1_tensor *w, *scale, *bias; /* scale: w is int8; both may be NULL */
     struct sr1__lora_span span;   /* the adapters they may have */
+    int unread;                   /* only gradients of the product are wanted */
 };
 
 static sr1_tensor *multiply_layer_weight(sr1_scope *s, const struct causal_lm_pass *p,
@@ -103,9 +106,9 @@ static sr1_tensor *multiply_layer_weight(sr1_scope *s, const struct causal_lm_pa
 {
     if (l->scale)
         return sr1__int8_linear(s, x, l->w, l->scale, l->bias);
-    return p->attention.linear
-               ? p->attention.linear(s, p->attention.self, x, l->w, l->bias)
-               : sr1__linear(s, x, l->w, l->bias);
+    if (p->attention.linear)
+        return p->attention.linear(s, p->attention.self, x, l->w, l->bias);
+    return (l->unread ? sr1__linear_unread : sr1__linear)(s, x, l->w, l->bias);
 }
 
 static sr1_tensor *apply_layer_linear(sr1_scope *s, const struct causal_lm_pass *p,
@@ -194,10 +197,12 @@ static sr1_tensor *run_decoder_mlp(sr1_scope *s, const struct causal_lm_pass *p,
         s, p, y,
         (struct linear){w->gate_up, w->gate_up_scale, NULL, {layer, SR1__LORA_GATE, 2}});
     y = p->m->arch->gelu ? sr1__nn_geglu(s, y) : sr1__fused_swiglu(s, y);
-    return add_output(
-        s, p, x, y,
-        (struct linear){w->down, w->down_scale, NULL, {layer, SR1__LORA_DOWN, 1}},
-        w->mlp_norm);
+    return add_output(s, p, x, y,
+                      (struct linear){.w = w->down,
+                                      .scale = w->down_scale,
+                                      .span = {layer, SR1__LORA_DOWN, 1},
+                                      .unread = p->again && !w->mlp_norm},
+                      w->mlp_norm);
 }
 
 /* One layer in a scope of its own, so that its activations go as early as they can. */
@@ -214,9 +219,13 @@ static sr1_tensor *run_decoder_layer(sr1_scope *outer, const struct causal_lm_pa
 
 static sr1_tensor *run_layer_segment(sr1_scope *s, void *self, sr1_tensor *x)
 {
-    const struct layer_segment *g = self;
+    struct layer_segment *g = self;
+    sr1_tensor *y;
 
-    return run_decoder_layer(s, g->pass, g->layer, x);
+    g->pass->again = g->computed;
+    y = run_decoder_layer(s, g->pass, g->layer, x);
+    g->computed = 1;
+    return y;
 }
 
 static sr1_tensor *run_checkpointed(sr1_scope *s, struct causal_lm_pass *p, int32_t layer,
@@ -228,7 +237,7 @@ static sr1_tensor *run_checkpointed(sr1_scope *s, struct causal_lm_pass *p, int3
         sr1__scope_check(s, sr1__fail_nomem("checkpointed layer"));
         return NULL;
     }
-    *g = (struct layer_segment){p, layer};
+    *g = (struct layer_segment){p, layer, 0};
     p->refs++;
     return t_checkpoint(s, run_layer_segment, g, layer_segment_free, x);
 }
@@ -337,7 +346,8 @@ static sr1_tensor *mark_unit(sr1_scope *s, const sr1_model *m, int32_t unit, int
 }
 
 /* The factor is of the model's type, as in transformers. */
-static sr1_tensor *embed_tokens(sr1_scope *s, const struct causal_lm_pass *p, sr1_tensor *ids)
+static sr1_tensor *embed_tokens(sr1_scope *s, const struct causal_lm_pass *p,
+                                sr1_tensor *ids)
 {
     const sr1_model *m = p->m;
     sr1_tensor *x = p->head && m->head == m->embed

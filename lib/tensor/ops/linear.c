@@ -200,21 +200,44 @@ static struct kept_linear *keep_linear(sr1_scope *s, sr1_tensor *x, sr1_tensor *
     return k;
 }
 
-sr1_tensor *sr1__linear(sr1_scope *s, sr1_tensor *x, sr1_tensor *w, sr1_tensor *bias)
+static int has_gradient(const sr1_tensor *x, const sr1_tensor *w, const sr1_tensor *bias)
+{
+    return t_needs_grad(x) || t_needs_grad(w) || (bias && t_needs_grad(bias));
+}
+
+static sr1_tensor *attach_linear_backward(sr1_scope *s, sr1_tensor *y, sr1_tensor *x,
+                                          sr1_tensor *w, sr1_tensor *bias)
 {
     sr1_tensor *inputs[3] = {x, w, bias};
-    struct kept_linear *k;
-    sr1_tensor *y;
+    struct kept_linear *k = keep_linear(s, x, w, bias);
 
-    if (!sr1__linear_has_kernel(x, w))
-        return t_linear(s, x, w, bias);
-    if (!t_needs_grad(x) && !t_needs_grad(w) && !(bias && t_needs_grad(bias)))
-        return forward_linear(s, x, w, bias);
-    y = forward_linear(s, t_detach(s, x), t_detach(s, w),
-                       bias ? t_detach(s, bias) : NULL);
-    k = keep_linear(s, x, w, bias);
     if (k)
         t_with_backward(s, &y, 1, inputs, bias ? 3 : 2, linear_backward, k,
                         kept_linear_free);
     return y;
+}
+
+sr1_tensor *sr1__linear(sr1_scope *s, sr1_tensor *x, sr1_tensor *w, sr1_tensor *bias)
+{
+    sr1_tensor *y;
+
+    if (!sr1__linear_has_kernel(x, w))
+        return t_linear(s, x, w, bias);
+    if (!has_gradient(x, w, bias))
+        return forward_linear(s, x, w, bias);
+    y = forward_linear(s, t_detach(s, x), t_detach(s, w),
+                       bias ? t_detach(s, bias) : NULL);
+    return attach_linear_backward(s, y, x, w, bias);
+}
+
+sr1_tensor *sr1__linear_unread(sr1_scope *s, sr1_tensor *x, sr1_tensor *w,
+                               sr1_tensor *bias)
+{
+    sr1_tensor *y;
+
+    if (!sr1__linear_has_kernel(x, w) || !has_gradient(x, w, bias))
+        return sr1__linear(s, x, w, bias);
+    y = t_expand(s, t_full(s, 0.0, t_dtype(x), T_SHAPE(1, 1)),
+                 T_SHAPE(t_size(x, 0), t_size(w, 0)));
+    return attach_linear_backward(s, y, x, w, bias);
 }

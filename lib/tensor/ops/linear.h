@@ -9,6 +9,11 @@
 /* y = x w^T + bias, with gradients: x [n,in], w [out,in], bias [out] or NULL. */
 sr1_tensor *sr1__linear(sr1_scope *s, sr1_tensor *x, sr1_tensor *w, sr1_tensor *bias);
 
+/* The same where nothing reads the numbers of y, only its gradients are wanted: by
+ * kernels they are zeros, which take neither time nor memory. */
+sr1_tensor *sr1__linear_unread(sr1_scope *s, sr1_tensor *x, sr1_tensor *w,
+                               sr1_tensor *bias);
+
 /* Do kernels take x w^T? Then its parts, without gradients, into dense tensors that are
  * fp32 or of the matrices' type: x w^T, the gradient g w of x from that of y, added to gx
  * (fp32), and the gradient g^T x of w, set or added to gw (fp32 if added to). */

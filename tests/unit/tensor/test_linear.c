@@ -155,11 +155,35 @@ static void a_row_has_its_own_bits(void **state)
     }
 }
 
+static void gradients_alone_are_those_of_the_product(void **state)
+{
+    sr1_scope *s = sr1__scope_open(SR1__CPU, "linear");
+    sr1_tensor *in[2][3], *y[2];
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        in[k][0] = normal_tensor(s, 1, T_SHAPE(ROWS, IN));
+        in[k][1] = normal_tensor(s, 2, T_SHAPE(OUT, IN));
+        in[k][2] = normal_tensor(s, 3, T_SHAPE(OUT));
+        for (int i = 0; i < 3; i++)
+            t_require_grad(s, in[k][i], 1);
+        y[k] =
+            (k == 0 ? sr1__linear : sr1__linear_unread)(s, in[k][0], in[k][1], in[k][2]);
+        t_backward_with(s, y[k], normal_tensor(s, 4, T_SHAPE(ROWS, OUT)));
+    }
+    for (int i = 0; i < 3; i++)
+        near(gap(s, t_grad(s, in[0][i]), t_grad(s, in[1][i])), 0.0, 0.0);
+    if (sr1__linear_has_kernel(in[1][0], in[1][1]))
+        near(t_item(s, t_max_all(s, t_abs(s, y[1]))), 0.0, 0.0); /* not computed */
+    OK(sr1__scope_close(s));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_worse_than_libtorch),
         cmocka_unit_test(a_row_has_its_own_bits),
+        cmocka_unit_test(gradients_alone_are_those_of_the_product),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
