@@ -13,6 +13,7 @@
 #include "tensor/model/adapter.h"
 
 #include "base/mem.h"
+#include "tensor/model/capture_bridge.h"
 #include "tensor/model/decode_tables.h"
 #include "tensor/model/experts.h"
 #include "tensor/ops/fused.h"
@@ -184,6 +185,15 @@ static sr1_tensor *run_decoder_attention(sr1_scope *s, const struct causal_lm_pa
         w->attention_norm);
 }
 
+static sr1_tensor *apply_gate(sr1_scope *s, const struct causal_lm_pass *p,
+                              sr1_tensor *gate_up)
+{
+    if (p->m->arch->gelu)
+        return sr1__nn_geglu(s, gate_up);
+    return p->attention.in_place ? sr1__capture_swiglu(s, gate_up)
+                                 : sr1__fused_swiglu(s, gate_up);
+}
+
 static sr1_tensor *run_decoder_mlp(sr1_scope *s, const struct causal_lm_pass *p,
                                    int32_t layer, sr1_tensor *x)
 {
@@ -196,7 +206,7 @@ static sr1_tensor *run_decoder_mlp(sr1_scope *s, const struct causal_lm_pass *p,
     y = apply_layer_linear(
         s, p, y,
         (struct linear){w->gate_up, w->gate_up_scale, NULL, {layer, SR1__LORA_GATE, 2}});
-    y = p->m->arch->gelu ? sr1__nn_geglu(s, y) : sr1__fused_swiglu(s, y);
+    y = apply_gate(s, p, y);
     return add_output(s, p, x, y,
                       (struct linear){.w = w->down,
                                       .scale = w->down_scale,

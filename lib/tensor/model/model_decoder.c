@@ -95,7 +95,7 @@ static sr1_status new_device_parts(struct sr1__decoder *d)
     sr1__device device = d->model->device;
 
     SR1__TRY(sr1__step_graphs_new(&d->graphs, device));
-    SR1__TRY(sr1__lane_pass_init(&d->lanes, device, d->n_rows));
+    SR1__TRY(sr1__lane_pass_init(&d->lanes, device, d->kv->most_lanes));
     return sr1__device_head_new(&d->head, d->model, d->n_rows, d->graphs);
 }
 
@@ -494,7 +494,7 @@ static void keep_graphs(struct sr1__decoder *d)
 {
     const struct sr1__step_state state = {.version = d->model->version,
                                           .rope = d->model->rope.n,
-                                          .cache = d->kv->ops->bytes(d->kv)};
+                                          .cache = d->kv->moves};
 
     sr1__step_graphs_keep(d->graphs, &state);
 }
