@@ -47,7 +47,7 @@ struct data_options {
     int force; /* replace what is there */
     const char *source;
     const char *split;
-    const char *tools;
+    const char *tools, *chat_template;
     struct synth_options synth;
     struct critique_options critiques;
 };
@@ -232,6 +232,21 @@ static sr1_status check_model(const char *config, const char *folder, int force)
     return output_check_folder(folder, NULL, 0, force);
 }
 
+/* Of a folder, whose other files are written with it. */
+static sr1_status open_tokenizer(sr1_tokenizer **out, const char *folder)
+{
+    struct stat is;
+    char text[600];
+
+    if (stat(folder, &is) != 0 || S_ISDIR(is.st_mode))
+        return sr1_tokenizer_open(out, folder);
+    snprintf(text, sizeof(text),
+             "--tokenizer %.400s is a file; name the folder that it is in, whose other "
+             "files are written too",
+             folder);
+    return sr1_set_error(SR1_E_INVALID, text);
+}
+
 /* Has every id of the tokenizer an embedding? Otherwise no tool would open the model. */
 static sr1_status check_vocabulary(const sr1_model *model, const sr1_tokenizer *tokenizer,
                                    const char *config)
@@ -268,7 +283,7 @@ static int make_model(const struct args *a, const struct data_options *o,
     if (st == SR1_OK)
         st = read_model_config(config, &text);
     if (st == SR1_OK)
-        st = sr1_tokenizer_open(&tokenizer, o->tokenizer);
+        st = open_tokenizer(&tokenizer, o->tokenizer);
     if (st == SR1_OK)
         st = name_file(sr1_model_new_random(&model, text, (uint64_t)o->seed, &m), config);
     if (st == SR1_OK)
@@ -348,7 +363,7 @@ static int merge_adapter(const struct args *a, const struct data_options *o,
     if (st == SR1_OK)
         st = open_adapter(&model, folder, base);
     if (st == SR1_OK)
-        st = o->tokenizer ? sr1_tokenizer_open(&tokenizer, o->tokenizer)
+        st = o->tokenizer ? open_tokenizer(&tokenizer, o->tokenizer)
                           : open_adapter_tokenizer(&tokenizer, folder, base);
     ready = st == SR1_OK;
     if (st == SR1_OK)
@@ -447,6 +462,8 @@ static int print_chat(const struct args *a, const struct data_options *o,
                           "first",
                           words[1]);
     st = sr1_tokenizer_open(&tokenizer, words[0]);
+    if (st == SR1_OK && o->chat_template)
+        st = sr1_tokenizer_set_chat_template(tokenizer, o->chat_template);
     if (st == SR1_OK)
         st = read_model_config(words[1], &messages);
     if (st == SR1_OK && o->tools)
@@ -503,7 +520,8 @@ static const struct args_command commands[] = {
      "           or one of its checkpoints\n"},
     {"nq",
      "sr1-data nq QUESTIONS OUT.jsonl [key=value ...] [--source NAME] [--split NAME]\n",
-     "nq         write questions with gold answers (.jsonl, .json, .csv) as the records "
+     "nq         write questions with gold answers (.jsonl, .json, .csv, .tsv) as the "
+     "records "
      "of\n"
      "           Search-R1's published code: prompt, data_source, reward_model, "
      "extra_info;\n"
@@ -518,7 +536,7 @@ static const struct args_command commands[] = {
      "           POLICY is a run folder or a model folder (for a server: its tokenizer "
      "is\n"
      "           enough). After a stop the same command continues\n"},
-    {"chat", "sr1-data chat TOKENIZER MESSAGES.json [--tools FILE]\n",
+    {"chat", "sr1-data chat TOKENIZER MESSAGES.json [--tools FILE] [--template NAME]\n",
      "chat       print a conversation, a JSON array of messages, as the chat template of "
      "a\n"
      "           tokenizer's folder writes it, up to the beginning of the next answer\n"},
@@ -618,6 +636,8 @@ static const struct args_option options[] = {
      "critiques: write the problems with an answer each, to train on", 0, 0},
     {"--tools", ARGS_STRING, &o.tools, "FILE",
      "chat: descriptions of tools, a JSON array", 0, 0},
+    {"--template", ARGS_STRING, &o.chat_template, "NAME",
+     "chat: one of several chat templates of the tokenizer's folder", 0, 0},
     {"--force", ARGS_FLAG, &o.force, NULL,
      "world, rooms, programs, critiques, model, merge, nq: replace what is there", 0, 0},
 };

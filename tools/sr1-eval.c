@@ -28,9 +28,10 @@ static const char help_text[] =
     "       sr1-eval --suite FOLDER POLICY [key=value ...]\n"
     "       sr1-eval --task ctrl POLICY PROBLEMS [key=value ...]\n"
     "\n"
-    "POLICY is a run folder of sr1-train or a model folder; QUESTIONS a .jsonl, .json or "
-    ".csv\n"
-    "file with gold answers. Each question is answered once (greedily unless --sample) "
+    "POLICY is a run folder of sr1-train or a model folder; QUESTIONS a .jsonl, .json, "
+    ".csv or\n"
+    ".tsv file with gold answers. Each question is answered once (greedily unless "
+    "--sample) "
     "and\n"
     "scored: exact match, F1, sub-string match, BLEU, ROUGE-1/2/L, well-formed share, "
     "searches\n"
@@ -48,8 +49,9 @@ static const char help_text[] =
     "questions, and\n"
     "the first one prints and writes what one process would.\n"
     "\n"
-    "With --suite, POLICY answers every .jsonl, .json and .csv file of FOLDER, such as "
-    "the seven\n"
+    "With --suite, POLICY answers every .jsonl, .json, .csv and .tsv file of FOLDER, "
+    "such "
+    "as the seven\n"
     "sets of Search-R1, and one table is printed: exact match and F1 with intervals of "
     "95 % and\n"
     "their average over the sets; with --samples N also the answer that most gave "
@@ -553,10 +555,32 @@ static int check_task_options(const char *task)
     static const struct args_command names[] = {
         {"answers", "", NULL}, {"ctrl", "", NULL}, {"suite", "", NULL}};
     struct args of_tasks = a;
+    int code;
 
     of_tasks.commands = names;
     of_tasks.n_commands = sizeof(names) / sizeof(names[0]);
-    return args_check_command(&of_tasks, task);
+    code = args_check_command(&of_tasks, task);
+    if (code >= 0)
+        fprintf(stderr, "'answers' is the default, 'ctrl' is --task ctrl, 'suite' is "
+                        "--suite FOLDER\n");
+    return code;
+}
+
+/* -1, or the exit code where the policy stands in place of the folder of sets. */
+static int check_suite_folder(const char *folder)
+{
+    static const char *const files[] = {"config.json", "run.json"};
+    char path[4096];
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s", folder, files[i]);
+        if (access(path, F_OK) == 0)
+            return args_wrong(&a,
+                              "--suite %.400s: that is a policy; the folder of sets "
+                              "comes first: sr1-eval --suite FOLDER POLICY",
+                              folder);
+    }
+    return -1;
 }
 
 static const struct eval_task *find_eval_task(const char *name)
@@ -612,6 +636,8 @@ int main(int argc, char **argv)
         return args_wrong(&a, "--task '%s' is not known; there are answers and ctrl",
                           o.task);
     code = check_task_options(task->name);
+    if (code < 0 && o.suite.folder)
+        code = check_suite_folder(o.suite.folder);
     if (code >= 0)
         return code;
     policy_passive_waiting(argv);

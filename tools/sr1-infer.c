@@ -26,7 +26,7 @@ static const char help_text[] =
     "use_openai=true a server answers, by the tokenizer of POLICY.\n"
     "\n"
     "--history FILE puts a conversation before each question: a JSON list of\n"
-    "{\"role\", \"content\"} (user, assistant; system in the first place), or a row of\n"
+    "{\"role\", \"content\"} (user, assistant; first system or developer), or a row of\n"
     "sr1-eval with such a list as \"history\".\n"
     "\n"
     "Examples:\n"

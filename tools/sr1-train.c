@@ -12,7 +12,6 @@
 #include <searchr1/ext/run_info.h>
 
 #include <ctype.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,15 +86,6 @@ static void catch_signals(void)
             sigaction(numbers[i], &act, NULL);
     act.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &act, NULL);
-}
-
-/* 1 when standard output is a pipe whose reader has gone: the run itself is in its
- * folder. */
-static int reader_left(void)
-{
-    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
-
-    return poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
 }
 
 /* ---- --keys ---- */
@@ -182,13 +172,15 @@ static void print_key(const sr1_config_key_info *k)
     print_entry(k->name, k->default_text[0] ? k->default_text : "-", text);
 }
 
-/* Names are compared without regard to case, and '-' is '_'. */
+/* Names are compared without regard to case, '-' is '_', and a '+' before one is how
+ * Hydra's command lines add it. */
 #define PART_SIZE 1024 /* choices are searched, too */
 
 static void fold_name(const char *name, char out[PART_SIZE])
 {
     size_t n = 0;
 
+    name += strspn(name, "+");
     for (; name[n] != '\0' && n + 1 < PART_SIZE; n++)
         out[n] = name[n] == '-' ? '_' : (char)tolower((unsigned char)name[n]);
     out[n] = '\0';
@@ -410,9 +402,10 @@ static void print_resume_hint(const sr1_trainer *tr, sr1_status st)
         return;
     if (saved >= 0)
         fprintf(stderr,
-                "once that is mended, sr1-train --resume %s goes on from the checkpoint "
-                "of step %lld\n",
-                folder, (long long)saved);
+                "once that is mended, sr1-train --resume %s%s goes on from the "
+                "checkpoint of step %lld\n",
+                folder, saved < sr1_trainer_steps_planned(tr) ? "" : " max_steps=N",
+                (long long)saved);
     else
         fprintf(stderr,
                 "there is no checkpoint yet; once that is mended, sr1-train --resume %s "
@@ -566,5 +559,5 @@ int main(int argc, char **argv)
     else
         code = run_training(tr, argv);
     sr1_trainer_free(tr);
-    return reader_left() ? code : tool_printed("sr1-train", code);
+    return view_reader_left() ? code : tool_printed("sr1-train", code);
 }

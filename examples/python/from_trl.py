@@ -2,6 +2,7 @@
 import sys
 
 import searchr1
+from searchr1.adapters import of_trl
 
 folder, out = sys.argv[1:]
 data = [{"prompt": [{"role": "user", "content": f"Where is tower {i}?"}], "city": "Paris"}
@@ -10,14 +11,6 @@ data = [{"prompt": [{"role": "user", "content": f"Where is tower {i}?"}], "city"
 
 def names_city(completions, city, **kwargs):  # as it stands in the script of TRL
     return [float(c in m[0]["content"]) for m, c in zip(completions, city)]
-
-
-def of_trl(function):  # the same as a reward of searchr1: from trajectories to numbers
-    def reward(trajectories):
-        said = [[{"role": "assistant", "content": t.generated_text}] for t in trajectories]
-        columns = {k: [t.row[k] for t in trajectories] for k in trajectories[0].row}
-        return function(prompts=columns.pop("prompt"), completions=said, **columns)
-    return reward
 
 
 config = dict(compat="trl", protocol="chat", environment="none", answers_optional=True,

@@ -54,10 +54,11 @@
  * was wrong, where, and what to do. The library never prints and never ends the process.
  *
  * Threads. One handle is used by one thread at a time; different handles are independent.
- * Error text belongs to the thread. The library starts threads of its own and joins them
- * before a call returns; callbacks of one call come one at a time, except those that are
- * made to run side by side: registered losses, and engines, environments, tools and
- * embedders whose flags say CONCURRENT.
+ * Error text belongs to the thread. The library starts threads of its own: those that
+ * compute end with the call or the run that started them, those that serve connections,
+ * programs and trackers with their handle. Callbacks of one call come one at a time,
+ * except those that are made to run side by side: registered losses, and engines,
+ * environments, tools and embedders whose flags say CONCURRENT.
  *
  * Structs that are passed in or filled begin with struct_size, which the caller sets to
  * sizeof: later versions append fields and never change those that are there. */

@@ -156,7 +156,8 @@ typedef struct sr1_action_event {
     int32_t success;            /* 1: the action reached the trajectory's goal */
 } sr1_action_event;
 
-/* Return the number of actions that were carried out, searches or others. */
+/* Return the number of actions that the policy wrote and the environment answered,
+ * searches or others, refused ones among them (their status says so). */
 SR1_API size_t sr1_trajectory_search_count(const sr1_trajectory *t);
 
 /* Fill *out (struct_size set) with action i, in order. SR1_E_INVALID: i is out of

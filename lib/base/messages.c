@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-const char *const sr1__role_names[SR1__ROLES] = {"system", "user", "assistant", "tool"};
+const char *const sr1__role_names[SR1__ROLES] = {"system", "user", "assistant", "tool",
+                                                 "developer"};
 
 int sr1__role_find(const char *name)
 {

@@ -12,6 +12,7 @@ enum sr1__role {
     SR1__ROLE_USER,
     SR1__ROLE_ASSISTANT,
     SR1__ROLE_TOOL,
+    SR1__ROLE_DEVELOPER, /* OpenAI's newer name of the system's */
     SR1__ROLES
 };
 extern const char *const sr1__role_names[SR1__ROLES];

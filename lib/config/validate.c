@@ -85,6 +85,16 @@ static sr1_status check_reference(const sr1_config *c)
     return SR1_OK;
 }
 
+static sr1_status check_quantization(const sr1_config *c)
+{
+    if (sr1__config_is(c, "quantization", "none") || !sr1__config_bool(c, "use_openai"))
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "quantization is of the weights that this process generates with, "
+                     "and a server (use_openai) has its own; set it there, and "
+                     "quantization to none");
+}
+
 /* Bounds of the ratio lie above 1. */
 static sr1_status check_ratio_bounds(const sr1_config *c)
 {
@@ -187,6 +197,18 @@ static sr1_status check_protocol(const sr1_config *c)
         (!p->environment || !sr1__config_is(c, "environment", p->environment)))
         return sr1__fail(SR1_E_CONFIG, "%s", p->refusal);
     return SR1_OK;
+}
+
+static sr1_status check_chat_template(const sr1_config *c)
+{
+    if (!*sr1__config_str(c, "chat_template_name") ||
+        sr1__config_is(c, "chat_template", "auto"))
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "chat_template_name chooses among the templates of the tokenizer's "
+                     "folder, and chat_template: %s takes none of them; leave one of the "
+                     "two out",
+                     sr1__config_str(c, "chat_template"));
 }
 
 static sr1_status check_stage_files(const sr1_config *c)
@@ -306,7 +328,8 @@ sr1_status sr1_config_validate(const sr1_config *config)
         check_reference,      check_ratio_bounds,    check_importance_correction,
         check_data_splits,    check_validation_data, check_search_engine,
         check_protocol,       check_stage_files,     data_files,
-        check_reward_weights, check_fsdp_size,       check_async_level};
+        check_reward_weights, check_fsdp_size,       check_async_level,
+        check_chat_template,  check_quantization};
 
     SR1__REQUIRE(config, "configuration: config");
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)

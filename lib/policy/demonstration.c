@@ -3,7 +3,9 @@
 
 #include <searchr1/ext/synthesis.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "base/utf8.h"
 #include "policy/rollout_internal.h"
 
@@ -11,37 +13,92 @@
 
 /* A border of messages stands around a result; rollouts and training put it there anew.
  */
-static void strip_border(const struct sr1__turn_delimiters *b, const char **text,
-                         size_t *n)
+static void strip_border(const sr1_rollout *r, struct sr1__str *text)
 {
-    const char *heads[] = {b->close, b->close + b->end_len};
+    const struct sr1__turn_delimiters *b = &r->border, *result = sr1__result_border(r);
+    const char *heads[] = {b->close, b->close + b->end_len, result->close,
+                           result->close + result->end_len};
     size_t tail = strlen(b->open);
 
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 4; i++) {
         size_t k = strlen(heads[i]);
 
-        if (k <= *n && memcmp(*text, heads[i], k) == 0) {
-            *text += k;
-            *n -= k;
+        if (k <= text->n && memcmp(text->s, heads[i], k) == 0) {
+            text->s += k;
+            text->n -= k;
             break;
         }
     }
-    if (tail <= *n && memcmp(*text + *n - tail, b->open, tail) == 0)
-        *n -= tail;
+    if (tail <= text->n && memcmp(text->s + text->n - tail, b->open, tail) == 0)
+        text->n -= tail;
 }
 
-/* NULL without memory. */
-static json_t *segment_json(const sr1_rollout *r, const sr1_trajectory *t,
-                            const sr1_text_segment *s)
+static int append_segment(json_t *list, const char *source, struct sr1__str text)
 {
-    const char *text = sr1_trajectory_generated_text(t, NULL) + s->text_begin;
-    int policy = s->source == SR1_SOURCE_POLICY;
-    size_t n = s->text_len;
+    return json_array_append_new(
+        list, json_pack("{s:s, s:s%}", "source", source, "text", text.s, text.n));
+}
 
-    if (!policy && sr1__env_protocol(r->env)->chat)
-        strip_border(&r->border, &text, &n);
-    return json_pack("{s:s, s:s%}", "source", policy ? "policy" : "environment", "text",
-                     text, n);
+/* ---- results of several calls ---- */
+
+/* Calls of a turn. */
+static size_t count_calls(const sr1_trajectory *t, int32_t turn)
+{
+    sr1_action_event e = {.struct_size = sizeof(e)};
+    size_t n = 0;
+
+    for (size_t i = 0; sr1_trajectory_search(t, i, &e) == SR1_OK; i++)
+        n += e.turn == turn;
+    return n;
+}
+
+/* The results of n calls, which stand in one block, a segment each. A body may look like
+ * the words between two results: where there are not n, the block is one segment. */
+static int append_results(json_t *list, const struct sr1__protocol *p,
+                          struct sr1__str text, size_t n)
+{
+    const char *close = p->tags[SR1__TAG_CLOSE(SR1__ROLE_RESULT)];
+    const char *open = p->tags[SR1__TAG_OPEN(SR1__ROLE_RESULT)];
+    size_t keep = strlen(close) + strlen(p->around), skip = strlen(p->between);
+    struct sr1__str rest = text;
+    json_t *parts = json_array();
+    struct sr1__buf border;
+    const char *at = text.s;
+    int bad;
+
+    sr1__buf_init(&border, 0);
+    sr1__buf_fmt(&border, "%s%s%s%s%s", close, p->around, p->between, p->around, open);
+    bad = !parts || border.status != SR1_OK;
+    while (!bad && at) {
+        at = memmem(rest.s, rest.n, border.data, border.len);
+        bad = append_segment(parts, "environment",
+                             at ? (struct sr1__str){rest.s, (size_t)(at - rest.s) + keep}
+                                : rest);
+        if (at)
+            rest = (struct sr1__str){at + keep + skip,
+                                     rest.n - (size_t)(at - rest.s) - keep - skip};
+    }
+    if (!bad)
+        bad = json_array_size(parts) == n ? json_array_extend(list, parts)
+                                          : append_segment(list, "environment", text);
+    json_decref(parts);
+    sr1__buf_free(&border);
+    return bad;
+}
+
+static int append_trajectory_segment(json_t *list, const sr1_rollout *r,
+                                     const sr1_trajectory *t, const sr1_text_segment *s)
+{
+    const struct sr1__protocol *p = sr1__env_protocol(r->env);
+    struct sr1__str text = {sr1_trajectory_generated_text(t, NULL) + s->text_begin,
+                            s->text_len};
+
+    if (s->source == SR1_SOURCE_POLICY)
+        return append_segment(list, "policy", text);
+    if (p->chat)
+        strip_border(r, &text);
+    return p->several ? append_results(list, p, text, count_calls(t, s->turn))
+                      : append_segment(list, "environment", text);
 }
 
 /* A text that demonstrations can hold. */
@@ -98,7 +155,7 @@ static json_t *segments_json(const sr1_rollout *r, const sr1_trajectory *t)
         sr1_text_segment s = {.struct_size = sizeof(s)};
 
         if (sr1_trajectory_segment(t, i, &s) != SR1_OK ||
-            json_array_append_new(list, segment_json(r, t, &s)) != 0) {
+            append_trajectory_segment(list, r, t, &s) != 0) {
             json_decref(list);
             return NULL;
         }

@@ -2,7 +2,6 @@
  * that work which was stopped is gone on with by the same ones only. */
 #include "policy/fingerprint.h"
 
-#include "policy/dataset_queries.h"
 #include "policy/rollout_internal.h"
 
 #include <searchr1/ext/episodes.h>
@@ -58,21 +57,21 @@ static sr1_status hash_weights(const sr1_model *m, uint64_t *h)
     return sr1__scope_close(s);
 }
 
-/* The first question as the policy reads it: with templates, tools and tokenizer. */
-static sr1_status hash_prompt(sr1_rollout *r, const sr1_dataset *data, uint64_t *h)
+/* The first question that is asked as the policy reads it: with templates, tools and
+ * tokenizer; "" where none is. */
+static sr1_status describe_prompt(const sr1_rollout *r, const sr1_dataset *data,
+                                  uint64_t h, char out[17])
 {
-    struct sr1__dataset_queries first = {0};
+    int64_t rows = sr1_dataset_count(data);
     int32_t *ids = NULL;
     size_t n = 0;
-    sr1_status st = sr1__dataset_queries_read_plain(&first, data, NULL, 0, 1);
 
-    if (st == SR1_OK)
-        st = sr1__rollout_prompt(r, &first.queries[0], &ids, &n);
-    if (st == SR1_OK)
-        *h = sr1__hash64(ids, n * sizeof(*ids), *h);
+    for (int64_t i = 0; i < rows && !ids; i++)
+        SR1__TRY(sr1__rollout_row_prompt(r, data, i, &ids, &n));
+    if (ids)
+        snprintf(out, 17, "%016" PRIx64, sr1__hash64(ids, n * sizeof(*ids), h));
     sr1_free(ids);
-    sr1__dataset_queries_free(&first);
-    return st;
+    return SR1_OK;
 }
 
 /* Which questions are asked, and how far an answer may go. */
@@ -91,18 +90,15 @@ static json_t *limits_json(const struct sr1__rollout_limits *l)
 static sr1_status describe_policy(json_t **out, sr1_rollout *r, const sr1_dataset *data)
 {
     int served = r->server.ops && !r->local;
-    char weights[24] = "", prompt[24] = "", search[24];
+    char weights[17] = "", prompt[17] = "", search[17];
     uint64_t h = 1;
 
     if (!served) {
         SR1__TRY(hash_weights(r->model, &h));
         snprintf(weights, sizeof(weights), "%016" PRIx64, h);
     }
-    if (sr1_dataset_count(data) > 0) {
-        SR1__TRY(hash_prompt(r, data, &h));
-        snprintf(prompt, sizeof(prompt), "%016" PRIx64, h);
-    }
-    snprintf(search, sizeof(search), "%016" PRIx64, r->search_keys);
+    SR1__TRY(describe_prompt(r, data, h, prompt));
+    snprintf(search, sizeof(search), "%016" PRIx64, r->answer_keys);
     *out = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:i, s:o}", "server",
                      served ? r->server.model : "", "weights", weights, "prompt", prompt,
                      "search", r->search ? sr1_search_name(r->search) : "", "search_keys",

@@ -102,7 +102,7 @@ static sr1_status check_query(const sr1_query *queries, size_t i, size_t size)
     return sr1__context(sr1__query_check(queries, i), "query %zu", i);
 }
 
-static sr1_status check_queries(const sr1_query *queries, size_t n)
+sr1_status sr1__queries_check(const sr1_query *queries, size_t n)
 {
     size_t size = n ? queries->struct_size : 0;
 
@@ -269,7 +269,7 @@ sr1_status sr1__rollout_generate_beside(sr1_rollout *r, struct sr1__engine *engi
     sr1_rollout_options o = rollout_options_defaults;
 
     SR1__TRY(read_rollout_options(&o, options));
-    SR1__TRY(check_queries(queries, n));
+    SR1__TRY(sr1__queries_check(queries, n));
     return generate_by(r, &by, queries, n, &o, out, stats);
 }
 
@@ -292,7 +292,7 @@ sr1_status sr1_rollout_generate(sr1_rollout *r, const sr1_query *queries, size_t
 
     SR1__REQUIRE(r && (!n || (queries && out)), "rollout: rollout, queries and out");
     SR1__TRY(read_rollout_options(&o, options));
-    SR1__TRY(check_queries(queries, n));
+    SR1__TRY(sr1__queries_check(queries, n));
     if (atomic_exchange(&r->working, 1))
         return sr1__fail(SR1_E_STATE, "rollout: it works already; a callback of its own "
                                       "cannot ask it for more");

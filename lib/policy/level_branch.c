@@ -26,11 +26,12 @@ void sr1__level_branch_free(struct sr1__level_branch *b)
 /* Each step and level samples from a random stream of its own. */
 static void seed_branch(struct sr1__level_branch *b)
 {
-    const char *id = sr1_trajectory_query_id(b->task->t);
-    const int32_t place[] = {sr1_trajectory_sample(b->task->t), b->task->turn.turn,
-                             b->level};
+    const sr1_trajectory *t = b->task->t;
+    const int32_t place[] = {sr1_trajectory_sample(t), b->task->turn.turn, b->level};
 
-    sr1__rng_seed(&b->rng, sr1__hash64(id, strlen(id), b->call->o->seed),
+    sr1__rng_seed(&b->rng,
+                  sr1__group_seed(b->call->o->seed, sr1_trajectory_query_id(t),
+                                  sr1_trajectory_copy(t)),
                   sr1__hash64(place, sizeof place, 0));
 }
 

@@ -7,24 +7,20 @@
 #include "base/mem.h"
 #include "text/data/dataset.h"
 
-/* *fits 0: the prompt of row i is too long, and such questions are left out. */
-static sr1_status check_prompt_length(const sr1_rollout *r, const sr1_dataset *d,
-                                      int64_t i, int *fits)
+sr1_status sr1__rollout_row_prompt(const sr1_rollout *r, const sr1_dataset *d, int64_t i,
+                                   int32_t **ids, size_t *n)
 {
     struct sr1__dataset_queries a;
-    int32_t *ids = NULL;
-    size_t n = 0;
     sr1_status st = sr1__dataset_queries_read_plain(&a, d, NULL, i, 1);
 
+    *ids = NULL;
     if (st == SR1_OK) {
-        st = sr1__rollout_prompt(r, a.queries, &ids, &n);
-        *fits = st != SR1_E_LIMIT;
-        if (!*fits && r->limits.filter)
+        st = sr1__rollout_prompt(r, a.queries, ids, n);
+        if (st == SR1_E_LIMIT && r->limits.filter)
             st = SR1_OK;
         st = sr1__context(st, "question '%.64s'", a.queries[0].id);
         st = sr1__dataset_context(d, i, st);
     }
-    sr1_free(ids);
     sr1__dataset_queries_free(&a);
     return st;
 }
@@ -35,11 +31,13 @@ static sr1_status filter_prompts(const sr1_rollout *r, const sr1_dataset *d,
 {
     *kept = 0;
     for (int64_t i = 0; i < n; i++) {
-        int fits = 0;
+        int32_t *ids;
+        size_t n_ids;
 
-        SR1__TRY(check_prompt_length(r, d, i, &fits));
-        if (fits)
+        SR1__TRY(sr1__rollout_row_prompt(r, d, i, &ids, &n_ids));
+        if (ids)
             rows[(*kept)++] = i;
+        sr1_free(ids);
     }
     if (*kept == 0 && n > 0)
         return sr1__fail(SR1_E_CONFIG,

@@ -52,6 +52,7 @@ void sr1_rollout_free(sr1_rollout *r)
     sr1__free(r->no_engine);
     sr1__free(r->odd_pair);
     sr1__turn_delimiters_free(&r->border);
+    sr1__turn_delimiters_free(&r->ipython);
     sr1__prompt_template_free(r->question);
     pthread_mutex_destroy(&r->env_lock);
     sr1__free(r);

@@ -30,6 +30,10 @@ struct sr1__remote_stats {
     int64_t n_servers;                                   /* 0: nothing was asked */
     int64_t live; /* of them, when the last generation was over */
 };
+/* The prompt of row i; *ids NULL: it is too long, and such rows are left out (key
+ * filter_overlong_prompts). Caller frees *ids with sr1_free. */
+sr1_status sr1__rollout_row_prompt(const sr1_rollout *r, const sr1_dataset *d, int64_t i,
+                                   int32_t **ids, size_t *n);
 /* Of the first n rows those whose prompts fit (key filter_overlong_prompts); without that
  * key the first that does not is SR1_E_LIMIT. what: "questions", for messages. Free *rows
  * with sr1__free. */
@@ -114,6 +118,7 @@ struct sr1__log_prob_options {
     int checkpoint;
     sr1_tensor **entropy; /* receives their distributions' entropies [M]; or NULL */
     const struct sr1__token_dropout *dropout; /* NULL: none */
+    struct sr1__router_loss *router;          /* NULL: none */
 };
 sr1_tensor *sr1__forward_log_probs(sr1_scope *s, sr1_model *m,
                                    const struct sr1__microbatch *mb,

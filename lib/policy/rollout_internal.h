@@ -80,7 +80,7 @@ struct sr1_rollout {
     struct sr1__rollout_limits limits;
     int32_t go_on;        /* search_failure, and search_deadline, as configured: */
     double ask_deadline;  /* limits has what holds in this environment */
-    uint64_t search_keys; /* hash of the keys that decide what a search shows */
+    uint64_t answer_keys; /* hash of the keys that decide what answers actions */
     struct sr1__sampling sampling;
     int32_t thinking;             /* chat template's enable_thinking */
     int32_t closed_thoughts;      /* what counts as well-formed */
@@ -89,8 +89,9 @@ struct sr1_rollout {
     struct sr1__spans system_own; /* where the tools are not */
     struct sr1__prompt_template
         *question; /* the user's message; NULL: the question itself */
-    struct sr1__turn_delimiters border; /* of messages, where the protocol has them */
-    int64_t score_tokens;               /* token budget of a log-prob pass */
+    struct sr1__turn_delimiters border;  /* of messages, where the protocol has them */
+    struct sr1__turn_delimiters ipython; /* of results; zeroed: those are the user's */
+    int64_t score_tokens;                /* token budget of a log-prob pass */
     int64_t logit_chunk;
     int share_prompts;       /* of a group in such a pass, where the device can */
     int64_t weights_version; /* recorded in trajectories */
@@ -167,16 +168,29 @@ int32_t sr1__rollout_decoder_rows(const sr1_rollout *r);
 /* The decoders of all engines, where they are not there yet. */
 sr1_status sr1__rollout_make_decoders(sr1_rollout *r);
 
+/* Around a result that is a message. */
+static inline const struct sr1__turn_delimiters *
+sr1__result_border(const struct sr1_rollout *r)
+{
+    return r->ipython.close ? &r->ipython : &r->border;
+}
+
 /* Query i of a caller's array, whose elements lie queries[0].struct_size apart; 0 for the
  * fields that an older caller's struct lacks. */
 sr1_query sr1__query_at(const sr1_query *queries, size_t i);
 
 /* Can its history be put into a prompt? SR1_E_INVALID, SR1_E_LIMIT. */
 sr1_status sr1__query_check(const sr1_query *queries, size_t i);
+/* The same of all, and their struct_size (generate.c). */
+sr1_status sr1__queries_check(const sr1_query *queries, size_t n);
 
 /* Id of a query: its own, or derived from its text and history into buf. */
 #define SR1__QUERY_ID_MAX 32
 const char *sr1__query_id(const sr1_query *q, char buf[SR1__QUERY_ID_MAX]);
+
+/* Of the streams of its group's samples: a function of the seed and the question alone.
+ */
+uint64_t sr1__group_seed(uint64_t seed, const char *id, int64_t copy);
 
 /* An empty trajectory for a query that asks nothing. */
 int sr1__query_is_empty(const sr1_query *q);

@@ -43,11 +43,13 @@ sr1_status sr1__query_check(const sr1_query *queries, size_t i)
         if (!sr1__message_role(q.history_roles[k], k))
             return sr1__fail(SR1_E_INVALID,
                              "history: message %zu: role '%s' is neither user nor "
-                             "assistant, nor the system's in the first place",
+                             "assistant, nor in the first place system or developer",
                              k, q.history_roles[k] ? q.history_roles[k] : "");
         if (!q.history_texts[k])
             return sr1__fail(SR1_E_INVALID, "history: message %zu has no text", k);
     }
+    if (q.copy < 0)
+        return sr1__fail(SR1_E_INVALID, "copy %" PRId64 " is below 0", q.copy);
     if (q.row_len && !q.row)
         return sr1__fail(SR1_E_INVALID, "row: %zu bytes at NULL", q.row_len);
     return SR1_OK;
@@ -70,6 +72,13 @@ const char *sr1__query_id(const sr1_query *q, char buf[SR1__QUERY_ID_MAX])
         return q->id;
     snprintf(buf, SR1__QUERY_ID_MAX, "q-%016" PRIx64, hash_query(q));
     return buf;
+}
+
+uint64_t sr1__group_seed(uint64_t seed, const char *id, int64_t copy)
+{
+    uint64_t h = sr1__hash64(id, strlen(id), seed);
+
+    return copy ? sr1__hash64(&copy, sizeof(copy), h) : h;
 }
 
 int sr1__query_is_empty(const sr1_query *q)
@@ -136,7 +145,9 @@ static sr1_status add_user_message(const sr1_rollout *r, const sr1_query *q,
 sr1_status sr1__rollout_messages(const sr1_rollout *r, const sr1_query *q,
                                  struct sr1__messages *m)
 {
-    size_t given = q->n_history && strcmp(q->history_roles[0], "system") == 0;
+    size_t given =
+        q->n_history &&
+        sr1__role_find(sr1__message_role(q->history_roles[0], 0)) == SR1__ROLE_SYSTEM;
 
     SR1__TRY(add_system_message(r, q, given != 0, m));
     for (size_t i = given; i < q->n_history; i++)

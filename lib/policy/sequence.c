@@ -28,9 +28,11 @@ static int64_t context_used(const struct sr1__sequence *s)
 static void seed_sequence(struct sr1__sequence *s, int32_t sample)
 {
     char buf[SR1__QUERY_ID_MAX];
-    const char *id = sr1__query_id(&s->query, buf);
 
-    sr1__rng_seed(&s->rng, sr1__hash64(id, strlen(id), s->g->seed), (uint64_t)sample);
+    sr1__rng_seed(
+        &s->rng,
+        sr1__group_seed(s->g->seed, sr1__query_id(&s->query, buf), s->query.copy),
+        (uint64_t)sample);
 }
 
 static sr1_status record_context(struct sr1__sequence *s, size_t query)
@@ -62,9 +64,8 @@ static uint64_t derive_episode_seed(const struct sr1__sequence *s, int32_t sampl
     struct sr1__rng r;
     uint64_t key;
     char buf[SR1__QUERY_ID_MAX];
-    const char *id = sr1__query_id(&s->query, buf);
 
-    key = sr1__hash64(id, strlen(id), s->g->seed);
+    key = sr1__group_seed(s->g->seed, sr1__query_id(&s->query, buf), s->query.copy);
     key = sr1__hash64(purpose, sizeof(purpose), key);
     sr1__rng_seed(&r, key, (uint64_t)sample);
     return sr1__rng_u64(&r);
@@ -323,6 +324,7 @@ static sr1_status record_action(struct sr1__sequence *s, int32_t i,
                                 const struct sr1__observation *o)
 {
     int whole = o->n_hit_ids == o->n_hits || o->n_hit_ids >= SR1_TRAJECTORY_MAX_HIT_IDS;
+    int failed = sr1__search_is_failure(o->status);
     size_t n;
     const char *query = sr1__scanner_call(&s->scanner, i, &n);
 
@@ -330,8 +332,8 @@ static sr1_status record_action(struct sr1__sequence *s, int32_t i,
     s->executed += !(o->flags & SR1_ANSWER_UNEXECUTED);
     pthread_mutex_lock(&s->g->lock);
     s->g->stats.searches++;
-    s->g->stats.failed_searches += sr1__search_is_failure(o->status);
-    s->g->stats.refused_actions += (o->flags & SR1_ANSWER_UNEXECUTED) != 0;
+    s->g->stats.failed_searches += failed;
+    s->g->stats.refused_actions += !failed && (o->flags & SR1_ANSWER_UNEXECUTED);
     if (o->failure)
         snprintf(s->g->stats.failure, sizeof(s->g->stats.failure), "%s", o->failure);
     pthread_mutex_unlock(&s->g->lock);
@@ -395,7 +397,10 @@ static sr1_status insert_block(struct sr1__sequence *s, struct sr1__observation 
 {
     const sr1_rollout *r = s->g->rollout;
     const struct sr1__protocol *p = sr1__env_protocol(s->g->env);
-    const struct sr1__turn_delimiters *border = p->chat ? &r->border : NULL;
+    int told = (o[0].flags & SR1__ANSWER_NOTICE) != 0;
+    const struct sr1__turn_delimiters *border = !p->chat ? NULL
+                                                : told   ? &r->border
+                                                         : sr1__result_border(r);
     struct sr1__observation_tokens b;
     sr1_status st;
 
@@ -567,6 +572,10 @@ sr1_status sr1__sequence_finish(struct sr1__sequence *s, sr1_trajectory **out)
     if (st == SR1_OK) {
         st = sr1__trajectory_builder_finish(s->builder, s->stop, answer, n, out);
         s->builder = NULL;
+    }
+    if (st == SR1_OK) {
+        sr1__trajectory_set_episode(*out, s->episode);
+        st = sr1__trajectory_set_copy(*out, s->query.copy);
     }
     if (st == SR1_OK)
         st = record_versions(s, *out);

@@ -359,8 +359,8 @@ static sr1_status close_answer(struct sr1__server_sequence *s,
 sr1_status sr1__server_sequence_accept(struct sr1__server_sequence *s, size_t n, int open,
                                        struct sr1__engine_output *o)
 {
-    SR1__TRY(sr1__tokenizer_decode(s->engine->rollout->tokenizer, s->tokens.ids.v, n, 1,
-                                   &s->said));
+    SR1__TRY(sr1__tokenizer_spell(s->engine->rollout->tokenizer, s->tokens.ids.v, n, 1,
+                                  &s->said));
     count_answer(s, n);
     if (!open)
         return SR1_OK;

@@ -2,7 +2,11 @@
  *
  * The server's ids are the ids. Where it gives its tokens' texts only, and each of them
  * is one token of ours, those are. Else the text is encoded anew: then the ids are
- * likely, not certain, and their log-probs are not known. */
+ * likely, not certain, and their log-probs are not known.
+ *
+ * An answer continues its prompt. Tokenizers made from SentencePiece put a space in front
+ * of a text that they encode, and take it off one that they decode: of an answer that
+ * space is its own. */
 #include "policy/server_engine.h"
 
 #include "base/mem.h"
@@ -23,6 +27,28 @@ static sr1_status copy_ids(struct sr1__server_tokens *out, const sr1_openai_resu
     return SR1_OK;
 }
 
+/* Where the tokenizer puts a space in front, it stands for that of the text. */
+static sr1_status encode_answer(const sr1_tokenizer *t, const char *text, size_t n,
+                                int32_t mode, struct sr1__ids *ids)
+{
+    size_t before = ids->n;
+    struct sr1__buf spelled;
+    sr1_status st = sr1__tokenizer_encode(t, text, n, mode, ids);
+    int one_more;
+
+    if (st != SR1_OK || n < 2 || text[0] != ' ')
+        return st;
+    sr1__buf_init(&spelled, 0);
+    st = sr1__tokenizer_spell(t, ids->v + before, ids->n - before, 0, &spelled);
+    one_more =
+        st == SR1_OK && spelled.len == n + 1 && memcmp(spelled.data + 1, text, n) == 0;
+    sr1__buf_free(&spelled);
+    if (!one_more)
+        return st;
+    ids->n = before;
+    return sr1__tokenizer_encode(t, text + 1, n - 1, mode, ids);
+}
+
 /* The one token of ours that is these bytes, appended to ids; *is 0 when there is none.
  */
 static sr1_status match_token_text(struct sr1__ids *ids, const sr1_tokenizer *t,
@@ -31,7 +57,7 @@ static sr1_status match_token_text(struct sr1__ids *ids, const sr1_tokenizer *t,
     size_t before = ids->n, have = 0;
     const char *own;
 
-    SR1__TRY(sr1__tokenizer_encode(t, bytes, n, SR1_ENCODE_ALL_ADDED, ids));
+    SR1__TRY(encode_answer(t, bytes, n, SR1_ENCODE_ALL_ADDED, ids));
     *is = ids->n == before + 1;
     if (!*is)
         return SR1_OK;
@@ -80,8 +106,7 @@ static sr1_status resolve_token_ids(struct sr1__server_tokens *out,
         return SR1_OK;
     out->source = SR1__SERVER_ENCODED;
     sr1__ids_free(&out->ids);
-    return sr1__tokenizer_encode(t, a->text, a->text_len, SR1_ENCODE_SPECIAL_AS_TEXT,
-                                 &out->ids);
+    return encode_answer(t, a->text, a->text_len, SR1_ENCODE_SPECIAL_AS_TEXT, &out->ids);
 }
 
 /* ---- drift ---- */
@@ -92,8 +117,8 @@ static sr1_status check_retokenization_drift(struct sr1__server_tokens *out,
 {
     struct sr1__ids again = {0};
     size_t k = 0;
-    sr1_status st = sr1__tokenizer_encode(t, sr1__buf_cstr(&out->text), out->text.len,
-                                          SR1_ENCODE_SPECIAL_AS_TEXT, &again);
+    sr1_status st = encode_answer(t, sr1__buf_cstr(&out->text), out->text.len,
+                                  SR1_ENCODE_SPECIAL_AS_TEXT, &again);
 
     for (size_t i = 0; st == SR1_OK && i < out->ids.n; i++) {
         if (sr1__tokenizer_is_special(t, out->ids.v[i]))
@@ -143,6 +168,27 @@ static int texts_agree(const struct sr1__buf *ours, const sr1_openai_result *a)
            is_marker(a->text + i, a->text_len - i);
 }
 
+/* A server may also decode an answer as a text that begins with it. */
+static sr1_status check_answer_text(const struct sr1__server_tokens *out,
+                                    const sr1_tokenizer *t, const sr1_openai_result *a)
+{
+    struct sr1__buf alone;
+    sr1_status st;
+    int agree;
+
+    if (texts_agree(&out->text, a))
+        return SR1_OK;
+    sr1__buf_init(&alone, 0);
+    st = sr1__tokenizer_decode(t, out->ids.v, out->ids.n, 1, &alone);
+    agree = st == SR1_OK && texts_agree(&alone, a);
+    sr1__buf_free(&alone);
+    return st != SR1_OK || agree
+               ? st
+               : sr1__fail(SR1_E_INVALID,
+                           "the server's token ids do not spell its text; set tokenizer "
+                           "to that of the server's model");
+}
+
 sr1_status sr1__server_tokens_make(struct sr1__server_tokens *out, const sr1_tokenizer *t,
                                    const sr1_openai_result *answer, int check_text)
 {
@@ -152,17 +198,13 @@ sr1_status sr1__server_tokens_make(struct sr1__server_tokens *out, const sr1_tok
     sr1__buf_init(&out->text, 0);
     st = resolve_token_ids(out, t, answer);
     if (st == SR1_OK)
-        st = sr1__tokenizer_decode(t, out->ids.v, out->ids.n, 1, &out->text);
-    if (st == SR1_OK)
-        st = sr1__buf_status(&out->text, "text of an answer");
+        st = sr1__tokenizer_spell(t, out->ids.v, out->ids.n, 1, &out->text);
     if (st == SR1_OK && out->source == SR1__SERVER_ENCODED)
         out->drifted = is_token_count_off(out, answer);
     else if (st == SR1_OK)
         st = check_retokenization_drift(out, t);
-    if (st == SR1_OK && check_text && !texts_agree(&out->text, answer))
-        st = sr1__fail(SR1_E_INVALID,
-                       "the server's token ids do not spell its text; set tokenizer to "
-                       "that of the server's model");
+    if (st == SR1_OK && check_text)
+        st = check_answer_text(out, t, answer);
     if (st != SR1_OK)
         sr1__server_tokens_free(out);
     return st;

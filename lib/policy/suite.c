@@ -148,9 +148,9 @@ static sr1_status open_suite_sets(sr1_suite *s, const char *folder, const sr1_co
     }
     sr1__free(names);
     if (st == SR1_OK && s->n == 0)
-        st = sr1__fail(SR1_E_NOT_FOUND,
-                       "%s: there is no set of questions in it (.jsonl, .json or .csv)",
-                       folder);
+        st = sr1__fail(
+            SR1_E_NOT_FOUND,
+            "%s: there is no set of questions in it (.jsonl, .json, .csv, .tsv)", folder);
     return st;
 }
 

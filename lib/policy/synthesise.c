@@ -308,17 +308,18 @@ static sr1_status compare_synth_calls(struct synth *s)
     return sr1__work_same(s->dist, st, s->settings, (size_t)rows_at_once(s->rollout));
 }
 
-/* The first rank says what an earlier call did. */
+/* The first rank says what an earlier call did, and which time prompts show. */
 static sr1_status share_progress(struct synth *s)
 {
     struct {
-        int64_t done;
+        int64_t done, time;
         sr1_synth_report report;
-    } at = {s->done, s->report};
+    } at = {s->done, sr1__chat_time(s->rollout->tokenizer), s->report};
 
     SR1__TRY(sr1__dist_broadcast(s->dist, "what was done before", 0, &at, sizeof(at)));
     s->done = at.done;
     s->report = at.report;
+    sr1__chat_set_time(s->rollout->tokenizer, at.time);
     return SR1_OK;
 }
 

@@ -31,8 +31,7 @@ static int32_t is_alarm_log_probs(const struct sr1_step_metrics *m)
 
 static int32_t is_alarm_searches(const struct sr1_step_metrics *m)
 {
-    return sr1__metrics_get(m, "searches") > 0 &&
-           2 * sr1__metrics_get(m, "failed_searches") > sr1__metrics_get(m, "searches");
+    return 2 * sr1__metrics_get(m, "failed_searches") > sr1__searches_made(m);
 }
 
 static int32_t has_no_advantage(const struct sr1_step_metrics *m)
@@ -51,6 +50,12 @@ int32_t sr1__learned_nothing(const struct sr1_step_metrics *m)
            (has_no_advantage(m) && sr1__metrics_get(m, "entropy_coef") == 0.0);
 }
 
+int32_t sr1__scored_nothing(const struct sr1_step_metrics *m)
+{
+    return sr1__metrics_get(m, "unscored") > 0 &&
+           sr1__metrics_get(m, "excluded") == sr1__metrics_get(m, "trajectories");
+}
+
 static int32_t is_alarm_zero_advantage(const struct sr1_step_metrics *m)
 {
     return has_no_advantage(m);
@@ -59,6 +64,11 @@ static int32_t is_alarm_zero_advantage(const struct sr1_step_metrics *m)
 static int32_t is_alarm_loss(const struct sr1_step_metrics *m)
 {
     return (m->events & SR1__WORSE_THAN_GUESSING) != 0;
+}
+
+static int32_t is_alarm_rewards(const struct sr1_step_metrics *m)
+{
+    return (m->events & SR1__UNSCORED_FOR_LONG) != 0;
 }
 
 /* In the order of sr1_alarm_name. */

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "config/choices.h"
+#include "train/mlflow.h"
 
 static sr1_status check_run_settings(sr1_config *c)
 {
@@ -12,6 +13,8 @@ static sr1_status check_run_settings(sr1_config *c)
     SR1__TRY(sr1__settings_resolve(c));
     SR1__TRY(sr1_config_validate(c));
     SR1__TRY(sr1__settings_read(&set, c));
+    if (!sr1__config_is(c, "mlflow_tracking_uri", "env")) /* the first rank's alone */
+        SR1__TRY(sr1__mlflow_check(c));
     return sr1__config_imitates(c) ? SR1_OK : sr1__engine_check(c);
 }
 

@@ -76,6 +76,7 @@ struct sr1__settings {
     uint32_t update_columns; /* before the update: of these, what forward passes give; */
     uint32_t policy_columns; /* all that the policy's update reads */
     double beta, temperature, max_grad_norm, stop_at_exact_match;
+    double router_aux_loss_coef;
     double save_seconds; /* between checkpoints; 0: by steps alone */
     int64_t max_tokens, overlong_buffer, dynamic_sampling;
     double overlong_penalty;
@@ -199,6 +200,7 @@ struct sr1_trainer {
     int64_t planned;
     int64_t saved;           /* step of the newest checkpoint; -1: there is none */
     int64_t skipped;         /* updates left out, all steps */
+    int64_t unscored_steps;  /* in a row up to the last one: sr1__scored_nothing */
     uint32_t alarms;         /* that rang after the last step */
     uint32_t unlogged;       /* alarms of the steps since the last row of metrics */
     json_t *record;          /* the configuration as the run folder has it */
@@ -327,8 +329,13 @@ uint32_t sr1__find_alarms(const struct sr1_step_metrics *m);
 /* Had the step nothing to learn from: no advantage, and no entropy bonus, or nothing that
  * could be trained on? */
 int32_t sr1__learned_nothing(const struct sr1_step_metrics *m);
+/* Were there trajectories to reward, and could the reward of none be computed? */
+int32_t sr1__scored_nothing(const struct sr1_step_metrics *m);
 
 /* ---- outage.c ---- */
+
+/* Searches of a step, or other actions, that were asked for: all but refused ones. */
+double sr1__searches_made(const struct sr1_step_metrics *m);
 
 /* Steps in a row in which every search failed, and why the last one did. Steps without a
  * search count neither way. */

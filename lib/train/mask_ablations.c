@@ -192,6 +192,8 @@ static sr1_status copy_masked(const struct mask_job *a, sr1_trajectory **out)
         b = NULL;
     }
     if (st == SR1_OK)
+        st = sr1__trajectory_set_copy(made, sr1_trajectory_copy(t));
+    if (st == SR1_OK)
         st = copy_credit(a, made);
     sr1__trajectory_builder_free(b);
     if (st == SR1_OK)

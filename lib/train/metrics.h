@@ -45,7 +45,8 @@ enum sr1__step_event {
     SR1__COMPARED = 2, /* trajectories with their advantages were looked at */
     SR1__POLICY_UPDATED = 4,
     SR1__CRITIC_UPDATED = 8,
-    SR1__WORSE_THAN_GUESSING = 16 /* imitation: the loss is that of no sound model */
+    SR1__WORSE_THAN_GUESSING = 16, /* imitation: the loss is that of no sound model */
+    SR1__UNSCORED_FOR_LONG = 32    /* nor had the steps before any reward */
 };
 
 /* Zeroed, it is that of no step. */

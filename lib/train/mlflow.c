@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "base/utf8.h"
 #include "config/config.h"
 #include "retrieval/net/service.h"
@@ -32,6 +33,7 @@
 #define MOST_METRICS 1000         /* of one request; the API's limits */
 #define MOST_PARAMS 100
 #define PARAM_BYTES 500 /* of a value; what older servers take */
+#define NAME_BYTES 250  /* of a metric */
 #define TIMEOUT_S 10.0
 #define LAST_S 15.0 /* what the end of a run may take */
 
@@ -47,8 +49,10 @@ struct sr1__mlflow {
     /* The thread's, and after it the owner's. */
     char experiment_id[64], run_id[64];
     uint64_t sent;
+    double timeout_s; /* of a request */
     int begun, failing;
     int unsaid;      /* the run was created, and has no parameters yet */
+    int passed_over; /* a row was, which the server refuses */
     atomic_int over; /* nothing more is sent */
 };
 
@@ -80,7 +84,8 @@ static sr1_status call_server(const struct sr1__mlflow *m, const char *call,
 {
     const char *headers[] = {"Content-Type: application/json", m->authorization};
     struct sr1__http_request q = {.headers = headers,
-                                  .n_headers = m->authorization ? 2 : 1};
+                                  .n_headers = m->authorization ? 2 : 1,
+                                  .timeout_s = m->timeout_s};
     struct sr1__http_response r = {0};
     struct sr1__buf text;
     char *url = name_url(m, call);
@@ -289,13 +294,24 @@ static sr1_status send_config(const struct sr1__mlflow *m, int32_t *code)
     return st;
 }
 
+/* Is it what was sent that the server does not take, now and later? */
+static int is_refused(int32_t code)
+{
+    return code >= 400 && code < 500 && code != 408 && code != 429;
+}
+
+static int is_content_refused(int32_t code)
+{
+    return is_refused(code) && code != 401 && code != 403 && code != 404;
+}
+
 /* Parameters that the server refuses are no reason to keep the metrics from it. */
 static sr1_status say_config(struct sr1__mlflow *m)
 {
     int32_t code = 0;
     sr1_status st = send_config(m, &code);
 
-    if (st != SR1_OK && (code < 400 || code >= 500 || code == 408 || code == 429))
+    if (st != SR1_OK && !is_refused(code))
         return st;
     if (st != SR1_OK)
         sr1__log(SR1_LOG_WARN, "MLflow refuses the keys of the run: %s",
@@ -334,18 +350,30 @@ static sr1_status begin_tracked_run(struct sr1__mlflow *m)
 
 /* ---- rows ---- */
 
-/* Letters, digits and _-./ and spaces are in every server's names. */
-static void clean_name(const char *name, char *out, size_t size)
+/* Letters, digits and _-./ and spaces are in every server's names. Such a name must be a
+ * path in its normal form, so a part that is empty or dots alone gets a "_". A long name
+ * ends with a hash of it. */
+static void clean_name(const char *name, char out[NAME_BYTES + 1])
 {
+    const char *part = name;
     size_t n = 0;
 
-    for (; *name && n + 1 < size; name++)
-        out[n++] = isalnum((unsigned char)*name) || strchr("_-./ ", *name) ? *name : '_';
+    for (const char *c = name; n < NAME_BYTES; c++) {
+        if ((*c == '/' || !*c) && strspn(part, ".") == (size_t)(c - part))
+            out[n++] = '_';
+        if (!*c || n == NAME_BYTES)
+            break;
+        out[n++] = isalnum((unsigned char)*c) || strchr("_-./ ", *c) ? *c : '_';
+        part = *c == '/' ? c + 1 : part;
+    }
     out[n] = '\0';
+    if (n == NAME_BYTES)
+        snprintf(out + n - 9, 10, "-%08x", (unsigned)sr1__hash64(name, strlen(name), 0));
 }
 
+/* *code becomes that of a refusal. */
 static sr1_status add_row_metrics(const struct sr1__mlflow *m, const json_t *row,
-                                  json_t *metrics)
+                                  json_t *metrics, int32_t *code)
 {
     json_int_t step = json_integer_value(json_object_get(row, "step"));
     json_int_t at = json_integer_value(json_object_get(row, "perf/timestamp")) * 1000;
@@ -354,44 +382,69 @@ static sr1_status add_row_metrics(const struct sr1__mlflow *m, const json_t *row
 
     json_object_foreach((json_t *)(uintptr_t)row, key, v)
     {
-        char name[256];
+        char name[NAME_BYTES + 1];
 
         if (!json_is_number(v) || strcmp(key, "step") == 0 ||
             strcmp(key, "perf/timestamp") == 0)
             continue;
-        clean_name(key, name, sizeof(name));
+        clean_name(key, name);
         if (json_array_append_new(metrics, json_pack("{s:s, s:f, s:I, s:I}", "key", name,
                                                      "value", json_number_value(v),
                                                      "timestamp", at, "step", step)) != 0)
             return sr1__fail_nomem("metrics");
         if (json_array_size(metrics) == MOST_METRICS)
-            SR1__TRY(send_batch(m, "metrics", metrics, NULL));
+            SR1__TRY(send_batch(m, "metrics", metrics, code));
     }
     return SR1_OK;
 }
 
-/* The whole lines of text; *used becomes the bytes they have. */
+/* At most `lines` whole lines of text; *used becomes the bytes they have. */
 static sr1_status send_journal_lines(const struct sr1__mlflow *m, const char *text,
-                                     size_t n, size_t *used)
+                                     size_t n, size_t lines, size_t *used, int32_t *code)
 {
     json_t *metrics = json_array();
     sr1_status st = metrics ? SR1_OK : sr1__fail_nomem("metrics");
     const char *stop;
 
     *used = 0;
-    while (st == SR1_OK && (stop = memchr(text + *used, '\n', n - *used)) != NULL) {
+    while (st == SR1_OK && lines-- > 0 &&
+           (stop = memchr(text + *used, '\n', n - *used)) != NULL) {
         size_t size = (size_t)(stop - text) - *used;
         json_t *row = NULL;
 
         if (sr1__json_parse(&row, text + *used, size, "metrics.jsonl") == SR1_OK)
-            st = add_row_metrics(m, row, metrics);
+            st = add_row_metrics(m, row, metrics, code);
         json_decref(row);
         *used += size + 1;
     }
     if (st == SR1_OK)
-        st = send_batch(m, "metrics", metrics, NULL);
+        st = send_batch(m, "metrics", metrics, code);
     json_decref(metrics);
     return st;
+}
+
+/* The lines together; if the server refuses what is in them, the first alone, which is
+ * passed over if it is refused again: one row must not keep those behind it here. A run
+ * or an account that the server does not know is another matter. */
+static sr1_status send_or_pass_over(struct sr1__mlflow *m, const char *text, size_t n,
+                                    size_t *used)
+{
+    int32_t code = 0;
+    sr1_status st = send_journal_lines(m, text, n, SIZE_MAX, used, &code);
+
+    if (st == SR1_OK || !is_content_refused(code))
+        return st;
+    st = send_journal_lines(m, text, n, 1, used, &code);
+    if (st == SR1_OK || !is_content_refused(code))
+        return st;
+    if (!m->passed_over)
+        sr1__log(
+            SR1_LOG_WARN,
+            "MLflow refuses a row of metrics, which is passed over, as others that it "
+            "refuses will be; metrics.jsonl has them: %s",
+            sr1_last_error());
+    m->passed_over = 1;
+    return SR1_OK;
 }
 
 static sr1_status read_journal_chunk(const struct sr1__mlflow *m, uint64_t size,
@@ -422,7 +475,7 @@ static sr1_status send_journal(struct sr1__mlflow *m)
     while (st == SR1_OK && m->sent < size) {
         st = read_journal_chunk(m, size, text, &n);
         if (st == SR1_OK)
-            st = send_journal_lines(m, text, n, &used);
+            st = send_or_pass_over(m, text, n, &used);
         if (st != SR1_OK || used == 0)
             break;
         m->sent += used;
@@ -514,17 +567,40 @@ static sr1_status copy_own_text(char **out, const char *text)
     return *out ? SR1_OK : sr1__fail_nomem("MLflow");
 }
 
+/* "": none. SR1_E_CONFIG: it is no address of a server. */
+static sr1_status find_tracking_uri(const sr1_config *c, const char **out)
+{
+    const char *uri = sr1__config_str(c, "mlflow_tracking_uri");
+    char origin[SR1__ORIGIN_MAX];
+
+    if (strcmp(uri, "env") == 0) {
+        uri = from_environment("", "MLFLOW_TRACKING_URI");
+        if (!*uri)
+            return sr1__fail(SR1_E_CONFIG, "mlflow_tracking_uri is env, and the variable "
+                                           "MLFLOW_TRACKING_URI is not set");
+    }
+    *out = uri;
+    if (!*uri || sr1__url_origin(uri, "mlflow_tracking_uri", origin) == SR1_OK)
+        return SR1_OK;
+    return sr1__context(sr1__fail(SR1_E_CONFIG, "%s", sr1_last_error()),
+                        "MLflow is told by its server; files of its own are written by "
+                        "python3 -m searchr1.track RUN --to mlflow");
+}
+
+sr1_status sr1__mlflow_check(const sr1_config *config)
+{
+    const char *uri;
+
+    return find_tracking_uri(config, &uri);
+}
+
 static sr1_status fill_tracker(struct sr1__mlflow *m, const sr1_config *c,
                                const char *uri, const char *folder)
 {
-    char origin[SR1__ORIGIN_MAX];
     const char *experiment = from_environment(sr1__config_str(c, "mlflow_experiment"),
                                               "MLFLOW_EXPERIMENT_NAME");
     size_t n;
 
-    SR1__TRY(sr1__context(sr1__url_origin(uri, "mlflow_tracking_uri", origin),
-                          "MLflow is told by its server; files of its own are written by "
-                          "python3 -m searchr1.track RUN --to mlflow"));
     SR1__TRY(copy_own_text(&m->uri, uri));
     for (n = strlen(m->uri); n > 0 && m->uri[n - 1] == '/'; n--)
         m->uri[n - 1] = '\0';
@@ -554,20 +630,16 @@ static void mlflow_free(struct sr1__mlflow *m)
 sr1_status sr1__mlflow_open(struct sr1__mlflow **out, const sr1_config *config,
                             const char *run_folder, uint64_t size)
 {
-    const char *uri = sr1__config_str(config, "mlflow_tracking_uri");
     struct sr1__mlflow *m;
+    const char *uri;
 
     *out = NULL;
-    if (strcmp(uri, "env") == 0) {
-        uri = from_environment("", "MLFLOW_TRACKING_URI");
-        if (!*uri)
-            return sr1__fail(SR1_E_CONFIG, "mlflow_tracking_uri is env, and the variable "
-                                           "MLFLOW_TRACKING_URI is not set");
-    }
+    SR1__TRY(find_tracking_uri(config, &uri));
     if (!*uri)
         return SR1_OK;
     SR1__CALLOC(m, 1, "MLflow");
     m->task = (struct sr1__task){.run = send_task, .arg = m};
+    m->timeout_s = TIMEOUT_S;
     atomic_init(&m->size, size);
     SR1__RETURN_NEW(out, m, fill_tracker(m, config, uri, run_folder), mlflow_free);
 }
@@ -581,6 +653,7 @@ static const char *name_outcome(sr1_status outcome)
 
 void sr1__mlflow_close(struct sr1__mlflow *m, sr1_status outcome)
 {
+    double until = sr1__now() + LAST_S;
     struct sr1__error before;
     uint64_t size;
 
@@ -589,11 +662,12 @@ void sr1__mlflow_close(struct sr1__mlflow *m, sr1_status outcome)
     sr1__error_save(&before, outcome);
     size = atomic_load(&m->size);
     sr1__mlflow_tell(m, size);
-    if (!sr1__executor_drain(m->thread, sr1__now() + LAST_S)) {
+    if (!sr1__executor_drain(m->thread, until)) {
         atomic_store(&m->over, 1); /* also for a task that is queued behind */
         sr1__http_cancel(m->http);
     }
     (void)sr1__executor_drain(m->thread, INFINITY);
+    m->timeout_s = fmax(0.001, fmin(TIMEOUT_S, until - sr1__now()));
     if (m->begun && !m->failing && !atomic_load(&m->over))
         report_sending(m, set_run_status(m, name_outcome(outcome), 1, NULL));
     if (m->sent < size)

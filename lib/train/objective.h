@@ -14,6 +14,7 @@ struct sr1__loss_sums {
     double probs_sum; /* and of the probabilities */
     double probs_max;
     double entropy_sum; /* over tokens, where the loss has a bonus for it */
+    double aux_loss;    /* of routers, a mean over sequences; 0 where it has no weight */
 };
 
 /* Host arrays of one micro-batch, [M] each. */
@@ -24,6 +25,8 @@ struct sr1__loss_arrays {
     float *gradient;       /* [width * M] d loss / d outputs, to be filled */
     int64_t *seq_begin;    /* [S + 1] of a sequence's targets, which stand together */
     int64_t *group_tokens; /* [S] of its group, where a mean is of groups */
+    double share;          /* of the sequences in those of the mini-batch */
+    struct sr1__router_loss router; /* its weight is set; forward may compute it */
 };
 
 /* The dropout of adapters in this epoch of an update; NULL: there is none. */
@@ -50,7 +53,7 @@ struct sr1__objective {
     size_t (*width)(const sr1_trainer *tr);
     /* The outputs, kind by kind: [width * M], fp32. */
     sr1_tensor *(*forward)(sr1_scope *s, const sr1_trainer *tr, sr1_model *m,
-                           const struct sr1__microbatch *mb);
+                           const struct sr1__microbatch *mb, struct sr1__loss_arrays *a);
     /* The loss's gradient; its figures are added to *sums. SR1_E_NUMERIC: not finite. */
     sr1_status (*loss)(const sr1_trainer *tr, const struct sr1__microbatch *mb,
                        const struct sr1__loss_arrays *a, struct sr1__loss_sums *sums);

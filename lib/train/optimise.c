@@ -56,6 +56,7 @@ static void add_sums(struct sr1__loss_sums *total, const struct sr1__loss_sums *
     sr1__value_report_add(&total->value, &part->value);
     total->diff_sum += part->diff_sum;
     total->entropy_sum += part->entropy_sum;
+    total->aux_loss += part->aux_loss;
     total->diff_max = fmax(total->diff_max, part->diff_max);
     total->probs_sum += part->probs_sum;
     total->probs_max = fmax(total->probs_max, part->probs_max);
@@ -66,6 +67,7 @@ static void scale_sums(struct sr1__loss_sums *s, double v)
 {
     sr1__loss_report_scale(&s->loss, v);
     sr1__value_report_scale(&s->value, v);
+    s->aux_loss *= v;
 }
 
 /* ---- the plan ---- */
@@ -178,6 +180,9 @@ static sr1_status make_arrays(struct sr1__loss_arrays *g, const struct update *u
     g->weights = g->outputs + m;
     g->gradient = g->weights + m;
     g->mean_weight = 1.0 / (double)u->plan.all_policy_tokens;
+    g->share = (double)mb->n_seqs / (double)u->plan.all_sequences;
+    g->router.weight =
+        u->tr->set.router_aux_loss_coef * g->share * u->learner->scale.value;
     for (size_t i = 0; i < mb->n_targets; i++)
         g->seq_begin[mb->target_seqs[i] + 1] = (int64_t)i + 1;
     maps.seq_begin = g->seq_begin;
@@ -210,11 +215,11 @@ static sr1_status compute_loss(struct update *u, const struct sr1__microbatch *m
 
 static sr1_status run_backward(struct update *u, size_t k,
                                const struct sr1__microbatch *mb, sr1_model *m,
-                               const struct sr1__loss_arrays *g, struct worker *w)
+                               struct sr1__loss_arrays *g, struct worker *w)
 {
     sr1_scope *s =
         sr1__scope_open(m->device, "%s, micro-batch %zu", u->objective->name, k);
-    sr1_tensor *outputs = u->objective->forward(s, u->tr, m, mb);
+    sr1_tensor *outputs = u->objective->forward(s, u->tr, m, mb, g);
 
     t_to_host_f32(s, outputs, g->outputs, count_outputs(u, mb));
     if (sr1__scope_status(s) == SR1_OK)

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/struct.h"
+#include "config/choices.h"
 #include "config/paths.h"
 #include "config/run_config.h"
 
@@ -376,6 +377,52 @@ static sr1_status read_folder(struct resume *r)
     return SR1_OK;
 }
 
+/* Does the run need weights of the model that it began from, beside the checkpoint's? An
+ * adapter its base, a frozen reference, a critic with an adapter, the reviser. */
+static int needs_first_model(const sr1_config *c)
+{
+    const struct sr1__environment_choice *e = sr1__environment_choice(c);
+
+    return sr1__config_int(c, "lora_rank") > 0 ||
+           sr1__config_is(c, "kl_reference", "frozen") ||
+           (sr1__config_int(c, "critic_lora_rank") > 0 &&
+            !*sr1__config_str(c, "critic_model")) ||
+           (e && e->revises && !*sr1__config_str(c, "proxy_model"));
+}
+
+static sr1_status take_model_of(sr1_config *c, const sr1_config *other)
+{
+    static const char *const keys[] = {"model_name_or_path", "base_model_name_or_path"};
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        SR1__TRY(sr1_config_set(c, keys[i], sr1__config_str(other, keys[i])));
+    return SR1_OK;
+}
+
+/* Where the folder of that model is gone and no weights of it are needed, configuration
+ * and tokenizer are a checkpoint's. */
+static sr1_status replace_lost_model(const struct resume *r)
+{
+    const char *folder = sr1__config_str(r->config, "model_name_or_path");
+    sr1_config *c = NULL;
+    sr1_status st;
+
+    if (!*folder || sr1__path_is_dir(folder) || needs_first_model(r->config))
+        return SR1_OK;
+    st = sr1_config_new(&c);
+    if (st == SR1_OK)
+        st = sr1_config_load_run(c, r->folder);
+    if (st == SR1_OK) {
+        sr1__log(SR1_LOG_WARN,
+                 "model_name_or_path %s is gone; configuration and tokenizer are those "
+                 "of %s",
+                 folder, sr1__config_str(c, "model_name_or_path"));
+        st = take_model_of(r->config, c);
+    }
+    sr1_config_free(c);
+    return st == SR1_E_NOT_FOUND ? SR1_OK : st; /* no checkpoint: the opening names it */
+}
+
 static sr1_status open_trainer(struct resume *r, sr1_trainer **out)
 {
     json_t *record = NULL;
@@ -383,6 +430,8 @@ static sr1_status open_trainer(struct resume *r, sr1_trainer **out)
 
     SR1__TRY(to_object(r->config, &record));
     st = sr1__config_paths_moved(r->config, r->folder);
+    if (st == SR1_OK)
+        st = replace_lost_model(r);
     if (st == SR1_OK)
         st = sr1_config_set(r->config, "out", r->folder);
     if (st == SR1_OK)

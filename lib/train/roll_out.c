@@ -7,10 +7,26 @@
 
 #include "base/mem.h"
 #include "policy/dataset_queries.h"
+#include "policy/rollout_internal.h"
 #include "train/rollout_queue.h"
 #include "train/sampler.h"
 
 #include <string.h>
+
+/* The round asks its questions as those of this step, of which some are copies. */
+static sr1_status number_questions(struct sr1__step_batch *b)
+{
+    struct sr1__round *round = &b->round;
+
+    SR1__TRY(sr1__queries_check(round->queries, round->n_queries));
+    SR1__CALLOC(round->numbered, round->n_queries + 1, "questions of a step");
+    for (size_t i = 0; i < round->n_queries; i++) {
+        round->numbered[i] = sr1__query_at(round->queries, i);
+        round->numbered[i].struct_size = sizeof(sr1_query);
+    }
+    round->queries = round->numbered;
+    return sr1__query_copies_number(&b->copies, round->numbered, round->n_queries);
+}
 
 /* One more round of rows[n]; *effective: how many have rewards that differ. */
 static sr1_status sample_round(struct sr1__step_batch *b, const int64_t *rows, size_t n,
@@ -19,10 +35,13 @@ static sr1_status sample_round(struct sr1__step_batch *b, const int64_t *rows, s
     struct sr1__dataset_queries asked;
     sr1_status st = sr1__dataset_queries_read(&asked, b->tr->train, rows, 0, n);
 
+    sr1__free(b->round.numbered);
     b->round = (struct sr1__round){.number = b->round.number + 1,
                                    .queries = asked.queries,
                                    .rows = rows,
                                    .n_queries = n};
+    if (st == SR1_OK)
+        st = number_questions(b);
     if (st == SR1_OK)
         st = sr1__generate_round(b);
     if (st == SR1_OK)
@@ -80,6 +99,7 @@ sr1_status sr1__roll_out(struct sr1__step_batch *b)
     struct sr1__queued_rollout *begun =
         b->in_run && b->round.rows ? sr1__rollout_queue_head(b->tr) : NULL;
 
+    SR1__TRY(number_questions(b));
     SR1__TRY(begun ? sr1__take_queued(b, begun) : sr1__generate_round(b));
     return sample_dynamically(b);
 }

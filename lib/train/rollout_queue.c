@@ -133,6 +133,20 @@ static sr1_status draw_rows(sr1_trainer *tr, int64_t step)
 
 /* ---- generations ---- */
 
+/* Those of its rows, which it asks as its step will. */
+static sr1_status read_questions(const sr1_trainer *tr, struct sr1__queued_rollout *q)
+{
+    struct sr1__query_copies copies = {0};
+    sr1_status st = sr1__dataset_queries_read(&q->asked, tr->train, q->rows, 0, q->n);
+
+    if (st == SR1_OK)
+        st = sr1__query_copies_number(&copies, q->asked.queries, q->n);
+    sr1__query_copies_free(&copies);
+    if (st != SR1_OK)
+        sr1__dataset_queries_free(&q->asked);
+    return st;
+}
+
 static sr1_status begin_run(sr1_trainer *tr, struct sr1__queued_rollout *q)
 {
     sr1_rollout_options o = {.struct_size = sizeof(o),
@@ -140,7 +154,7 @@ static sr1_status begin_run(sr1_trainer *tr, struct sr1__queued_rollout *q)
                              .seed = sr1__round_seed(tr, q->step, 0)};
 
     if (!q->asked.queries)
-        SR1__TRY(sr1__dataset_queries_read(&q->asked, tr->train, q->rows, 0, q->n));
+        SR1__TRY(read_questions(tr, q));
     sr1__rollout_share_free(&q->share);
     SR1__TRY(sr1__rollout_share_begin(&q->share, tr->dist, q->asked.queries, q->n,
                                       (size_t)tr->set.group_size));

@@ -3,18 +3,14 @@
  * run that goes on by others says so. */
 #include "train/internal.h"
 
-#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/rng.h"
 #include "policy/assemble/assemble.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#define MAX_RULE_FILE ((size_t)64 << 20)
 #define PROGRAMS "reward_programs" /* a list */
 
 static const char *const keys[] = {
@@ -22,22 +18,6 @@ static const char *const keys[] = {
     "tools",         "environment_program", "search_program",
     PROGRAMS,        "judge_prompt",        "critique_template",
     "solve_template"};
-
-/* *hash goes on with the file's bytes; what is no file of reasonable size, such as a word
- * in place of a path, counts as empty. */
-static sr1_status hash_rule_file(const char *path, uint64_t *hash)
-{
-    struct stat info;
-    struct sr1__buf text;
-
-    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode) ||
-        (uint64_t)info.st_size > MAX_RULE_FILE)
-        return SR1_OK;
-    SR1__TRY(sr1__file_read(path, MAX_RULE_FILE, &text));
-    *hash = sr1__hash64(sr1__buf_cstr(&text), text.len, *hash + 1);
-    sr1__buf_free(&text);
-    return SR1_OK;
-}
 
 static sr1_status hash_programs(const sr1_config *c, uint64_t *hash)
 {
@@ -47,7 +27,7 @@ static sr1_status hash_programs(const sr1_config *c, uint64_t *hash)
 
     for (size_t i = 0; i < n && st == SR1_OK; i++) {
         items[i][sr1__reward_program_path(items[i])] = '\0';
-        st = hash_rule_file(items[i], hash);
+        st = sr1__rule_file_hash(items[i], hash);
     }
     sr1__free(items);
     return st;
@@ -59,7 +39,7 @@ static sr1_status hash_key(const sr1_config *c, const char *key, json_t *all)
     char text[17];
     sr1_status st = strcmp(key, PROGRAMS) == 0
                         ? hash_programs(c, &hash)
-                        : hash_rule_file(sr1__config_str(c, key), &hash);
+                        : sr1__rule_file_hash(sr1__config_str(c, key), &hash);
 
     snprintf(text, sizeof(text), "%016" PRIx64, hash);
     if (st == SR1_OK && hash && json_object_set_new(all, key, json_string(text)) != 0)

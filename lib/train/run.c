@@ -25,6 +25,7 @@
 #include "base/struct.h"
 #include "environment/trajectory/trajectory.h"
 #include "policy/rollout_internal.h"
+#include "signal/reward/reward_set.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -186,6 +187,21 @@ static void sound_alarms(struct run *r)
     r->no_op_steps += sr1__learned_nothing(m);
 }
 
+/* Could no trajectory of any step be rewarded? */
+static int has_no_reward(const struct run *r)
+{
+    return r->steps > 0 && r->tr->unscored_steps >= r->steps;
+}
+
+static const char *explain_no_op(const struct run *r)
+{
+    if (has_no_reward(r))
+        return "no trajectory had a reward";
+    if (r->tr->skipped > r->skipped)
+        return "updates were skipped because their numbers were not finite";
+    return "all advantages were 0, or nothing was left to train on";
+}
+
 /* A run that could not learn says so at its end. */
 static void report_verdict(const struct run *r)
 {
@@ -194,10 +210,7 @@ static void report_verdict(const struct run *r)
     if (r->steps == 0 || r->no_op_steps < r->steps)
         return;
     snprintf(line, sizeof(line), "nothing was learned in %" PRId64 " step%s: %s",
-             r->steps, r->steps == 1 ? "" : "s",
-             r->tr->skipped > r->skipped
-                 ? "updates were skipped because their numbers were not finite"
-                 : "all advantages were 0, or nothing was left to train on");
+             r->steps, r->steps == 1 ? "" : "s", explain_no_op(r));
     send_warning(r, line);
 }
 
@@ -584,7 +597,15 @@ static sr1_status finish_run(struct run *r)
     if (tr->step < tr->planned)
         return sr1__fail(SR1_E_CANCELLED, "stopped after step %" PRId64 " of %" PRId64,
                          tr->step, tr->planned);
-    return sr1__dist_agree(tr->dist, "trained model", save_final_model(tr));
+    SR1__TRY(sr1__dist_agree(tr->dist, "trained model", save_final_model(tr)));
+    if (!has_no_reward(r))
+        return SR1_OK;
+    return sr1__fail(
+        SR1_E_NETWORK,
+        "no trajectory of the %" PRId64
+        " step%s had a reward: none could be computed, or none applies; mend "
+        "what computes them: the warnings say how it failed",
+        r->steps, r->steps == 1 ? "" : "s");
 }
 
 /* The folder of a run, as the process that writes it begins it. */
@@ -703,6 +724,13 @@ static sr1_status run_all(struct run *r)
     return st == SR1_OK ? finish_run(r) : keep_whole_steps(r, st);
 }
 
+/* While it runs, a stop ends what waits for programs; what the trainer is asked for
+ * before and after waits. */
+static void watch_stop(sr1_trainer *tr, const atomic_int *stop)
+{
+    tr->rollout->stop = tr->rewards->context.stop = stop;
+}
+
 static sr1_status run_whole(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
 {
     struct run r = {.tr = tr};
@@ -719,13 +747,15 @@ static sr1_status run_whole(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
         SR1__TRY(sr1__check_rewards(tr));
     if (tr->train && !tr->resumed)
         SR1__TRY(sr1__rollout_check_engine(tr->rollout));
-    st = SR1_OK;
-    if (!tr->restored) /* else it was found then */
+    st = sr1__is_first_rank(tr) ? sr1__mlflow_check(tr->config) : SR1_OK;
+    if (st == SR1_OK && !tr->restored) /* else it was found then */
         st = tr->stage->hash(tr, &tr->mark.hash);
     SR1__TRY(sr1__dist_agree(tr->dist, "data", st));
     SR1__TRY(sr1__dist_same(tr->dist, "the rows of the data", tr->mark.hash));
+    watch_stop(tr, &tr->stop);
     st = run_all(&r);
     sr1__rollout_queue_clear(tr);
+    watch_stop(tr, NULL);
     sr1__record_end(tr, st);
     sr1__mlflow_close(tr->mlflow, st);
     tr->mlflow = NULL;

@@ -60,29 +60,43 @@ static sr1_status add_environment(struct example *e, const char *text, size_t n)
     return st;
 }
 
-/* A result of a protocol with rules of its own for blocks: made as a rollout makes it. */
-static sr1_status add_block(struct example *e, const char *text, size_t begin, size_t len,
-                            size_t n)
+/* Is text a result that goes in as a rollout makes it? In a protocol with messages one
+ * without result tags runs on in the text. */
+static int is_block(const struct sr1__protocol *p, const char *text)
+{
+    size_t begin, len;
+
+    return (p->chat || p->search_r1_compat) &&
+           sr1__observation_split(p, text, strlen(text), &begin, &len) == SR1_OK;
+}
+
+static sr1_status fill_block(struct sr1__observation *o, const struct sr1__protocol *p,
+                             const char *text)
+{
+    size_t n = strlen(text), begin = 0, len = 0;
+
+    SR1__TRY(sr1__observation_split(p, text, n, &begin, &len));
+    sr1__buf_add(&o->head, text, begin);
+    sr1__buf_add(&o->body, text + begin, len);
+    sr1__buf_add(&o->tail, text + begin + len, n - begin - len);
+    return o->head.status == SR1_OK && o->body.status == SR1_OK &&
+                   o->tail.status == SR1_OK
+               ? SR1_OK
+               : sr1__fail_nomem("inserted text");
+}
+
+static sr1_status insert_blocks(struct example *e, const struct sr1__observation *o,
+                                size_t n)
 {
     const sr1_rollout *r = e->tr->rollout;
     const struct sr1__protocol *p = sr1__env_protocol(r->env);
-    struct sr1__observation o;
+    const struct sr1__turn_delimiters *border = p->chat ? sr1__result_border(r) : NULL;
     struct sr1__observation_tokens b;
     int fits;
     sr1_status st;
 
-    sr1__observation_init(&o);
-    sr1__buf_add(&o.head, text, begin);
-    sr1__buf_add(&o.body, text + begin, len);
-    sr1__buf_add(&o.tail, text + begin + len, n - begin - len);
-    if (o.head.status != SR1_OK || o.body.status != SR1_OK || o.tail.status != SR1_OK) {
-        sr1__observation_free(&o);
-        return sr1__fail_nomem("inserted text");
-    }
-    st = sr1__observation_tokens_make(&b, r->tokenizer, p->chat ? &r->border : NULL, p,
-                                      &o, 1, e->ended, INT64_MAX, &fits);
-    sr1__observation_free(&o);
-    SR1__TRY(st);
+    SR1__TRY(sr1__observation_tokens_make(&b, r->tokenizer, border, p, o, n, e->ended,
+                                          INT64_MAX, &fits));
     st = sr1__trajectory_builder_environment(e->b, b.ids.v, b.ids.n, e->turn,
                                              sr1__buf_cstr(&b.text), b.text.len,
                                              b.body_begin, b.body_len);
@@ -91,17 +105,37 @@ static sr1_status add_block(struct example *e, const char *text, size_t begin, s
     return st;
 }
 
-/* An inserted segment; in a protocol with messages one without result tags runs on in the
- * text. */
-static sr1_status add_inserted(struct example *e, const char *text)
+/* The results of n calls of one message, made as a rollout makes them. */
+static sr1_status add_blocks(struct example *e, const struct sr1__demo_segment *segments,
+                             size_t n)
 {
     const struct sr1__protocol *p = sr1__env_protocol(e->tr->rollout->env);
-    size_t n = strlen(text), begin = 0, len = 0;
+    struct sr1__observation *o = sr1__calloc(n, sizeof(*o));
+    sr1_status st = SR1_OK;
 
-    if ((p->chat || p->search_r1_compat) &&
-        sr1__observation_split(p, text, n, &begin, &len) == SR1_OK)
-        return add_block(e, text, begin, len, n);
-    return add_environment(e, text, n);
+    SR1__CHECK_ALLOC(o, "inserted text");
+    for (size_t i = 0; i < n; i++)
+        sr1__observation_init(&o[i]);
+    for (size_t i = 0; i < n && st == SR1_OK; i++)
+        st = fill_block(&o[i], p, segments[i].text);
+    if (st == SR1_OK)
+        st = insert_blocks(e, o, n);
+    for (size_t i = 0; i < n; i++)
+        sr1__observation_free(&o[i]);
+    sr1__free(o);
+    return st;
+}
+
+/* Segments from i on that are results of one message; 0: segment i is no result. */
+static size_t count_blocks(const struct example *e, const struct sr1__demo *d, size_t i)
+{
+    const struct sr1__protocol *p = sr1__env_protocol(e->tr->rollout->env);
+    size_t n = 0;
+
+    while (i + n < d->n_segments && (n == 0 || p->several) &&
+           !d->segments[i + n].is_policy && is_block(p, d->segments[i + n].text))
+        n++;
+    return n;
 }
 
 static sr1_status add_question(struct example *e, const struct sr1__demo *d)
@@ -214,16 +248,31 @@ static sr1_status add_opening(struct example *e, const struct sr1__demo *d, size
     return st;
 }
 
-/* Messages between two of the policy, with the words of the template around them. */
+/* Do messages [begin, end) have result tags in their own texts? */
+static int has_block(const struct sr1__protocol *p, const struct sr1__demo *d,
+                     size_t begin, size_t end)
+{
+    size_t at, n;
+
+    for (size_t i = begin; i < end; i++)
+        if (sr1__observation_split(p, d->segments[i].text, strlen(d->segments[i].text),
+                                   &at, &n) == SR1_OK)
+            return 1;
+    return 0;
+}
+
+/* Messages between two of the policy, with the words of the template around them. Tags
+ * around each of several results are the template's. */
 static sr1_status add_context(struct example *e, const struct sr1__demo *d, size_t begin,
                               size_t end)
 {
     const struct sr1__protocol *p = sr1__env_protocol(e->tr->rollout->env);
     struct rendering g = {0};
     size_t body_begin, body_len;
+    int one = end - begin == 1 || has_block(p, d, begin, end);
     sr1_status st = render_added(e->tr->rollout, d, begin, end, 0, &g);
 
-    if (st == SR1_OK &&
+    if (st == SR1_OK && one &&
         sr1__observation_split(p, g.text, g.len, &body_begin, &body_len) == SR1_OK)
         st = add_environment(e, g.text, g.len);
     else if (st == SR1_OK)
@@ -309,16 +358,27 @@ static sr1_status add_said(struct example *e, const struct sr1__demo *d, size_t 
                : add_policy(e, text, strlen(text));
 }
 
+static sr1_status add_policy_segment(struct example *e, const struct sr1__demo *d,
+                                     size_t i)
+{
+    const char *text = d->segments[i].text;
+
+    return add_said(e, d, i, i == 0 ? skip_opening(e, text) : text);
+}
+
 static sr1_status add_segments(struct example *e, const struct sr1__demo *d)
 {
     SR1__TRY(add_question(e, d));
-    for (size_t i = 0; i < d->n_segments; i++) {
-        const char *text = d->segments[i].text;
+    for (size_t i = 0; i < d->n_segments;) {
+        const struct sr1__demo_segment *s = &d->segments[i];
+        size_t blocks = s->is_policy ? 0 : count_blocks(e, d, i);
 
-        if (i == 0 && d->segments[i].is_policy)
-            text = skip_opening(e, text);
-        SR1__TRY(d->segments[i].is_policy ? add_said(e, d, i, text)
-                                          : add_inserted(e, text));
+        if (blocks)
+            SR1__TRY(add_blocks(e, s, blocks));
+        else
+            SR1__TRY(s->is_policy ? add_policy_segment(e, d, i)
+                                  : add_environment(e, s->text, strlen(s->text)));
+        i += blocks ? blocks : 1;
     }
     return SR1_OK;
 }

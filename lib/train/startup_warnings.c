@@ -72,6 +72,11 @@ static int tells_no_mlflow(const sr1_trainer *tr)
     return *sr1__config_str(tr->config, "mlflow_tracking_uri") == '\0';
 }
 
+static int chooses_questions(const sr1_trainer *tr)
+{
+    return tr->sampler.rule != NULL;
+}
+
 /* Keys that nothing reads, since another that they serve is off: the first that is set.
  */
 static int warn_unread(const sr1_trainer *tr, char *text, size_t size)
@@ -92,8 +97,9 @@ static int warn_unread(const sr1_trainer *tr, char *text, size_t size)
          "fsdp_size"},
         {"mlflow_experiment", tells_no_mlflow,
          "mlflow_tracking_uri is not: nothing is sent; set it to the server's address, "
-         "or "
-         "to env"},
+         "or to env"},
+        {"curriculum_field", chooses_questions,
+         "query_selection chooses the questions, in no order of theirs; take order"},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)

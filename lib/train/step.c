@@ -115,6 +115,17 @@ static void add_alarms(struct sr1_step_metrics *m)
     }
 }
 
+#define UNSCORED_STEPS 3 /* in a row; fewer are an outage that passes */
+
+static void watch_rewards(struct sr1__step_batch *b)
+{
+    sr1_trainer *tr = b->tr;
+
+    tr->unscored_steps = sr1__scored_nothing(b->metrics) ? tr->unscored_steps + 1 : 0;
+    if (tr->unscored_steps >= UNSCORED_STEPS)
+        b->metrics->events |= SR1__UNSCORED_FOR_LONG;
+}
+
 /* What is known once the step is done. */
 static sr1_status complete_metrics(struct sr1__step_batch *b)
 {
@@ -126,6 +137,7 @@ static sr1_status complete_metrics(struct sr1__step_batch *b)
         sr1__metrics_add(m, "throughput", (double)b->tokens / seconds, SR1__LAST);
     sr1__metrics_add(m, "rss_bytes", (double)sr1__rss_bytes(), SR1__LAST);
     sr1__metrics_add(m, "skipped_updates_total", (double)b->tr->skipped, SR1__LAST);
+    watch_rewards(b);
     add_alarms(m);
     SR1__TRY(sr1__metrics_status(m));
     return b->in_run ? SR1_OK : sr1__metric_sink_step(b->tr);

@@ -68,6 +68,8 @@ void sr1__step_batch_free(struct sr1__step_batch *b)
 {
     free_trajectories(b->t, b->n);
     free_trajectories(b->round.greedy, b->round.n_queries);
+    sr1__free(b->round.numbered);
+    sr1__query_copies_free(&b->copies);
     sr1__free(b->drop);
     sr1__free(b->filled);
     sr1__free(b->baselines);

@@ -4,6 +4,7 @@
 #ifndef SR1__TRAIN_STEP_BATCH_H
 #define SR1__TRAIN_STEP_BATCH_H
 
+#include "policy/query_copies.h"
 #include "train/internal.h"
 
 /* Why a trajectory is dropped from the update. A trajectory with a reason before
@@ -22,6 +23,7 @@ enum sr1__drop {
 struct sr1__round {
     uint64_t number; /* from 0 */
     const sr1_query *queries;
+    sr1_query *numbered; /* [n_queries] which they are once their copies are counted */
     const int64_t *rows; /* [n_queries] of the data; NULL: the caller's own questions */
     size_t n_queries;
     size_t begin;            /* its first trajectory */
@@ -37,7 +39,8 @@ struct sr1__step_batch {
     int32_t on_policy; /* sampled in this step, by a server maybe from older weights */
     int32_t in_run;    /* a step of a run, which logs its metrics */
     int64_t epochs;    /* of the policy's update */
-    struct sr1__round round; /* the present one */
+    struct sr1__round round;         /* the present one */
+    struct sr1__query_copies copies; /* of all rounds */
 
     sr1_trajectory **t;   /* [n] group by group; NULL once they are let go */
     uint8_t *drop;        /* [n] enum sr1__drop */

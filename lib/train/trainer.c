@@ -27,6 +27,18 @@ static sr1_status open_policy(sr1_trainer *tr)
                              sr1__config_real(tr->config, "initial_loss_scale"));
 }
 
+static sr1_status check_routers(const sr1_trainer *tr)
+{
+    double coef = tr->set.router_aux_loss_coef;
+
+    if (coef == 0.0 || sr1__hf_config_has(&tr->model->config, SR1__LAYER_EXPERTS))
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "router_aux_loss_coef is %g, and the model has no routed experts; "
+                     "leave it out",
+                     coef);
+}
+
 static sr1_status open_data(sr1_trainer *tr)
 {
     sr1_status st;
@@ -86,10 +98,10 @@ static sr1_status build_parts(sr1_trainer *tr, sr1_search *search)
     tr->engine_given = search != NULL;
     tr->configured_env = tr->rollout->env;
     tr->model = sr1_rollout_model(tr->rollout);
+    SR1__TRY(check_routers(tr));
     tr->n_workers = sr1__rollout_replicas(tr->rollout, &tr->policy.replicas, &tr->pool);
     SR1__TRY(sr1_reward_set_open(&tr->rewards, tr->config));
     tr->n_configured = sr1_reward_set_count(tr->rewards);
-    tr->rollout->stop = tr->rewards->context.stop = &tr->stop;
     SR1__TRY(sr1__rule_files_hash(tr->config, &tr->rule_files));
     SR1__TRY(sr1__reference_open(tr));
     SR1__TRY(open_policy(tr));

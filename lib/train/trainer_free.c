@@ -20,8 +20,6 @@ void sr1__trainer_release(sr1_trainer *tr)
     sr1__learner_close(&tr->policy);
     sr1__critic_close(tr);
     sr1__reference_close(tr);
-    if (tr->rewards)
-        tr->rollout->stop = tr->rewards->context.stop = NULL;
     sr1_reward_set_free(tr->rewards);
     sr1__cursor_free(tr->cursor);
     sr1__sampler_close(tr);

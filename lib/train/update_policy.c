@@ -1,7 +1,10 @@
 /* train/update_policy.c - the policy's objective and its update: the configured loss over
  * the log-probs of its tokens, and a bonus for the entropies of their distributions:
  *
- *     loss - coef * sum_t w_t H_t,  w: as in the loss, or 1 / tokens */
+ *     loss - coef * sum_t w_t H_t + aux_coef * aux,  w: as in the loss, or 1 / tokens
+ *
+ * aux is that of a mixture's routers (tensor/model/expert_balance.h): of a micro-batch,
+ * and over several the mean by their sequences, as gradient accumulation has it. */
 #include "train/objective.h"
 
 #include "base/clock.h"
@@ -19,15 +22,17 @@ static size_t count_outputs(const sr1_trainer *tr)
 }
 
 static sr1_tensor *forward_policy(sr1_scope *s, const sr1_trainer *tr, sr1_model *m,
-                                  const struct sr1__microbatch *mb)
+                                  const struct sr1__microbatch *mb,
+                                  struct sr1__loss_arrays *a)
 {
     sr1_tensor *outputs[2];
-    struct sr1__log_prob_options o = {.temperature = tr->set.temperature,
-                                      .logit_chunk = tr->set.logit_chunk,
-                                      .checkpoint = tr->set.checkpointing,
-                                      .entropy =
-                                          count_outputs(tr) == 2 ? &outputs[1] : NULL,
-                                      .dropout = sr1__update_dropout(tr)};
+    struct sr1__log_prob_options o = {
+        .temperature = tr->set.temperature,
+        .logit_chunk = tr->set.logit_chunk,
+        .checkpoint = tr->set.checkpointing,
+        .entropy = count_outputs(tr) == 2 ? &outputs[1] : NULL,
+        .dropout = sr1__update_dropout(tr),
+        .router = tr->set.router_aux_loss_coef != 0.0 ? &a->router : NULL};
 
     outputs[0] = sr1__forward_log_probs(s, m, mb, &o);
     return o.entropy ? t_cat(s, outputs, 2, 0) : outputs[0];
@@ -66,6 +71,14 @@ static sr1_status add_entropy(const sr1_trainer *tr, size_t n,
     return SR1_OK;
 }
 
+/* Its gradient is the forward pass's. */
+static void add_router_loss(const sr1_trainer *tr, const struct sr1__loss_arrays *a,
+                            sr1_loss_report *part, double *mean)
+{
+    part->loss += tr->set.router_aux_loss_coef * a->share * a->router.value;
+    *mean += a->share * a->router.value;
+}
+
 static sr1_status compute_policy_loss(const sr1_trainer *tr,
                                       const struct sr1__microbatch *mb,
                                       const struct sr1__loss_arrays *a,
@@ -91,6 +104,7 @@ static sr1_status compute_policy_loss(const sr1_trainer *tr,
     SR1__TRY(sr1__loss_run(set->loss, &b, &set->loss_options, a->gradient, NULL, &part));
     if (count_outputs(tr) == 2)
         SR1__TRY(add_entropy(tr, mb->n_targets, a, &part, &sums->entropy_sum));
+    add_router_loss(tr, a, &part, &sums->aux_loss);
     sr1__loss_report_add(&sums->loss, &part);
     return SR1_OK;
 }
@@ -110,14 +124,16 @@ static int32_t has_gradient(const struct sr1__trajectory_store *from)
 }
 
 /* Can trajectories without advantage skip the forward pass, because neither the loss, an
- * entropy bonus nor a KL term has a gradient there? On policy the KL to the policy that
- * sampled has none until an update moves the weights, or dropout makes it another. */
+ * entropy bonus, routers nor a KL term has a gradient there? On policy the KL to the
+ * policy that sampled has none until an update moves the weights, or dropout makes it
+ * another. */
 static int32_t can_skip_without_advantage(const struct sr1__step_batch *b)
 {
     const sr1_trainer *tr = b->tr;
     struct sr1__kl kl;
 
     if (tr->stage->loss || tr->entropy.now != 0.0 ||
+        tr->set.router_aux_loss_coef != 0.0 ||
         !sr1__loss_is_zero_without_advantage(tr->set.loss))
         return 0;
     if (tr->set.loss_options.beta == 0.0)
@@ -183,6 +199,7 @@ static void report_epoch(const struct sr1__loss_sums *sums, double grad_norm, do
     sr1__metrics_add(m, "approx_kl", r->approx_kl / whole, SR1__LAST);
     sr1__metrics_add(m, "trained_entropy",
                      r->tokens ? sums->entropy_sum / (double)r->tokens : 0.0, SR1__LAST);
+    sr1__metrics_add(m, "aux_loss", sums->aux_loss, SR1__LAST);
     report_bounds(r, whole, m);
 }
 

@@ -64,7 +64,7 @@ static sr1_status step(sr1_model *m, struct sr1__optimizer *o, const struct work
     struct sr1__forward_options opt = {w->checkpoint};
     int64_t n = w->seqs * w->fresh;
     double t0 = sr1__now();
-    sr1_tensor *h = sr1__qwen_forward(s, m, &in, &opt);
+    sr1_tensor *h = sr1__causal_lm_forward(s, m, &in, &opt);
     sr1_tensor *lp;
 
     h = t_index_select(s, h, 0, t_from_i64(s, w->rows, T_SHAPE(n)));

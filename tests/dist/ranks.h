@@ -9,6 +9,7 @@
 
 #include <arpa/inet.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,7 @@ struct ranks_shared {
     double at[RANKS_MAX]; /* sr1__now() of something */
     sr1_status status[RANKS_MAX];
     uint64_t hash[RANKS_MAX];
+    atomic_int stopped;
 };
 
 struct ranks {

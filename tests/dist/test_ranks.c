@@ -5,8 +5,13 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "text/tokenizer/tokenizer.h"
 #include "train/learner.h"
 #include "train/unit_pass.h"
+
+#include <searchr1/ext/ranks.h>
+#include <searchr1/ext/reward_set.h>
+#include <searchr1/ext/synthesis.h>
 
 /* Steps with mini-batches, two epochs, a reference and a validation in the midst. */
 #define CONFIG(name, ...)                                                                \
@@ -426,10 +431,77 @@ static void parts_without_memory_fail_on_all(void **state)
     assert_int_equal(r.shared->status[1], SR1_E_NOMEM);
 }
 
+/* ---- demonstrations of a policy ---- */
+
+#define LONG_AGO 981173106
+
+static int64_t synthesis_rows, synthesis_time; /* 0: now */
+
+static sr1_status check_synthesis_date(void *rollout, int64_t finished, int64_t total,
+                                       int64_t tokens)
+{
+    (void)finished, (void)total, (void)tokens;
+    RANK_CHECK(sr1__chat_time(sr1_rollout_tokenizer(rollout)) == LONG_AGO);
+    return SR1_OK;
+}
+
+static void synthesise_as_rank(const struct ranks *r)
+{
+    const char *const paths[] = {tiny_questions("synthesis.jsonl", 8)};
+    sr1_reward_options none = {.struct_size = sizeof none, .rewards = "environment"};
+    sr1_config *c = tiny_config("dated", NULL);
+    sr1_reward_set *set = NULL;
+    sr1_rollout *rollout;
+    sr1_dataset *d = NULL;
+    sr1_synth_options o;
+
+    sr1_synth_options_init(&o);
+    ranks_set_variables(r);
+    RANK_CHECK(sr1_ranks_open(&o.ranks, c) == SR1_OK);
+    rollout = tiny_rollout(c, tiny_engine());
+    if (synthesis_time)
+        sr1__chat_set_time(sr1_rollout_tokenizer(rollout), synthesis_time);
+    RANK_CHECK(sr1_reward_set_new(&set, &none) == SR1_OK);
+    RANK_CHECK(sr1_dataset_open(&d, paths, 1, NULL) == SR1_OK);
+    o.max_rows = synthesis_rows;
+    o.progress = check_synthesis_date;
+    o.user = rollout;
+    RANK_CHECK(sr1_synthesise(scratch_path("dated.jsonl"), rollout, set, d, &o, NULL) ==
+               SR1_OK);
+    sr1_dataset_free(d);
+    sr1_reward_set_free(set);
+    sr1_rollout_free(rollout);
+    sr1_ranks_free(o.ranks);
+}
+
+static void make_dated_model(const struct ranks *r)
+{
+    (void)r;
+    tiny_model("dated", TINY_SEARCHER, 9);
+    tiny_dated_template("dated");
+}
+
+/* Ranks that go on with it on another day show the date of its beginning, all of them. */
+static void demonstrations_show_one_date(void **state)
+{
+    struct ranks alone = {.size = 1}, two = {.size = 2};
+
+    (void)state;
+    ranks_run(&alone, make_dated_model, 0);
+    synthesis_rows = 4;
+    synthesis_time = LONG_AGO;
+    ranks_run(&two, synthesise_as_rank, 0);
+    synthesis_rows = 8;
+    synthesis_time = 0;
+    two.port = 0;
+    ranks_run(&two, synthesise_as_rank, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(demonstrations_are_shared),
+        cmocka_unit_test(demonstrations_show_one_date),
         cmocka_unit_test(every_objective_is_shared),
         cmocka_unit_test(a_reward_is_computed_by_one_rank),
         cmocka_unit_test(batches_that_differ_are_an_error),

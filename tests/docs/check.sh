@@ -5,8 +5,8 @@
 # lines between "<!-- printed_by SCRIPT -->" and "<!-- end -->" are what that script prints
 # (--set writes them anew); every metric has its line in docs/formats.md; links, their anchors
 # and the names and paths of files in backquotes lead somewhere; messages that
-# docs/troubleshooting.md shows are in the sources; README.md lists every page, and each begins
-# with five sentences.
+# docs/troubleshooting.md shows are in the sources; THIRD_PARTY.md names every library that the
+# build looks for; README.md lists every page, and each begins with five sentences.
 here=$PWD
 . "$(dirname "$0")/../lint/common.sh"
 
@@ -19,7 +19,7 @@ doc_tables=${1:?usage: check.sh [--set] DOC_TABLES}
 case $doc_tables in /*) ;; *) doc_tables=$here/$doc_tables ;; esac
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$findings" "$work"' EXIT
-pages="README.md CONTRIBUTING.md $(find docs -name '*.md' | sort)"
+pages="README.md CONTRIBUTING.md SECURITY.md THIRD_PARTY.md $(find docs -name '*.md' | sort)"
 
 # The page with every table printed anew.
 renewed() {
@@ -85,6 +85,14 @@ done | report "link leads nowhere"
 for page in docs/*.md; do
     grep -qF "]($page)" README.md || echo "$page"
 done | report "README.md does not list the page"
+
+# Libraries that the build looks for, but for those of the C library.
+find lib -name meson.build | LC_ALL=C sort | xargs sed -nE "s/.*(dependency|find_library)\('([^']*)'.*/\2/p" \
+    meson.build | sort -u | grep -vxE 'threads|m|dl|openmp' >"$work/linked"
+[ -s "$work/linked" ] || echo "no libraries found" | report meson.build
+while read -r name; do
+    grep -qF "\`$name\`" THIRD_PARTY.md || echo "$name"
+done <"$work/linked" | report "THIRD_PARTY.md lacks the library"
 
 # A page begins with what it is about, what for, and where to begin: five sentences.
 for page in $pages; do

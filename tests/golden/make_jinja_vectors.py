@@ -2,7 +2,10 @@
 """Random conversations and what Jinja2 makes of them with each template of tests/golden/jinja:
 make_jinja_vectors.py writes conversations.jsonl and renderings.jsonl there. A rendering is
 kept as the FNV-1a hash of its UTF-8 text, or "" where Jinja2 raises. The templates are written
-in the manner of published ones; none is a copy."""
+in the manner of published ones; none is a copy.
+
+developer.jsonl has a conversation that begins with a developer's message: its rendering where
+that has the message in it, else that of the same as the system's; null where both raise."""
 import json
 import pathlib
 import random
@@ -79,6 +82,21 @@ def fnv(text):
     return f"{h:016x}"
 
 
+def developer(role, text):
+    return {"messages": [{"role": role, "content": text}, {"role": "user", "content": "Who built it?"},
+                         {"role": "assistant", "content": "Ann."}, {"role": "user", "content": "When?"}],
+            "bos_token": "<|endoftext|>", "eos_token": "<|im_end|>", "tools": None, "documents": None,
+            "add_generation_prompt": True}
+
+
+def render_developer(reference, env, template, text="Speak as a pirate."):
+    """The rendering, and whether the template wrote the role itself."""
+    given = reference.render(env, template, developer("developer", text))
+    if given is not None and text in given:
+        return given, True
+    return reference.render(env, template, developer("system", text)), False
+
+
 def templates():
     return sorted(HERE.glob("*.jinja"))
 
@@ -97,6 +115,10 @@ def main():
             f.write(json.dumps({"template": path.name, "hashes": [fnv(t) if t is not None else "" for t in texts]}, separators=(",", ":")) + "\n")
             printed = sum(t is not None for t in texts)
             assert printed * 8 >= len(texts), (path.name, printed)
+    with open(HERE / "developer.jsonl", "w") as f:
+        for path in templates():
+            text, own = render_developer(jinja_reference, env, path.read_bytes().decode())
+            f.write(json.dumps({"template": path.name, "text": text, "own": own}, separators=(",", ":")) + "\n")
 
 
 if __name__ == "__main__":

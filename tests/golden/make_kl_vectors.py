@@ -3,48 +3,23 @@
 torch's autograd in float64; and the exact divergence over a vocabulary, by its definition
 with numpy (derivatives by central differences in extended precision).
 
-    pip install --no-deps verl==0.9.1 trl==1.16.0; pip install torch numpy
-    make_kl_vectors.py > kl.jsonl
+    make_kl_vectors.py > kl.jsonl      (peer_sources.py: what it needs)
 
-The two packages are not imported (they need many others): verl's kl_penalty and the
-expression that TRL assigns to per_token_kl are cut out of their sources and executed.
 verl calls its bounded estimate both k3 and low_var_kl; here that is low_var_kl, and k3 is
-TRL's, without a bound, for differences of at most 20.
+TRL's, without a bound, for differences of at most 20. The last row is verl's adaptive
+controller: the coefficient after each update.
 """
-import ast
-import importlib.metadata
-import importlib.util
 import json
-import pathlib
 
 import numpy as np
 import torch
+from peer_sources import TRL, VERL, functions, value_of
 
 WIDE = np.longdouble
-VERL, TRL = (f"{name} {importlib.metadata.version(name)}" for name in ("verl", "trl"))
-
-
-def source(package, path):
-    root = importlib.util.find_spec(package).submodule_search_locations[0]
-    return ast.parse(pathlib.Path(root, path).read_text())
-
-
-def verl_functions():
-    names = ("kl_penalty", "kl_penalty_forward")
-    body = [n for n in source("verl", "trainer/ppo/core_algos.py").body
-            if isinstance(n, ast.FunctionDef) and n.name in names]
-    scope = {"torch": torch}
-    exec(compile(ast.Module(body, []), "verl", "exec"), scope)
-    return scope["kl_penalty"]
-
-
-def trl_expression():
-    for n in ast.walk(source("trl", "trainer/grpo_trainer.py")):
-        if isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") == "per_token_kl":
-            return compile(ast.Expression(n.value), "trl", "eval")
-
-
-KL_PENALTY, PER_TOKEN_KL = verl_functions(), trl_expression()
+CORE = functions("verl", "trainer/ppo/core_algos.py",
+                 ["kl_penalty", "kl_penalty_forward", "AdaptiveKLController"], np=np)
+KL_PENALTY = CORE.kl_penalty
+PER_TOKEN_KL = value_of("trl", "trainer/grpo_trainer.py", "per_token_kl")
 
 
 def by_verl(kind):
@@ -109,12 +84,24 @@ def vocabulary_row(rng, vocab):
         k: [float(x) for x in v.ravel()] for k, v in row.items()}
 
 
+def controller_row(rng):
+    control = CORE.AdaptiveKLController(0.2, 6.0, 10000)
+    kl, steps = rng.normal(6, 3, 12).tolist(), rng.integers(1, 2000, 12).tolist()
+    after = []
+    for one, n in zip(kl, steps):
+        control.update(one, n)
+        after.append(float(control.value))
+    return {"kind": "controller", "by": VERL, "coef": 0.2, "target": 6.0, "horizon": 10000,
+            "kl": kl, "steps": steps, "after": after}
+
+
 def main():
     rng = np.random.default_rng(20261123)
     for row in token_rows(rng):
         print(json.dumps(row))
     for vocab in (1, 2, 7, 40):
         print(json.dumps(vocabulary_row(rng, vocab)))
+    print(json.dumps(controller_row(rng)))
 
 
 if __name__ == "__main__":

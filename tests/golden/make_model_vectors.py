@@ -5,9 +5,12 @@
 
 A case holds the model folder itself (config.json, safetensors) and
   expected.json         sequences [n][ids]; loss; gradient norm of each parameter;
-                        prompts [n][ids] and greedy [n][ids], the continuation of each
+                        prompts [n][ids] and greedy [n][ids], the continuation of each;
+                        of routed experts: aux_loss over all sequences (padded into one batch,
+                        the padding masked), and aux_grad_norms, those of its gradient alone
   expected.safetensors  logits.<i> [T, V] of sequence i, log_probs.<i> [T-1] of its own next
-                        tokens; in some cases grad.<parameter> whole
+                        tokens; in some cases grad.<parameter> whole, and with routed experts
+                        aux_grad.<parameter>, the routers' of aux_loss
 All in float32, also where the stored weights are narrower. The loss is
     - sum over sequences and positions of log p(next token) / number of those positions.
 """
@@ -182,6 +185,20 @@ def by_stored_name(grads):
     return out
 
 
+def routers(model, seqs):
+    """The auxiliary loss that transformers adds to a batch, and its gradient."""
+    width = max(len(s) for s in seqs)
+    ids = torch.stack([torch.nn.functional.pad(s, (0, width - len(s))) for s in seqs])
+    mask = torch.stack([torch.arange(width) < len(s) for s in seqs]).long()
+    model.zero_grad()
+    loss = model(ids, attention_mask=mask, output_router_logits=True).aux_loss
+    loss.backward()
+    grads = by_stored_name({n: p.grad if p.grad is not None else torch.zeros_like(p)
+                            for n, p in model.named_parameters()})
+    facts = dict(aux_loss=loss.item(), aux_grad_norms={n: float(g.double().norm()) for n, g in sorted(grads.items())})
+    return facts, {"aux_grad." + n: g for n, g in grads.items() if n.endswith("mlp.gate.weight")}
+
+
 def expected(model, with_grads):
     seqs = [torch.randint(2, model.config.vocab_size, (n,)) for n in LENGTHS]
     tensors, terms = {}, []
@@ -201,6 +218,10 @@ def expected(model, with_grads):
     facts = dict(sequences=[s.tolist() for s in seqs], loss=loss.item(),
                  grad_norms={n: float(g.double().norm()) for n, g in sorted(grads.items())},
                  prompts=prompts, greedy=continuations)
+    if hasattr(model.config, "num_experts"):
+        more, grads = routers(model, seqs)
+        facts.update(more)
+        tensors.update(grads)
     return facts, tensors
 
 

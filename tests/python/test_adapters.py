@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from searchr1 import Action, Dataset, Environment, Episode, Trainer, adapters
+from searchr1 import Action, Dataset, Environment, Episode, Rollout, Trainer, adapters
 
 import tiny
 from conftest import SOURCE
@@ -77,6 +77,22 @@ def test_actions_become_steps():
     (lost,) = towns([Action("Rome", 0, 0, 1)])
     assert isinstance(lost, ConnectionError)  # an outage: the trajectory is left out
     towns.finish(1)
+
+
+def test_environments_are_closed_after_an_exception(chooser):
+    made, closed = [], Towns.closed
+
+    def make():
+        if len(made) == 4:
+            raise KeyError("no more towns")
+        made.append(Towns())
+        return made[-1]
+
+    towns = adapters.Gymnasium(make, names=["Rome", "Paris", "tower"])
+    with Rollout(tiny.config(chooser), env=towns) as rollout:
+        with pytest.raises(KeyError, match="no more towns"):
+            rollout.generate(["Where?"], group_size=8)
+    assert Towns.closed - closed == 4 and not towns._states
 
 
 def test_spaces():
@@ -222,6 +238,43 @@ def test_turns_and_rubrics_of_verifiers(chooser, tmp_path, monkeypatch):
         adapters.Verifiers(Guess(Rubric([whole], [1.0]))).rewards()
 
 
+@pytest.mark.parametrize("advantage", ["grpo", "remax"])
+def test_a_trajectory_has_its_own_state(chooser, tmp_path, monkeypatch, advantage):
+    """Also beside the greedy one that it is compared with, and those of a copy."""
+    plain(monkeypatch)
+    guess = adapters.Verifiers(Guess(Rubric([right], [1.0])), "<search>{action}</search>")
+    config = tiny.config(
+        chooser, out=tmp_path / "run", group_size=8, max_turns=2, update_times=1,
+        advantage=advantage,
+    )
+    with Trainer(config, train=guess.rows(), env=guess, rewards=guess.rewards()) as trainer:
+        query = trainer_query(guess)
+        _, group = trainer.train_step([query, query])
+    assert [t.copy for t in group] == 8 * [0] + 8 * [1]
+    assert len({t.episode for t in group}) == 16
+    assert [t.reward for t in group] == ["Paris" in t.generated_text for t in group]
+    assert True in [t.reward for t in group] and not guess._played
+
+
+def test_states_of_dropped_trajectories_are_bounded(monkeypatch):
+    plain(monkeypatch)
+    guess = adapters.Verifiers(Guess(Rubric([right], [1.0])))
+    guess.rewards()
+    guess.kept = 3
+    for number in range(1, 6):
+        guess.begin(Episode(number, "id", "Where?", 0, seed=0, row=guess.rows(1)[0]))
+        guess.finish(number)
+    assert list(guess._played) == [3, 4, 5]
+
+
+def test_what_is_no_environment_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    with pytest.raises(ImportError, match="'FrozenLake-v1'.*pip install gymnasium"):
+        adapters.Gymnasium("FrozenLake-v1")
+    with pytest.raises(TypeError, match="vf.load_environment.*, not object"):
+        adapters.Verifiers(object())
+
+
 def trainer_query(guess):
     return Dataset.from_rows(guess.rows(1))[0]
 
@@ -289,3 +342,49 @@ def test_verifiers_before_0_2(chooser, tmp_path):
     with Trainer(config, train=guess.rows(), env=guess, rewards=guess.rewards()) as trainer:
         trainer.run(step=lambda report, planned: rewards.append(report.avg_reward))
     assert rewards[0] < 1.5 and min(rewards[-3:]) > 1.7, rewards
+
+
+def test_tools_of_verifiers_before_0_2(tmp_path):
+    """A ToolEnv as published ones are: async tools, a rubric that reads the completion."""
+    vf = pytest.importorskip("verifiers")
+    if not hasattr(vf, "ToolEnv"):
+        pytest.skip("verifiers since 0.2 is installed")
+    from datasets import Dataset as Rows
+
+    call = '{"name": "search_pages", "arguments": {"query": "tower"}}'
+    rules = [
+        ("", "<tool_call>"), ("", "<answer>"), ("<tool_call>", call), (call, "</tool_call>"),
+        ("<answer>", " Paris"), ("<answer>", " Rome"), (" Paris", "</answer>"),
+        (" Rome", "</answer>"),
+    ]
+    words = ["<tool_call>", "</tool_call>", call]
+    tiny.make(tmp_path / "model", rules, words=words, max_position_embeddings=2048)
+
+    async def search_pages(query: str) -> list[dict]:
+        """Search for relevant articles.
+
+        args:
+            query (str): The query to search for.
+        """
+        return [{"page_id": "p1", "title": "The tower of " + query}]
+
+    async def names_town(completion, answer, **kwargs):
+        last = completion[-1]
+        text = last["content"] if isinstance(last, dict) else last.content
+        return float(answer in text)
+
+    rows = Rows.from_list([{"question": f"Where is it? {i}", "answer": "Paris"} for i in range(6)])
+    ported = adapters.Verifiers(
+        vf.ToolEnv(dataset=rows, tools=[search_pages], rubric=vf.Rubric([names_town], [1.0]))
+    )
+    config = tiny.config(
+        tmp_path / "model", out=tmp_path / "run", protocol="hermes", environment="tools",
+        search_engine="none", max_parallel_calls=1, max_steps=2, group_size=8, max_tokens=60,
+        max_prompt_tokens=2000, log_trajectories=-1,
+    )
+    seen = []
+    rewards = {**ported.rewards(), "seen": (lambda ts: [seen.append(t) or 0.0 for t in ts], 0.0)}
+    with Trainer(config, train=ported.rows(), tools=ported.tools, rewards=rewards) as trainer:
+        trainer.run()
+    assert any("'title': 'The tower of tower'" in t.generated_text for t in seen)
+    assert {t.reward for t in seen} == {0.0, 1.0}

@@ -11,6 +11,8 @@ import pytest
 
 from searchr1.data import read_lines
 
+import tiny
+
 
 def test_thirty_lines(source):
     text = (source / "examples/python/train_in_30_lines.py").read_text()
@@ -146,3 +148,70 @@ def test_critics(source):
     assert done.stdout.startswith("pass@1 0.5, after revision 1.0\n")
     assert "judgements that are true: 1.0\n" in done.stdout
     assert done.stdout.endswith("revision incorrect passes\nrevision correct passes\n")
+
+
+def run_example(source, name, *arguments, folder=None):
+    done = subprocess.run(
+        [sys.executable, source / "examples/python" / name, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=dict(os.environ, PYTHONPATH=str(source / "bindings/python")),
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def port_lines(source, name):
+    """Those of an example behind what stands in the script that it ports."""
+    text = (source / "examples/python" / name).read_text().split("# ---- the port ----")[-1]
+    return [line for line in text.splitlines() if line and not line.startswith('"""')]
+
+
+CALL = (
+    '{"name": "query_towers", "arguments": '
+    '{"sql_command": "SELECT town FROM towers WHERE id < 2"}}'
+)
+CALLER = [
+    ("", "<tool_call>"),
+    ("", "<answer>"),
+    ("<tool_call>", CALL),
+    (CALL, "</tool_call>"),
+    ("</tool_call>", "<|im_end|>"),
+    ("<answer>", " Paris"),
+    ("<answer>", " Rome"),
+    (" Paris", "</answer>"),
+    (" Rome", "</answer>"),
+]
+
+
+def test_a_script_of_trl_with_a_tool(source, tmp_path):
+    words = ["<tool_call>", "</tool_call>", CALL]
+    tiny.make(tmp_path / "model", CALLER, words=words, max_position_embeddings=2048)
+    assert len(port_lines(source, "from_trl_tools.py")) <= 30
+    out = run_example(
+        source, "from_trl_tools.py", tmp_path / "model", tmp_path, folder=tmp_path
+    )
+    assert re.findall(r"^step (\d): reward ", out, re.M) == list("123")
+    rows = read_lines(tmp_path / "run" / "trajectories.jsonl.zst")
+    rows = [json.loads(row) for row in rows]
+    assert len(rows) == 3 * 2 * 8
+    for row in rows:  # the functions of TRL saw calls, their results and the last message
+        parts = {part["name"]: part["value"] for part in row["reward_parts"]}
+        last = row["generated_text"].split("<|im_start|>assistant\n")[-1]
+        assert parts["correctness_reward"] == float("Paris" in last)
+        found = "('Paris',)" in row["generated_text"]
+        assert parts["query_reward"] == 0.5 * bool(row["searches"]) + 0.5 * found
+    assert {bool(row["searches"]) for row in rows} == {True, False}
+
+
+def test_the_script_of_search_r1(source, tmp_path):
+    rules = [*tiny.SEARCHER, ("", "<answer>")]
+    tiny.make(tmp_path / "model", rules, max_position_embeddings=2048)
+    assert len(port_lines(source, "from_search_r1.py")) <= 30
+    out = run_example(source, "from_search_r1.py", tmp_path / "model", tmp_path / "run")
+    assert re.findall(r"^step (\d): reward ", out, re.M) == list("123")
+    rows = read_lines(tmp_path / "run" / "trajectories.jsonl.zst")
+    rows = [json.loads(row) for row in rows]
+    assert any(search["hits"] for row in rows for search in row["searches"])
+    assert {row["reward"] for row in rows} == {0.0, 1.0}

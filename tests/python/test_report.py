@@ -343,6 +343,20 @@ def test_trajectories_that_were_left_out(tmp_path):
     assert "their reward could not be had" in last["text"]
 
 
+def test_a_run_without_any_reward(tmp_path):
+    lost = {"training/excluded_trajectories": 8, "training/unscored_trajectories": 8}
+    rows = [metrics(s, **lost, **{"training/trajectories": 8}) for s in (1, 2, 3)]
+    rows[2].update({"health/alarms": 1, "health/alarm_rewards": 1})
+    (figures,) = json.loads(call(make_run(tmp_path / "r", rows), "--json").stdout)
+    first, *rest = figures["verdict"]
+    assert first["tone"] == "bad" and "no trajectory had a reward" in first["text"]
+    (alarm,) = [v["text"] for v in rest if v["text"].startswith("Alarm rewards")]
+    assert "in 1 of 3 rows" in alarm and alarm.endswith("the warnings say how it failed.")
+    rows[1]["training/excluded_trajectories"] = 7
+    (figures,) = json.loads(call(make_run(tmp_path / "s", rows), "--json").stdout)
+    assert "no trajectory had a reward" not in figures["verdict"][0]["text"]
+
+
 def test_figures_equal_python(tmp_path):
     rows = [
         metrics(s, **{"perf/rss_bytes": 100 * s, "kl_div": 0.01 * s})
@@ -705,6 +719,7 @@ def test_others_are_not_served(served):
     for host in ("evil.example", "127.0.0.1", "localhost:1"):
         assert ask(served, Host=host)[0] == 403
     port = served.rpartition(":")[2]
+    assert "begin at the same port" in ask(served, Host="localhost:8080")[1]
     assert ask(served, Host=f"localhost:{port}")[0] == 200
     for path in ("/config.json", "/../config.json", "/made/"):
         assert ask(served, path)[0] == 404

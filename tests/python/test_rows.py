@@ -105,7 +105,8 @@ def test_datasets_of_a_program():
     assert Dataset.from_rows(rows, answer_field="id")[0].answers == ("q0",)
     for bad, text in (
         ([3], "row 0 is no mapping"),
-        ([ROWS[0], {"question": b"x"}], "row 1: a bytes has no form in JSON"),
+        ([ROWS[0], {"question": b"x"}], "row 1: bytes has no form in JSON"),
+        (5, "rows are wanted: .* not int"),
         ([{"question": float("nan")}], "row 0"),
         ({"train": ROWS, "test": ROWS}, "choose one split"),
     ):

@@ -3,7 +3,7 @@
 import gc
 import json
 import sys
-import time
+import threading
 import weakref
 from typing import List, Literal, Optional
 
@@ -116,17 +116,21 @@ def test_objects_and_engines_are_tools_too():
 
 
 def test_deadlines():
-    def slow(seconds: float):
-        time.sleep(seconds)
+    over, ended = threading.Event(), threading.Event()
+
+    def slow(waits: bool):
+        if waits:
+            over.wait(60)
+            ended.set()
         return "done"
 
     with Environment("tools", protocol="mt-grpo",
-                     tools=[Tool(slow, deadline=0.2, concurrent=True)]) as e:
-        assert e.answer(call("slow", seconds=0)) == result("done")
-        began = time.monotonic()
-        assert e.answer(call("slow", seconds=0.6)) == result("")
-        assert time.monotonic() - began < 0.5
-    time.sleep(0.6)  # the late call ends
+                     tools=[Tool(slow, deadline=1, concurrent=True)]) as e:
+        assert e.answer(call("slow", waits=False)) == result("done")
+        assert e.answer(call("slow", waits=True)) == result("")
+        assert not ended.is_set()  # nobody waited for it
+        over.set()
+        assert ended.wait(60)
 
 
 def test_functions_live_as_long_as_environments():

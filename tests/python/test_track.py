@@ -4,6 +4,8 @@ installed, MLflow itself; others that follow a run's files."""
 import json
 import logging
 import os
+import posixpath
+import re
 import socket
 import subprocess
 import sys
@@ -26,12 +28,24 @@ ROWS = [
 ]
 
 
+def is_valid(metric):
+    """As mlflow.utils.validation has it: its pattern, MAX_ENTITY_KEY_LENGTH, and
+    path_not_unique."""
+    name = metric["key"]
+    path = posixpath.normpath(name)
+    return (
+        re.fullmatch(r"[/\w.\- ]*", name) and len(name) <= 250 and path == name
+        and path != "." and not path.startswith(("..", "/"))
+    )
+
+
 class FakeMlflow(JsonServer):
     """What is used of its REST API, with the limits of log-batch."""
 
     def __init__(self):
         self.down, self.calls, self.runs, self.experiments = False, [], {}, {}
         self.authorization, self.refused = None, 0
+        self.bad_steps = ()  # of rows that are refused
         super().__init__()
 
     def get(self, handler):
@@ -71,6 +85,10 @@ class FakeMlflow(JsonServer):
             self.refused -= 1
             return 503, {}
         run = self.runs[body["run_id"]]
+        if not all(map(is_valid, body.get("metrics", []))):
+            return 400, {"error_code": "INVALID_PARAMETER_VALUE", "message": "a bad name"}
+        if any(m["step"] in self.bad_steps for m in body.get("metrics", [])):
+            return 400, {"error_code": "INVALID_PARAMETER_VALUE", "message": "a bad row"}
         assert len(body.get("metrics", [])) <= 1000 and len(body.get("params", [])) <= 100
         for param in body.get("params", []):
             assert run["params"].setdefault(param["key"], param["value"]) == param["value"]
@@ -148,6 +166,44 @@ def test_a_server_that_is_down_costs_nothing(settings, server, tmp_path, caplog)
     check_metrics(run, rows_of(tmp_path / "run"))
 
 
+def test_names_are_those_that_a_server_takes(settings, server, tmp_path):
+    sources = ["", "nq/", "https://x/y", "..", "a" * 300, "b" * 300, "a" * 300 + "c"]
+    settings["validate_interval"] = 1
+    rows = [{**ROWS[0], "id": f"v{i}", "data_source": s} for i, s in enumerate(sources)]
+    with Trainer(settings, tiny.engine, train=ROWS, validation=rows) as trainer:
+        trainer.run()
+    (run,) = server.runs.values()
+    keys = {m["key"] for m in run["metrics"] if m["step"] == 2}
+    numbers = [key for key, value in rows_of(tmp_path / "run")[-1].items()
+               if isinstance(value, (int, float)) and key not in ("step", "perf/timestamp")]
+    assert len(keys) == len(numbers) and run["status"] == "FINISHED"
+    assert any("aaa" in key for key in keys) and any("https" in key for key in keys)
+
+
+def test_names_of_the_tracker_are_too():
+    names = ["val/f1/", "val/f1/nq/", "https://x/y", "a/../b", ".", "/x", "e" * 300, "e" * 301]
+    clean = [track.mlflow_name(name) for name in names]
+    assert all(is_valid({"key": name}) for name in clean) and len(set(clean)) == len(names)
+    assert track.mlflow_name("val/f1/nq.test-1") == "val/f1/nq.test-1"
+
+
+def test_a_row_that_is_refused_keeps_no_other(settings, server, tmp_path, caplog):
+    server.bad_steps = (1, 3)
+    settings["max_steps"] = 5
+    searchr1.log.send_to(logging.getLogger("tracked"))
+    try:
+        with caplog.at_level(logging.WARNING, "tracked"):
+            with Trainer(settings, tiny.engine, train=ROWS) as trainer:
+                trainer.run()
+    finally:
+        searchr1.log.send_to(searchr1.log.logger)
+    (run,) = server.runs.values()
+    check_metrics(run, [row for row in rows_of(tmp_path / "run") if row["step"] not in (1, 3)])
+    assert run["status"] == "FINISHED"
+    (told,) = [r.getMessage() for r in caplog.records if "MLflow" in r.getMessage()]
+    assert "refuses a row of metrics" in told and "a bad row" in told
+
+
 def test_keys_are_sent_again(settings, server):
     server.refused = 1
     with Trainer(settings, tiny.engine, train=ROWS) as trainer:
@@ -161,6 +217,7 @@ def test_addresses_and_credentials(settings, server, monkeypatch):
     with Trainer(settings, tiny.engine, train=ROWS) as trainer:
         with pytest.raises(errors.ConfigError, match="MLFLOW_TRACKING_URI is not set"):
             trainer.run()
+    assert not os.path.exists(settings["out"] + "/config.json")  # nothing was written
     monkeypatch.setenv("MLFLOW_TRACKING_URI", server.url)
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "secret")
     with Trainer(settings, tiny.engine, train=ROWS) as trainer:
@@ -169,8 +226,12 @@ def test_addresses_and_credentials(settings, server, monkeypatch):
     settings["out"] += "-2"
     settings["mlflow_tracking_uri"] = "ftp://x"
     with Trainer(settings, tiny.engine, train=ROWS) as trainer:
-        with pytest.raises(errors.Error, match="searchr1.track RUN --to mlflow: mlflow_tracking_uri"):
+        match = "searchr1.track RUN --to mlflow: mlflow_tracking_uri"
+        with pytest.raises(errors.ConfigError, match=match):
             trainer.run()
+        with pytest.raises(errors.ConfigError, match=match):
+            Trainer.check(settings)
+    assert not os.path.exists(settings["out"] + "/config.json")
 
 
 def test_mlflow_itself(settings, tmp_path):

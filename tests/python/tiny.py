@@ -46,13 +46,15 @@ SEARCHER = [  # searches for the tower, reads, answers right or wrong
 ]
 
 
-def make(folder, rules=SEARCHER, gain=12.0):
-    """Write tokenizer and model into folder."""
+def make(folder, rules=SEARCHER, gain=12.0, words=(), **shape):
+    """Write tokenizer and model into folder. words: further tokens; shape: what of the
+    model is another."""
     texts = ["user assistant question answer The tower stands in Paris. Rome is old."] * 2
     tokenizer = searchr1.Tokenizer.train(
-        texts, folder, vocab_size=340, added_tokens=WORDS
+        texts, folder, vocab_size=340, added_tokens=[*WORDS, *words]
     )
-    with searchr1.Model.random(SHAPE, seed=7, device="cpu", dtype="fp32") as model:
+    shape = {**SHAPE, **shape}
+    with searchr1.Model.random(shape, seed=7, device="cpu", dtype="fp32") as model:
         model.save(folder)
     _teach(Path(folder) / "model.safetensors", tokenizer, rules, gain)
 

@@ -56,6 +56,7 @@ struct server {
     atomic_int requests;
     atomic_int active;
     atomic_int peak; /* most requests under way at once */
+    int gather;      /* replies wait until peak is so high, or for a minute */
     atomic_int stopping;
     char last[8192]; /* the last request, head and body */
 };
@@ -155,6 +156,12 @@ static inline size_t server_read(int fd, char *text)
     return n;
 }
 
+static inline void server_gather(struct server *s)
+{
+    for (int i = 0; i < 6000 && atomic_load(&s->peak) < s->gather; i++)
+        server_sleep(s, 0.01);
+}
+
 static inline int server_answer(struct server *s, int fd, const char *text)
 {
     struct reply r = {.code = 200, .headers = "", .body = ""};
@@ -168,6 +175,7 @@ static inline int server_answer(struct server *s, int fd, const char *text)
     snprintf(s->last, sizeof s->last, "%s", text);
     s->handler(s->user, atomic_fetch_add(&s->requests, 1), text, &r);
     pthread_mutex_unlock(&s->lock);
+    server_gather(s);
     more = server_reply(s, fd, &r);
     atomic_fetch_sub(&s->active, 1);
     return more;

@@ -116,6 +116,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     sessions = 0
     refused = 0
+    greetings = 0
+    greeted = False  # since the last "initialize"
 
     def log_message(self, *args):
         pass
@@ -128,10 +130,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.headers.get("Authorization") != "Bearer secret":
             return self.reply(401, b"", "text/plain")
         plain = self.path == "/plain"  # without sessions
-        if not plain and message.get("method") != "initialize" and session != f"s{Handler.sessions}":
+        if not plain and message.get("method") != "initialize" and session != self.session():
             return self.reply(404, b"", "text/plain")
         if message.get("method") == "initialize":
             Handler.sessions += 1
+            Handler.greeted = False
+        if message.get("method") == "notifications/initialized" and not self.greet():
+            return self.reply(503, b"", "text/plain")
         name = message.get("params", {}).get("name") if message.get("method") == "tools/call" else None
         if name in ("dear", "gate"):
             Handler.refused += 1
@@ -139,6 +144,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 "code": -32602, "message": f"it is too dear, {Handler.refused}"}})
             return self.reply(400, data.encode() if name == "dear" else b"", "application/json")
         reply = answer(message)
+        if self.path == "/strict" and message.get("method") == "tools/call" and not Handler.greeted:
+            reply = {"jsonrpc": "2.0", "id": message["id"], "error": {
+                "code": -32602, "message": "not initialized"}}
         if reply is None:
             return self.reply(202, b"", "text/plain")
         data = json.dumps(reply)
@@ -151,6 +159,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return None
         return self.reply(200, data.encode(), "application/json")
 
+    def session(self):
+        return f"s{Handler.sessions}" + "x" * {"/token": 1000, "/endless": 5000}.get(self.path, 0)
+
+    def greet(self):
+        """A strict server takes its time over greetings, and does not take the third."""
+        if self.path == "/strict":
+            Handler.greetings += 1
+            print("greeting", flush=True)
+            time.sleep(0.3)
+            if Handler.greetings == 3:
+                return False
+        Handler.greeted = True
+        return True
+
     def do_DELETE(self):
         print("deleted", self.headers.get("Mcp-Session-Id"), flush=True)
         self.reply(204, b"", "text/plain")
@@ -160,7 +182,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         if code == 200 and self.path != "/plain":
-            self.send_header("Mcp-Session-Id", f"s{Handler.sessions}")
+            self.send_header("Mcp-Session-Id", self.session())
         self.end_headers()
         self.wfile.write(body)
 

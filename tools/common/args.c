@@ -304,7 +304,10 @@ static int set_real_option(const struct args *a, const struct args_option *o,
     char *end;
     double v = strtod(text, &end);
 
-    if (end == text || *end != '\0' || !isfinite(v))
+    if (end != text && *end != '\0')
+        return args_wrong(a, "%s: '%s' is not a number of %s; write %s %.*s", o->name,
+                          text, o->value, o->name, (int)(end - text), text);
+    if (end == text || !isfinite(v))
         return args_wrong(a, "%s %s: '%s' is not a number", o->name, o->value, text);
     if (v < o->min || v > o->max)
         return args_wrong(a, "%s: %s is not from %g to %g", o->name, text, o->min,

@@ -30,6 +30,7 @@ static const char *const keys[] = {
     "model_name_or_path",
     "tokenizer",
     "chat_template",
+    "chat_template_name",
     "enable_thinking",
     "use_openai",
     "openai_base_url",

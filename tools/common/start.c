@@ -1,25 +1,48 @@
 /* start.c - see start.h. A file that would be too long (ulimit -f) is an error of the
  * write, as a full disk is, not the end of the process. Memory that is bounded (ulimit
  * -v) may not do for the initialisers of shared libraries, which then end the process by
- * abort(): the executable runs first, and turns that into a message. */
+ * std::terminate() or abort(): the executable runs first, and turns that into a message.
+ */
 #include "common/start.h"
 
 #include "common/args.h"
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-static void on_abort(int number)
+typedef void terminate_fn(void);
+
+static terminate_fn *terminate_before; /* NULL: it was not changed */
+
+static void on_start_failed(void)
 {
     static const char text[] =
         "this program's libraries cannot start in so little memory; "
         "raise the limit (ulimit -v), 2 GiB will do for them\n";
 
-    (void)number;
     (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
     _exit(TOOL_FAILED);
+}
+
+static void on_abort(int number)
+{
+    (void)number;
+    on_start_failed();
+}
+
+/* std::set_terminate of the C++ library that a library brought; its own handler would
+ * print the exception first. Returns the handler until now, NULL where there is no C++.
+ */
+static terminate_fn *set_terminate(terminate_fn *handler)
+{
+    terminate_fn *(*set)(terminate_fn *) = NULL;
+    void *found = dlsym(RTLD_DEFAULT, "_ZSt13set_terminatePFvvE");
+
+    memcpy(&set, &found, sizeof(set));
+    return found ? set(handler) : NULL;
 }
 
 static void watch_start(int argc, char **argv, char **environment)
@@ -34,6 +57,7 @@ static void watch_start(int argc, char **argv, char **environment)
     memset(&act, 0, sizeof(act));
     act.sa_handler = on_abort;
     sigaction(SIGABRT, &act, NULL);
+    terminate_before = set_terminate(on_start_failed);
 }
 
 /* Called before the initialisers of the libraries. */
@@ -43,4 +67,6 @@ __attribute__((section(".preinit_array"),
 void start_done(void)
 {
     signal(SIGABRT, SIG_DFL);
+    if (terminate_before)
+        (void)set_terminate(terminate_before);
 }

@@ -270,6 +270,16 @@ static int is_always_zero(const struct loaded_run *r, const char *metric)
     return c == NULL || (c->n > 0 && c->least == 0 && c->greatest == 0);
 }
 
+/* A run in which no trajectory had a reward. */
+static int has_no_reward(const struct loaded_run *r)
+{
+    const struct column *all = series_find(&r->series, "training/trajectories");
+    const struct column *left = series_find(&r->series, "training/excluded_trajectories");
+
+    return all != NULL && left != NULL && all->sum == left->sum &&
+           !is_always_zero(r, "training/unscored_trajectories");
+}
+
 /* A run none of whose steps had anything to learn from. */
 static int has_learned_nothing(const struct loaded_run *r)
 {
@@ -408,6 +418,10 @@ json_t *run_verdict(const struct loaded_run *r)
             "There are no metrics yet: the run has not finished its first step.");
     else if (run_is_sft(r))
         judge_change(&list, r, "loss", "loss", 0);
+    else if (has_no_reward(r))
+        add_verdict_sentence(&list, "bad",
+                             "Nothing was learned: no trajectory had a reward; none "
+                             "could be computed, or none applies.");
     else if (has_learned_nothing(r))
         add_verdict_sentence(
             &list, "bad",

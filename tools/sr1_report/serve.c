@@ -104,20 +104,39 @@ static enum MHD_Result refuse_request(struct MHD_Connection *c, unsigned code,
     return send_answer(c, code, "text/plain; charset=utf-8", text, strlen(text));
 }
 
+#define HTTP_PORT 80 /* which browsers leave out */
+
 /* A name of another site that leads here (DNS rebinding) is none of ours; where others
  * may come, names are theirs to choose. */
 static int is_our_name(const struct page_server *s, struct MHD_Connection *c)
 {
+    static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
     const char *host = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Host");
-    char name[3][64];
+    char port[16];
 
     if (s->o->exposed)
         return 1;
-    snprintf(name[0], sizeof(name[0]), "localhost:%d", s->port);
-    snprintf(name[1], sizeof(name[1]), "127.0.0.1:%d", s->port);
-    snprintf(name[2], sizeof(name[2]), "[::1]:%d", s->port);
-    return host && (strcmp(host, name[0]) == 0 || strcmp(host, name[1]) == 0 ||
-                    strcmp(host, name[2]) == 0);
+    snprintf(port, sizeof(port), ":%d", s->port);
+    for (size_t i = 0; host && i < sizeof(names) / sizeof(names[0]); i++) {
+        size_t n = strlen(names[i]);
+
+        if (strncmp(host, names[i], n) == 0 &&
+            (strcmp(host + n, port) == 0 || (s->port == HTTP_PORT && !host[n])))
+            return 1;
+    }
+    return 0;
+}
+
+/* Why a name is refused. A tunnel keeps the name and changes the port. */
+static enum MHD_Result refuse_name(const struct page_server *s, struct MHD_Connection *c)
+{
+    char text[160];
+
+    snprintf(text, sizeof(text),
+             "this is not the name of this server, which is localhost:%d; a tunnel to it "
+             "has to begin at the same port\n",
+             s->port);
+    return refuse_request(c, MHD_HTTP_FORBIDDEN, text);
 }
 
 static enum MHD_Result answer_page(struct page_server *s, struct MHD_Connection *c,
@@ -153,8 +172,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const ch
         return refuse_request(c, MHD_HTTP_METHOD_NOT_ALLOWED,
                               "this server shows a page\n");
     if (!is_our_name(s, c))
-        return refuse_request(c, MHD_HTTP_FORBIDDEN,
-                              "this is not the name of this server\n");
+        return refuse_name(s, c);
     if (strcmp(url, "/") == 0)
         return answer_page(s, c, 1);
     if (strcmp(url, "/made") == 0)

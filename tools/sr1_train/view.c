@@ -8,6 +8,7 @@
 #include <searchr1/ext/run_info.h>
 #include <searchr1/ext/tokenizer.h>
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -170,6 +171,7 @@ void view_begin(struct view *v, sr1_trainer *trainer)
     memset(v, 0, sizeof(*v));
     v->trainer = trainer;
     v->interval = get_config_int(config, "log_interval");
+    v->acts = strcmp(get_config_text(config, "environment"), "none") != 0;
     v->searches = strcmp(get_config_text(config, "environment"), "search") == 0;
     v->is_sft = strcmp(get_config_text(config, "stage"), "sft") == 0;
     v->begun_at = sr1_trainer_steps_done(trainer);
@@ -210,6 +212,27 @@ static void clear_train_bars(struct view *v)
         progress_clear(&v->part);
     v->phase = NULL;
     progress_clear(&v->bar);
+}
+
+/* ---- readers that leave ---- */
+
+int view_reader_left(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+
+    return poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
+}
+
+/* Costs the lines that follow, not the run, which is in its folder: said once. */
+static void report_reader_left(struct view *v)
+{
+    if (v->unread || !view_reader_left())
+        return;
+    v->unread = 1;
+    fprintf(stderr,
+            "nobody reads standard output any more; the run goes on and is in %s; kill "
+            "%ld stops it with a checkpoint\n",
+            sr1_trainer_run_folder(v->trainer), (long)getpid());
 }
 
 /* ---- steps ---- */
@@ -286,7 +309,7 @@ static void write_rl_figures(const struct view *v, const sr1_step_report *r, int
     int n = snprintf(figures, 2048, "  reward %7.3f  loss %8.4f  kl %7.4f  tokens %6.1f",
                      r->avg_reward, r->loss, r->kl_div, r->avg_tokens);
 
-    if (actions)
+    if (actions && v->acts)
         write_actions(v, r, figures + n, 2048 - (size_t)n);
 }
 
@@ -346,6 +369,7 @@ static sr1_status on_step(void *user, const sr1_step_report *r, int64_t planned)
     v->recent[v->seen++ % VIEW_ENDS] = measure;
     warn_excluded(r);
     warn_skipped(r);
+    report_reader_left(v);
     if (v->bar.terminal && r->step < planned)
         progress_show(&v->bar, (double)r->step, (double)planned, NULL);
     return SR1_OK;
@@ -367,10 +391,12 @@ static sr1_status on_validation(void *user, int64_t step, const sr1_evaluation *
     if (s.rows == 0)
         return SR1_OK;
     n = snprintf(line, sizeof(line),
-                 "step %lld: validation exact match %.3f  f1 %.3f  format %.3f  %s "
-                 "%.2f  reward %.3f",
-                 (long long)step, s.exact_match, s.f1, s.format,
-                 v->searches ? "searches" : "actions", s.searches, s.reward);
+                 "step %lld: validation exact match %.3f  f1 %.3f  format %.3f",
+                 (long long)step, s.exact_match, s.f1, s.format);
+    if (v->acts)
+        n += snprintf(line + n, sizeof(line) - (size_t)n, "  %s %.2f",
+                      v->searches ? "searches" : "actions", s.searches);
+    n += snprintf(line + n, sizeof(line) - (size_t)n, "  reward %.3f", s.reward);
     if (s.success > 0)
         n += snprintf(line + n, sizeof(line) - (size_t)n, "  success %.3f", s.success);
     if (s.thinking > 0)

@@ -19,12 +19,17 @@ struct view {
     int64_t interval;         /* steps between lines */
     int64_t begun_at;         /* steps done before */
     int64_t seen;             /* steps since */
+    int acts;                 /* there is something to act on */
     int searches;             /* its actions are searches, and no others */
     int is_sft;               /* the loss is its measure, not a reward */
     double first[VIEW_ENDS];  /* that of the first steps, */
     double recent[VIEW_ENDS]; /* and of the last ones, at seen % VIEW_ENDS */
     double began;             /* seconds */
+    int unread;               /* it was said that the reader of stdout is gone */
 };
+
+/* 1 when standard output is a pipe whose reader is gone. */
+int view_reader_left(void);
 
 /* The banner; then the bar begins. */
 void view_begin(struct view *v, sr1_trainer *trainer);

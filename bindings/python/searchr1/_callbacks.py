@@ -169,9 +169,11 @@ class Carrier:
         before = self.pending()
         if before is not None:
             return self.fail(before)
+        return 0 if function is None else self.run_always(function, *arguments)
+
+    def run_always(self, function: Any, *arguments: Any) -> int:
+        """As run, also after something was raised: what ends what was begun."""
         try:
-            if function is None:
-                return 0
             function(*arguments)
         except BaseException as error:  # noqa: B902 - KeyboardInterrupt too goes back
             return self.fail(error)

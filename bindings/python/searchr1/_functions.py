@@ -809,6 +809,8 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_tokenizer_chat_family": (c_char_p, TOKENIZER),
     "sr1_tokenizer_chat_family_name": (c_char_p, c_size_t),
     "sr1_tokenizer_set_chat_family": (STATUS, TOKENIZER, c_char_p),
+    "sr1_tokenizer_chat_template_name": (c_char_p, TOKENIZER, c_size_t),
+    "sr1_tokenizer_set_chat_template": (STATUS, TOKENIZER, c_char_p),
     "sr1_tokenizer_train_options_init": (None, POINTER(TokenizerTrainOptions)),
     "sr1_tokenizer_train": (
         STATUS, POINTER(c_char_p), POINTER(c_size_t), POINTER(c_int64), c_size_t,
@@ -827,6 +829,8 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_trajectory_token_weights_version": (c_int64, TRAJECTORY, c_size_t),
     "sr1_trajectory_begins_in_thought": (c_int32, TRAJECTORY),
     "sr1_trajectory_group_key": (c_uint64, TRAJECTORY),
+    "sr1_trajectory_episode": (c_int64, TRAJECTORY),
+    "sr1_trajectory_copy": (c_int64, TRAJECTORY),
     "sr1_trajectory_environment_count": (c_size_t, TRAJECTORY),
     "sr1_trajectory_sources": (c_void_p, TRAJECTORY),
     "sr1_trajectory_policy_positions": (c_void_p, TRAJECTORY),

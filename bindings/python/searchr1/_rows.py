@@ -36,6 +36,11 @@ def _each(rows: Any) -> Iterable[Any]:
         return (row.to_dict() for _, row in rows.iterrows())
     if hasattr(rows, "to_batches"):  # pyarrow
         return (row for batch in rows.to_batches() for row in batch.to_pylist())
+    if not hasattr(rows, "__iter__"):
+        raise TypeError(
+            "rows are wanted: a file's name, a list or an iterator of mappings, or a table, "
+            f"not {type(rows).__name__}"
+        )
     return rows  # type: ignore[no-any-return]
 
 
@@ -44,7 +49,7 @@ def _plain(value: Any) -> Any:
     for form in ("tolist", "isoformat"):
         if hasattr(value, form):
             return getattr(value, form)()
-    raise TypeError(f"a {type(value).__name__} has no form in JSON; turn it into text")
+    raise TypeError(f"{type(value).__name__} has no form in JSON; turn it into text")
 
 
 def _line(number: int, row: Any) -> str:

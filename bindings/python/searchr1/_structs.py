@@ -292,6 +292,7 @@ class Query(Sized):
         ("n_history", c_size_t),
         ("row", c_char_p),
         ("row_len", c_size_t),
+        ("copy", c_int64),
     ]
 
 

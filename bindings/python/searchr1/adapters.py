@@ -1,4 +1,5 @@
-"""Environments of other libraries as environments of this one.
+"""Environments of other libraries as environments of this one, and reward functions of TRL
+(of_trl) as rewards.
 
     lake = Gymnasium("FrozenLake-v1", names=["left", "down", "right", "up"])
     config["answers_optional"] = True  # its rows have none
@@ -15,11 +16,14 @@ import functools
 import inspect
 import itertools
 import json
-import threading
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
+from . import _async
 from .env import Action, Episode, Reply
 from .trajectory import Trajectory
+from .trl import of_trl
+
+__all__ = ["Gymnasium", "Verifiers", "WrongAction", "of_trl"]
 
 Answer = Union[Reply, Exception]
 
@@ -147,7 +151,13 @@ class Gymnasium(_Episodes):
 
 
 def _registered(name: str, options: Dict[str, Any]) -> Callable[[], Any]:
-    import gymnasium
+    try:
+        import gymnasium
+    except ImportError as error:
+        raise ImportError(
+            f"Gymnasium({name!r}) needs the package gymnasium (pip install gymnasium); a "
+            "function that makes an environment needs none"
+        ) from error
 
     return lambda: gymnasium.make(name, **options)
 
@@ -186,27 +196,6 @@ def _content(message: Any) -> str:
     if isinstance(content, list):
         return "\n".join(part["text"] for part in content if part.get("type") == "text")
     return str(content)
-
-
-class _Loop:
-    """A thread with an event loop, which coroutines of another library run in."""
-
-    def __init__(self) -> None:
-        import asyncio  # which takes a twentieth of importing all else here
-
-        self._loop = asyncio.new_event_loop()
-        self._submit = asyncio.run_coroutine_threadsafe
-        threading.Thread(target=self._loop.run_forever, daemon=True).start()
-
-    def run(self, call: Any) -> Any:
-        """The result of a call, awaited where it is a coroutine."""
-        if not inspect.isawaitable(call):
-            return call
-
-        async def wait() -> Any:
-            return await call
-
-        return self._submit(wait(), self._loop).result()
 
 
 def _takes(function: Any, given: Mapping[str, Any]) -> Dict[str, Any]:
@@ -263,12 +252,18 @@ class Verifiers(_Episodes):
     environment: an Environment (verifiers before 0.2), or a Taskset (since), whose tasks
     and rewards are taken. message: what the policy said, around the {action} of a tag."""
 
+    kept = 1 << 16  # states of trajectories that no reward has read: some are dropped
+
     def __init__(self, environment: Any, message: str = "{action}") -> None:
         super().__init__()
+        if not (hasattr(environment, "get_dataset") or hasattr(environment, "__iter__")):
+            raise TypeError(
+                "an Environment or a Taskset of verifiers is wanted "
+                f"(vf.load_environment), not {type(environment).__name__}"
+            )
         self._environment, self._message = environment, message
-        self._loop = _Loop()
-        self._ended: Dict[Tuple[str, int], Any] = {}  # until all rewards have read it
-        self._left: Dict[Tuple[str, int], int] = {}  # rewards that have not
+        self._played: Dict[int, Any] = {}  # by episode, until all rewards have read it
+        self._left: Dict[int, int] = {}  # rewards that have not
         self._rewards = 0
         self._tasks: List[Any] = []
         self.tools: List[Any] = list(getattr(environment, "tools", None) or [])
@@ -319,12 +314,12 @@ class Verifiers(_Episodes):
         return found
 
     def _score_state(self, rubric: Any, function: Any, trajectory: Trajectory) -> Any:
-        key = (trajectory.query_id, trajectory.sample)
-        if key in self._ended:
-            state = self._ended[key]
-            self._left[key] -= 1
-            if self._left[key] == 0:
-                del self._ended[key], self._left[key]
+        episode = trajectory.episode
+        if episode in self._played:
+            state = self._played[episode]
+            self._left[episode] -= 1
+            if self._left[episode] == 0:
+                del self._played[episode], self._left[episode]
         else:
             state = self._new_state(trajectory.row)
         state["completion"] = _messages(_completion(trajectory))
@@ -338,7 +333,7 @@ class Verifiers(_Episodes):
             "parser": getattr(rubric, "parser", None),
             **getattr(rubric, "class_objects", {}),
         }
-        return self._loop.run(function(**_takes(function, given)))
+        return _async.result(function(**_takes(function, given)))
 
     def _score_task(self, trajectory: Trajectory) -> Any:
         """By a trace of the conversation, as its own runs make it."""
@@ -358,7 +353,7 @@ class Verifiers(_Episodes):
         trace = vf.Trace.model_construct(
             task=vf.TraceTask.model_construct(data=task.data), nodes=nodes, ok=True
         )
-        self._loop.run(task.score(trace))
+        _async.result(task.score(trace))
         return trace.reward
 
     # ---- turns ----
@@ -368,14 +363,17 @@ class Verifiers(_Episodes):
         state.update(row, answer=row.get("answer", ""), prompt=_messages(row["prompt"]))
         state.update(trajectory=[], turn=0, completion=[], error=None, tool_defs=[])
         state.update(is_completed=False, is_truncated=False, final_env_response=None)
-        made = self._loop.run(self._environment.setup_state(state))
+        made = _async.result(self._environment.setup_state(state))
         return state if made is None else made
 
     def open(self, episode: Episode) -> Any:
         state = self._new_state(episode.row)
         if self._rewards:
-            self._ended[(episode.query_id, episode.sample)] = state
-            self._left[(episode.query_id, episode.sample)] = self._rewards
+            self._played[episode.number] = state
+            self._left[episode.number] = self._rewards
+        if len(self._played) > self.kept:
+            oldest = next(iter(self._played))
+            del self._played[oldest], self._left[oldest]
         return state, list(state["prompt"])
 
     def act(self, state: Any, text: str) -> Reply:
@@ -385,9 +383,9 @@ class Verifiers(_Episodes):
         step = {"prompt": list(messages), "completion": said, "response": None}
         state["trajectory"].append({**step, "tokens": None, "reward": None, "extras": {}})
         messages.extend(said)
-        if self._loop.run(self._environment.is_completed(state)):
+        if _async.result(self._environment.is_completed(state)):
             return Reply("", done=True)
-        answer = self._loop.run(self._environment.env_response(messages, state))
+        answer = _async.result(self._environment.env_response(messages, state))
         messages.extend(answer)
         done = state.get("final_env_response") is not None
         return Reply("\n".join(map(_content, answer)), done=done)

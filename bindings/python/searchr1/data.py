@@ -72,7 +72,8 @@ def _history(pointer: int) -> Tuple[Dict[str, str], ...]:
 
 
 class Dataset(Handle):
-    """The rows of .jsonl, .json and .csv files, in order; they are read when asked for.
+    """The rows of .jsonl, .json, .csv and .tsv files, in order; they are read when asked
+    for.
 
     for row in Dataset("train.jsonl"):
         print(row.question, row.answers)

@@ -260,7 +260,7 @@ def _begun(key: int, given: Any) -> int:
 
 def _finished(key: int, episode: int) -> None:
     function, carrier = _callbacks.owned(key)
-    carrier.run(function.finish, episode)
+    carrier.run_always(function.finish, episode)
 
 
 _begin = EnvOpsBegin(_begun)

@@ -55,6 +55,9 @@ class Query:
     history: Sequence[Mapping[str, str]] = ()
     # The row of a data set, which rewards read as Trajectory.row: what JSON can hold.
     row: Mapping[str, Any] = field(default_factory=dict)
+    # How many questions of this identity are before it in a list: a copy has random
+    # streams and a group of its own. Trainer.train_step counts them itself.
+    copy: int = 0
 
 
 QueryLike = Union[Query, Row, str]
@@ -113,6 +116,7 @@ def c_queries(queries: Sequence[QueryLike]) -> Any:
             answers=strings(query.answers) if query.answers else None,
             n_answers=len(query.answers),
             data_source=optional(query.data_source),
+            copy=query.copy,
             **_history(query.history),
             **_row(query.row, isinstance(given, Row)),
         )
@@ -449,9 +453,9 @@ class Rollout(Handle):
         ranks: Optional[Ranks] = None,
         config: Optional[Config] = None,
     ) -> Suite:
-        """Answer every set of questions in a folder (.jsonl, .json, .csv), such as the
-        seven of Search-R1's table, samples times each. results: a folder that keeps every
-        answer; a call that was stopped is continued by the same call. config: names the
+        """Answer every set of questions in a folder (.jsonl, .json, .csv, .tsv), such as
+        the seven of Search-R1's table, samples times each. results: a folder that keeps
+        every answer; a call that was stopped is continued by the same call. config: names the
         fields of rows; None: the defaults."""
         carrier = _callbacks.Carrier(self.carrier, *self.carrier.others)
         options = _structs.SuiteOptions(

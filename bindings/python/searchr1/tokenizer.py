@@ -193,6 +193,20 @@ class Tokenizer(Handle):
             i += 1
         return names
 
+    @property
+    def chat_template_names(self) -> List[str]:
+        """The chat templates of the tokenizer's folder: "default", then those of
+        additional_chat_templates, or of a list in tokenizer_config.json."""
+        names, i = [], 0
+        while (name := lib.sr1_tokenizer_chat_template_name(self, i)) is not None:
+            names.append(to_str(name))
+            i += 1
+        return names
+
+    def set_chat_template(self, name: str) -> None:
+        """Write conversations by one of chat_template_names."""
+        lib.sr1_tokenizer_set_chat_template(self, terminated(name))
+
     def __len__(self) -> int:
         """The largest id + 1."""
         return int(lib.sr1_tokenizer_vocab_size(self))

@@ -10,7 +10,7 @@
 
     env = Environment("tools", tools=[population], protocol="mt-grpo")
 
-What a tool raises is told to the policy as an error of its own making; Unavailable,
+A function may be async. What a tool raises is told to the policy as an error of its own making; Unavailable,
 TimeoutError and ConnectionError are not: the trajectory is left out, as after a failed
 search.
 """
@@ -25,7 +25,7 @@ import types
 import typing
 from typing import Any, Callable, Dict, Literal, Mapping, Optional, Tuple, Union
 
-from . import _callbacks
+from . import _async, _callbacks
 from ._lib import lib
 from ._structs import ToolOps, ToolOpsCall
 from ._text import encode, optional, terminated, text_at
@@ -123,7 +123,7 @@ def _schema_of_type(hint: Any, name: str) -> Dict[str, Any]:
 
 def _argument_texts(doc: str) -> Dict[str, str]:
     """The lines "name: text" under "Args:"."""
-    found = re.search(r"^(?:Args|Arguments|Parameters):\n((?:[ \t]+.*\n?)+)", doc, re.M)
+    found = re.search(r"^(?:Args|Arguments|Parameters):\n((?:[ \t]+.*\n?)+)", doc, re.M | re.I)
     lines = found.group(1).splitlines() if found else []
     pairs = [re.match(r"\s+(\w+)(?: \([^)]*\))?: (.+)", line) for line in lines]
     return {pair.group(1): pair.group(2).strip() for pair in pairs if pair}
@@ -161,7 +161,7 @@ _call = ToolOpsCall(_called)
 
 def _outcome(function: Callable[..., Any], args: str) -> Tuple[int, str]:
     try:
-        result = function(**json.loads(args))
+        result = _async.result(function(**json.loads(args)))
     except TimeoutError as error:
         return TIMEOUT, str(error)
     except (Unavailable, ConnectionError) as error:

@@ -127,8 +127,20 @@ class Trajectory(Handle):
         return int(lib.sr1_trajectory_sample(self))
 
     @property
+    def copy(self) -> int:
+        """How many questions of the same identity its batch had before its own."""
+        return int(lib.sr1_trajectory_copy(self))
+
+    @property
+    def episode(self) -> int:
+        """Episode.number of the environment that played it; 0: without one, or not of this
+        process."""
+        return int(lib.sr1_trajectory_episode(self))
+
+    @property
     def group_key(self) -> int:
-        """Hash of the query's id and the prompt's ids: equal for the samples of a query."""
+        """Hash of the query's id and copy and the prompt's ids: equal for the samples of a
+        query."""
         return int(lib.sr1_trajectory_group_key(self))
 
     @property

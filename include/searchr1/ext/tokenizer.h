@@ -142,8 +142,9 @@ typedef struct sr1_chat_options {
 SR1_API void sr1_chat_options_init(sr1_chat_options *options);
 
 /* Render n messages by the rules of the chat template, or by running it where it is none
- * that the library knows. roles are "system", "user",
- * "assistant" or "tool"; contents are UTF-8 with lengths in content_sizes (NULL: each
+ * that the library knows. roles are "system", "developer", "user", "assistant" or "tool";
+ * a developer's message is written as the system's by a template that would leave it out.
+ * contents are UTF-8 with lengths in content_sizes (NULL: each
  * ends at its NUL). options may be NULL. *text (NUL-terminated) and *ids [*n_ids] receive
  * the prompt; each result pointer may be NULL. Caller frees *text and *ids with sr1_free.
  * SR1_E_INVALID names a message that cannot be rendered. SR1_E_UNSUPPORTED: the template
@@ -179,6 +180,18 @@ SR1_API const char *sr1_tokenizer_chat_family_name(size_t i);
  * tokenizer meanwhile. SR1_E_NOT_FOUND lists the names. */
 SR1_API sr1_status sr1_tokenizer_set_chat_family(sr1_tokenizer *tokenizer,
                                                  const char *name);
+
+/* Return the name of chat template i of the tokenizer's folder, NULL past the last:
+ * "default" (chat_template.jinja), then those of additional_chat_templates, or of a list
+ * in tokenizer_config.json. Borrowed until the tokenizer is freed. */
+SR1_API const char *sr1_tokenizer_chat_template_name(const sr1_tokenizer *tokenizer,
+                                                     size_t i);
+
+/* Write conversations by one of these templates. Until this is called it is "default",
+ * and with tools "tool_use" where the folder has it, as in transformers. No other thread
+ * may use the tokenizer meanwhile. SR1_E_NOT_FOUND lists the names. */
+SR1_API sr1_status sr1_tokenizer_set_chat_template(sr1_tokenizer *tokenizer,
+                                                   const char *name);
 
 /* Training of small vocabularies. Fill struct_size; zeros elsewhere are the defaults. */
 typedef struct sr1_tokenizer_train_options {

@@ -67,6 +67,7 @@ static const struct sr1__protocol protocols[] = {
      .inside = "\n",
      .several = 1,
      .between = "\n",
+     .ipython = 1,
      .bare = 1,
      .arguments = "parameters",
      .tools_json = 1,

@@ -52,6 +52,8 @@ struct sr1__protocol {
      * it ends; their results stand in one message, `between` between two blocks */
     int32_t several;
     const char *between;
+    int32_t ipython;  /* chat: results are messages of the role ipython, where the chat
+                         template has it */
     int32_t bare;     /* a message that begins with a JSON object, or with a list, is an
                          action as a whole; thoughts may stand before it */
     const char *form; /* how a call is written: a row of call_form.h; NULL: "json" */

@@ -119,7 +119,7 @@ static const struct member members[] = {
     {"inside", AT(inside), take_text},       {"between", AT(between), take_text},
     {"notice", AT(notice), take_text},       {"calls", AT(form), take_form},
     {"arguments", AT(arguments), take_text}, {"tools", 0, take_tools},
-    {"system", AT(system), take_text},
+    {"system", AT(system), take_text},       {"ipython", AT(ipython), take_switch},
 };
 
 #define N_MEMBERS (sizeof members / sizeof members[0])
@@ -178,10 +178,10 @@ static sr1_status check_messages(const struct sr1__protocol *p)
 {
     int open_ended = p->tags[SR1__TAG_CLOSE(SR1__ROLE_ACTION)][0] == '\0';
 
-    if (p->chat || !(p->several || p->bare || p->notice || open_ended))
+    if (p->chat || !(p->several || p->bare || p->ipython || p->notice || open_ended))
         return SR1_OK;
     return sr1__fail(SR1_E_INVALID,
-                     "several, bare, notice and an action without a closing "
+                     "several, bare, ipython, notice and an action without a closing "
                      "tag need messages: true");
 }
 

@@ -122,6 +122,40 @@ static sr1_status take_text(sr1_env_sink *sink, size_t i, const json_t *v)
     return sr1_env_sink_text(sink, i, json_string_value(v), json_string_length(v));
 }
 
+static sr1_status take_reward(sr1_env_sink *sink, size_t i, const json_t *v)
+{
+    if (!json_is_number(v))
+        return sr1__fail(SR1_E_PARSE, "the reward of an answer must be a number");
+    return sr1_env_sink_reward(sink, i, json_number_value(v));
+}
+
+/* The member, which stays as it is where there is none, or null. */
+static sr1_status read_truth(const json_t *o, const char *name, int *v)
+{
+    const json_t *found = json_object_get(o, name);
+
+    if (!found || json_is_null(found))
+        return SR1_OK;
+    if (!json_is_boolean(found))
+        return sr1__fail(SR1_E_PARSE, "%s of an answer must be true or false", name);
+    *v = json_is_true(found);
+    return SR1_OK;
+}
+
+static sr1_status take_truths(sr1_env_sink *sink, size_t i, const json_t *o)
+{
+    int done = 0, success = 0, executed = 1;
+
+    SR1__TRY(read_truth(o, "done", &done));
+    SR1__TRY(read_truth(o, "success", &success));
+    SR1__TRY(read_truth(o, "executed", &executed));
+    if (done)
+        SR1__TRY(sr1_env_sink_done(sink, i));
+    if (success)
+        SR1__TRY(sr1_env_sink_success(sink, i));
+    return executed ? SR1_OK : sr1_env_sink_flags(sink, i, SR1_ANSWER_UNEXECUTED);
+}
+
 /* {"text", "reward", "done", "success", "status", "executed"} */
 static sr1_status take_observation(sr1_env_sink *sink, size_t i, const json_t *o)
 {
@@ -131,17 +165,11 @@ static sr1_status take_observation(sr1_env_sink *sink, size_t i, const json_t *o
 
     if (text)
         SR1__TRY(take_text(sink, i, text));
-    if (json_is_number(reward))
-        SR1__TRY(sr1_env_sink_reward(sink, i, json_number_value(reward)));
+    if (reward && !json_is_null(reward))
+        SR1__TRY(take_reward(sink, i, reward));
     if (status)
         SR1__TRY(take_status(sink, i, status));
-    if (json_is_true(json_object_get(o, "done")))
-        SR1__TRY(sr1_env_sink_done(sink, i));
-    if (json_is_true(json_object_get(o, "success")))
-        SR1__TRY(sr1_env_sink_success(sink, i));
-    return json_is_false(json_object_get(o, "executed"))
-               ? sr1_env_sink_flags(sink, i, SR1_ANSWER_UNEXECUTED)
-               : SR1_OK;
+    return take_truths(sink, i, o);
 }
 
 static sr1_status take_answer(sr1_env_sink *sink, size_t i, const json_t *answer)

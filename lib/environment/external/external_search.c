@@ -4,10 +4,28 @@
 
 #include "base/error.h"
 
+#include <stdio.h>
+
 static json_t *pack_queries(const char *const *queries, size_t n, int32_t top_k)
 {
     return json_pack("{s:o, s:i}", "queries", sr1__json_texts(queries, n), "top_k",
                      (int)top_k);
+}
+
+/* Title and score of their types, an id that may be a whole number, or none of them. */
+static sr1_status check_hit(const json_t *hit)
+{
+    const json_t *id = json_object_get(hit, "id");
+    const json_t *title = json_object_get(hit, "title");
+    const json_t *score = json_object_get(hit, "score");
+
+    if (id && !json_is_null(id) && !json_is_string(id) && !json_is_integer(id))
+        return sr1__fail(SR1_E_PARSE, "the id of a hit must be a text or a whole number");
+    if (title && !json_is_null(title) && !json_is_string(title))
+        return sr1__fail(SR1_E_PARSE, "the title of a hit must be a text");
+    if (score && !json_is_null(score) && !json_is_number(score))
+        return sr1__fail(SR1_E_PARSE, "the score of a hit must be a number");
+    return SR1_OK;
 }
 
 /* A hit: a text, or {"id", "title", "contents" or "text", "score"}. k: its place. */
@@ -19,6 +37,7 @@ static sr1_status take_hit(sr1_search_sink *sink, size_t query, size_t k,
     const char *id = json_string_value(json_object_get(hit, "id"));
     const json_t *score = json_object_get(hit, "score");
     struct sr1__buf text;
+    char number[24];
     sr1_status st;
 
     if (!contents)
@@ -26,6 +45,12 @@ static sr1_status take_hit(sr1_search_sink *sink, size_t query, size_t k,
                                        : json_string_value(json_object_get(hit, "text"));
     if (!contents)
         return sr1__fail(SR1_E_PARSE, "a hit must be a text, or an object with contents");
+    SR1__TRY(check_hit(hit));
+    if (json_is_integer(json_object_get(hit, "id"))) {
+        snprintf(number, sizeof number, "%lld",
+                 (long long)json_integer_value(json_object_get(hit, "id")));
+        id = number;
+    }
     sr1__buf_init(&text, 0);
     if (title)
         sr1__buf_fmt(&text, "%s\n", title);

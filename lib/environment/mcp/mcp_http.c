@@ -16,7 +16,7 @@
 
 #define MAX_HEADERS 64
 #define CONCURRENCY 64
-#define SESSION_MAX 256 /* bytes of its name */
+#define SESSION_MAX (SR1__HTTP_HEADER_MAX + 1) /* of its name, with a NUL */
 #define FAREWELL_S 2.0
 
 struct sr1__mcp_http {
@@ -25,9 +25,9 @@ struct sr1__mcp_http {
     char **headers; /* [n_headers] those of the file */
     size_t n_headers;
     double start_s;
-    pthread_mutex_t greeting; /* around making a session */
-    pthread_mutex_t lock;     /* over all below */
-    int greeted;
+    pthread_mutex_t greeting;  /* around making a session */
+    pthread_mutex_t lock;      /* over all below */
+    int greeted;               /* the session is made, and the server was told so */
     char session[SESSION_MAX]; /* "": it has none */
     char version[32];
     int64_t next_id;
@@ -124,7 +124,7 @@ sr1_status sr1__mcp_http_read(const char *body, size_t n, int64_t id,
 struct header_list {
     const char *v[MAX_HEADERS + 5];
     size_t n;
-    char session[300], version[64];
+    char session[SESSION_MAX + 32], version[64];
 };
 
 /* sent: the session that is in them, "": none. */
@@ -195,7 +195,7 @@ static sr1_status read_response(const struct sr1__mcp_http *h,
     sr1_status st = SR1_OK;
 
     o->code = r->code;
-    snprintf(o->given, sizeof o->given, "%s", r->header);
+    snprintf(o->given, sizeof o->given, "%s", r->header ? r->header : "");
     if (answers)
         st = sr1__context(
             sr1__mcp_http_read(sr1__buf_cstr(&r->body), r->body.len, id, reply), "%s",
@@ -230,6 +230,7 @@ static sr1_status request_by_http(struct sr1__mcp_http *h, int64_t id, const cha
 
 /* ---- the session ---- */
 
+/* Requests are sent in it from now on, of which the first says that it is made. */
 static void keep_session(struct sr1__mcp_http *h, const char *session,
                          const json_t *result)
 {
@@ -238,7 +239,16 @@ static void keep_session(struct sr1__mcp_http *h, const char *session,
     pthread_mutex_lock(&h->lock);
     snprintf(h->session, sizeof h->session, "%s", session);
     snprintf(h->version, sizeof h->version, "%.31s", version);
-    h->greeted = 1;
+    pthread_mutex_unlock(&h->lock);
+}
+
+/* It is made, or what there is of it is forgotten. */
+static void end_greeting(struct sr1__mcp_http *h, int made)
+{
+    pthread_mutex_lock(&h->lock);
+    h->greeted = made;
+    if (!made)
+        h->session[0] = h->version[0] = '\0';
     pthread_mutex_unlock(&h->lock);
 }
 
@@ -257,9 +267,10 @@ static sr1_status initialize_session(struct sr1__mcp_http *h, double until)
     if (st == SR1_OK)
         keep_session(h, o.given, reply.result);
     sr1__rpc_reply_free(&reply);
-    return st == SR1_OK
-               ? request_by_http(h, 0, "notifications/initialized", NULL, until, NULL, &o)
-               : st;
+    if (st == SR1_OK)
+        st = request_by_http(h, 0, "notifications/initialized", NULL, until, NULL, &o);
+    end_greeting(h, st == SR1_OK);
+    return st;
 }
 
 /* Unless another caller has made a new one since. */

@@ -425,13 +425,23 @@ static void trim_columns(sr1_trajectory *t)
     }
 }
 
-/* Samples of one query and prompt; without an id the prompt alone decides. */
+/* Samples of one query and prompt; without an id the prompt decides. */
 static uint64_t make_group_key(const sr1_trajectory *t)
 {
-    uint64_t prompt = sr1__hash64(t->ids, t->n_prompt * sizeof *t->ids, 0);
+    uint64_t key = sr1__hash64(t->ids, t->n_prompt * sizeof *t->ids, 0);
 
-    return t->query_id.len ? sr1__hash64(t->query_id.data, t->query_id.len, prompt)
-                           : prompt;
+    if (t->query_id.len)
+        key = sr1__hash64(t->query_id.data, t->query_id.len, key);
+    return t->copy ? sr1__hash64(&t->copy, sizeof t->copy, key) : key;
+}
+
+sr1_status sr1__trajectory_set_copy(sr1_trajectory *t, int64_t copy)
+{
+    if (copy < 0)
+        return sr1__fail(SR1_E_INVALID, "copy %lld: is below 0", (long long)copy);
+    t->copy = copy;
+    t->group_key = make_group_key(t);
+    return SR1_OK;
 }
 
 static sr1_status finish_trajectory(struct sr1__trajectory_builder *b,

@@ -249,6 +249,21 @@ int32_t sr1_trajectory_sample(const sr1_trajectory *t)
     return sr1__trajectory_or_empty(t)->sample;
 }
 
+int64_t sr1_trajectory_copy(const sr1_trajectory *t)
+{
+    return sr1__trajectory_or_empty(t)->copy;
+}
+
+int64_t sr1_trajectory_episode(const sr1_trajectory *t)
+{
+    return sr1__trajectory_or_empty(t)->episode;
+}
+
+void sr1__trajectory_set_episode(sr1_trajectory *t, int64_t episode)
+{
+    t->episode = episode;
+}
+
 uint64_t sr1_trajectory_group_key(const sr1_trajectory *t)
 {
     return sr1__trajectory_or_empty(t)->group_key;

@@ -30,6 +30,13 @@ struct sr1__version_run {
 sr1_status sr1__trajectory_set_versions(sr1_trajectory *t,
                                         const struct sr1__version_run *runs, size_t n);
 
+/* As sr1_trajectory_copy, by which its group is another's; 0 without this call.
+ * SR1_E_INVALID: below 0. */
+sr1_status sr1__trajectory_set_copy(sr1_trajectory *t, int64_t copy);
+
+/* As sr1_trajectory_episode; 0 without this call. */
+void sr1__trajectory_set_episode(sr1_trajectory *t, int64_t episode);
+
 /* Tokens that a forward pass over this trajectory has to read: those before the last
  * policy token, which is only predicted. 0 without policy tokens. */
 size_t sr1__trajectory_packed_length(const sr1_trajectory *t);

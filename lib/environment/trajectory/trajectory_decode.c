@@ -355,6 +355,8 @@ static sr1_status decode_trajectory(struct record_decoder *d, sr1_trajectory **o
         status = decode_row(&d->r, t);
     if (status == SR1_OK && d->version >= SR1__CODEC_WITH_VERSIONS)
         status = decode_versions(&d->r, t);
+    if (status == SR1_OK && d->version >= SR1__CODEC_WITH_COPY)
+        status = sr1__trajectory_set_copy(t, (int64_t)sr1__read_u64(&d->r));
     if (status == SR1_OK && (d->r.failed || d->r.left))
         status = fail_corrupt_record("end");
     if (status == SR1_OK)

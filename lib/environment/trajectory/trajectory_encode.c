@@ -152,6 +152,7 @@ static void encode_payload(struct sr1__buf *b, const sr1_trajectory *t)
     encode_history(b, t);
     encode_row(b, t);
     encode_versions(b, t);
+    sr1__buf_u64(b, (uint64_t)t->copy);
 }
 
 static void encode_header(struct sr1__buf *b, const char *payload, size_t n)

@@ -38,7 +38,8 @@ static int same_scalars(const sr1_trajectory *a, const sr1_trajectory *b)
     return a->group_key == b->group_key && a->weights_version == b->weights_version &&
            same_versions(a, b) && same_double(a->temperature, b->temperature) &&
            same_double(a->top_p, b->top_p) && a->top_k == b->top_k &&
-           a->sample == b->sample && a->stop_reason == b->stop_reason &&
+           a->sample == b->sample && a->copy == b->copy &&
+           a->stop_reason == b->stop_reason &&
            a->begins_in_thought == b->begins_in_thought && a->n_tokens == b->n_tokens &&
            a->n_prompt == b->n_prompt && a->n_policy == b->n_policy &&
            a->n_segments == b->n_segments && a->n_searches == b->n_searches &&

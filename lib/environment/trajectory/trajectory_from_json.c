@@ -385,6 +385,16 @@ static sr1_status read_versions(struct json_reader *r, sr1_trajectory *t)
     return status;
 }
 
+static sr1_status read_copy(const struct json_reader *r, sr1_trajectory *t)
+{
+    int64_t copy;
+
+    if (!json_object_get(r->o, "copy"))
+        return SR1_OK;
+    SR1__TRY(sr1__json_get_int(r->o, "copy", &copy));
+    return sr1__trajectory_set_copy(t, copy);
+}
+
 static sr1_status read_trajectory_json(struct json_reader *r, sr1_trajectory **out)
 {
     sr1_trajectory *t = NULL;
@@ -399,6 +409,8 @@ static sr1_status read_trajectory_json(struct json_reader *r, sr1_trajectory **o
     r->b = NULL;
     if (status == SR1_OK)
         status = read_versions(r, t);
+    if (status == SR1_OK)
+        status = read_copy(r, t);
     if (status == SR1_OK)
         *out = t;
     else

@@ -48,6 +48,8 @@ struct sr1_trajectory {
     double top_p;
     int32_t top_k;
     int32_t sample;
+    int64_t copy;    /* questions of its identity before its own in the batch */
+    int64_t episode; /* of the environment of this process; 0: none */
     int32_t stop_reason;
     int32_t begins_in_thought;
 

@@ -165,13 +165,20 @@ static int set_row(json_t *o, const sr1_trajectory *t)
     return len ? set_json_text(o, "row", row, len) : 0;
 }
 
+/* Only of a copy. */
+static int set_copy(json_t *o, const sr1_trajectory *t)
+{
+    return t->copy ? set_json_int(o, "copy", t->copy) : 0;
+}
+
 static int set_identity(json_t *o, const sr1_trajectory *t)
 {
     char key[17];
 
     snprintf(key, sizeof key, "%016llx", (unsigned long long)t->group_key);
     return set_bytes(o, "query", &t->query) || set_bytes(o, "query_id", &t->query_id) ||
-           set_json_int(o, "sample", t->sample) || set_name(o, "group_key", key) ||
+           set_json_int(o, "sample", t->sample) || set_copy(o, t) ||
+           set_name(o, "group_key", key) ||
            set_bytes(o, "data_source", &t->data_source) || set_ground_truths(o, t) ||
            set_history(o, t) || set_row(o, t);
 }

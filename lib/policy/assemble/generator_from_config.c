@@ -56,6 +56,7 @@ static sr1_status configure_chat_model(sr1_config *c, const char *folder,
     if (!same) {
         SR1__TRY(set_config_text(c, "tokenizer", ""));
         SR1__TRY(set_config_text(c, "base_model_name_or_path", ""));
+        SR1__TRY(set_config_text(c, "chat_template_name", ""));
         SR1__TRY(choose_own_template(c, folder));
     }
     SR1__TRY(set_config_text(c, "use_openai", "false"));

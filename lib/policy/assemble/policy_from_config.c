@@ -11,6 +11,7 @@
 #include "config/model_folder.h"
 #include "policy/local_engine.h"
 #include "policy/server_engine.h"
+#include "tensor/model/host_weights.h"
 #include "text/data/question.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -82,13 +83,19 @@ static sr1_status choose_template(sr1_rollout *r, const sr1_config *c)
 {
     sr1_tokenizer *chosen = NULL;
 
-    if (sr1__config_is(c, "chat_template", "auto"))
+    const char *name = sr1__config_str(c, "chat_template_name");
+    int own = sr1__config_is(c, "chat_template", "auto");
+
+    if (own && !*name)
         return sr1__chat_check_family(r->tokenizer);
-    SR1__TRY(sr1__tokenizer_with_family(&chosen, r->tokenizer,
-                                        sr1__config_str(c, "chat_template")));
+    if (own)
+        SR1__TRY(sr1__tokenizer_with_template(&chosen, r->tokenizer, name));
+    else
+        SR1__TRY(sr1__tokenizer_with_family(&chosen, r->tokenizer,
+                                            sr1__config_str(c, "chat_template")));
     sr1_tokenizer_free(r->tokenizer);
     r->tokenizer = chosen;
-    return SR1_OK;
+    return sr1__chat_check_family(r->tokenizer);
 }
 
 static sr1_status open_rollout_tokenizer(sr1_rollout *r, const sr1_config *c)
@@ -237,6 +244,30 @@ int32_t sr1__choose_engine_count(const sr1_config *c, const sr1_model *m)
                                   (double)sr1_model_info(m, SR1_MODEL_PARAMETERS));
 }
 
+static sr1_status check_quantizable(const sr1_rollout *r, const sr1_config *c)
+{
+    if (sr1__config_is(c, "quantization", "none") || sr1__host_supports(r->model))
+        return SR1_OK;
+    return sr1__fail(SR1_E_UNSUPPORTED,
+                     "quantization %s is of generation on a CPU in fp32 or bf16; set "
+                     "device and dtype so, or quantization to none",
+                     sr1__config_str(c, "quantization"));
+}
+
+static sr1_status open_engines(sr1_rollout *r, const sr1_config *c)
+{
+    const struct sr1__local_options options = {
+        .n_slots = sr1__rollout_engine_sequences(r),
+        .decoder_rows = sr1__rollout_decoder_rows(r),
+        .max_context = r->limits.max_context,
+        .eager = sr1__config_bool(c, "enforce_eager"),
+        .int8 = sr1__config_is(c, "quantization", "int8")};
+
+    for (int32_t i = 0; i < r->n_engines; i++)
+        SR1__TRY(sr1__local_engine_new(&r->engines[i], r->replicas[i], &options));
+    return SR1_OK;
+}
+
 /* Engines share the weights; threads that are left over go into single operations. */
 static sr1_status make_engines(sr1_rollout *r, const sr1_config *c)
 {
@@ -245,6 +276,7 @@ static sr1_status make_engines(sr1_rollout *r, const sr1_config *c)
 
     if (n == 0)
         return SR1_OK;
+    SR1__TRY(check_quantizable(r, c));
     r->engines = sr1__calloc(n, sizeof(*r->engines));
     r->replicas = sr1__calloc(n, sizeof(sr1_model *));
     if (!r->engines || !r->replicas)
@@ -253,11 +285,7 @@ static sr1_status make_engines(sr1_rollout *r, const sr1_config *c)
     r->replicas[0] = sr1__model_retain(r->model);
     for (size_t i = 1; i < n; i++)
         SR1__TRY(sr1__model_replica(&r->replicas[i], r->model));
-    for (size_t i = 0; i < n; i++)
-        SR1__TRY(sr1__local_engine_new(
-            &r->engines[i], r->replicas[i], sr1__rollout_engine_sequences(r),
-            sr1__rollout_decoder_rows(r), r->limits.max_context,
-            sr1__config_bool(c, "enforce_eager")));
+    SR1__TRY(open_engines(r, c));
     SR1__TRY(sr1__torch_threads(each > 0 ? each : 1));
     return n > 1 ? sr1__pool_new(&r->pool, (int32_t)n) : SR1_OK;
 }
@@ -301,41 +329,6 @@ sr1_status sr1__rollout_begin(sr1_rollout **out, const sr1_config *config,
     return SR1_OK;
 }
 
-/* What a search finds and how its hits are written follows from these, whichever engine
- * the caller gives. */
-static const char *const search_keys[] = {"search_engine",         "search_fallback",
-                                          "search_index",          "search_dense_index",
-                                          "search_faiss_index",    "search_documents",
-                                          "search_nprobe",         "search_ef",
-                                          "search_encoder",        "search_hybrid",
-                                          "search_hybrid_weights", "search_hybrid_depth",
-                                          "search_rrf_k",          "search_reranker",
-                                          "search_rerank_depth",   "mock_knowledge",
-                                          "document_format",       "search_top_k"};
-
-static sr1_status hash_search_keys(const sr1_config *c, uint64_t *out)
-{
-    char *text = NULL;
-    json_t *all = NULL;
-    struct sr1__buf value;
-    sr1_status st = sr1_config_to_json(c, &text);
-
-    if (st == SR1_OK)
-        st = sr1__json_parse(&all, text, strlen(text), "configuration");
-    sr1__buf_init(&value, 0);
-    for (size_t i = 0; i < sizeof(search_keys) / sizeof(search_keys[0]); i++)
-        if (st == SR1_OK) {
-            sr1__buf_str(&value, "\n");
-            st = sr1__json_dump(json_object_get(all, search_keys[i]), JSON_ENCODE_ANY,
-                                &value);
-        }
-    *out = sr1__hash64(sr1__buf_cstr(&value), value.len, 0);
-    sr1__buf_free(&value);
-    json_decref(all);
-    sr1_free(text);
-    return st;
-}
-
 static sr1_status copy_warning(char **out, const char *text)
 {
     *out = *text ? sr1__strdup(text) : NULL;
@@ -350,13 +343,15 @@ sr1_status sr1__rollout_complete(sr1_rollout *r, const sr1_config *c,
     SR1__TRY(read_system(r, c, p));
     SR1__TRY(read_question(r, c));
     read_limits(r, c);
-    SR1__TRY(hash_search_keys(c, &r->search_keys));
+    SR1__TRY(sr1__answer_keys_hash(c, &r->answer_keys));
     SR1__TRY(sr1__rollout_use_env(r, parts->env, parts->no_search_env, parts->reviser));
     SR1__TRY(copy_warning(&r->no_engine, parts->no_engine));
     SR1__TRY(copy_warning(&r->odd_pair, parts->odd_pair));
     SR1__TRY(check_thoughts(r));
     if (p->chat)
         SR1__TRY(sr1__turn_delimiters_make(&r->border, r->tokenizer, !r->thinking));
+    if (p->ipython)
+        SR1__TRY(sr1__ipython_delimiters_make(&r->ipython, r->tokenizer, !r->thinking));
     SR1__TRY(sr1__sampling_check(&r->sampling));
     return make_engines(r, c);
 }

@@ -463,6 +463,8 @@ sr1_status sr1__http_run(struct sr1__http *h, const struct sr1__http_request *re
 void sr1__http_response_free(struct sr1__http_response *r)
 {
     sr1__buf_free(&r->body);
+    sr1__free(r->header);
+    r->header = NULL;
 }
 
 void sr1__http_cancel(struct sr1__http *h)

@@ -45,13 +45,16 @@ struct sr1__http_request {
     const char *method;      /* NULL: as body says */
 };
 
+#define SR1__HTTP_HEADER_MAX 4096 /* bytes of want_header's value */
+
 struct sr1__http_response {
     /* SR1_OK: an answer with a code 200 to 299 came whole. SR1_E_TIMEOUT; SR1_E_LIMIT:
-     * longer than max_body; SR1_E_CANCELLED; SR1_E_NOMEM; SR1_E_NETWORK: the rest. */
+     * longer than max_body, or its wanted header than SR1__HTTP_HEADER_MAX;
+     * SR1_E_CANCELLED; SR1_E_NOMEM; SR1_E_NETWORK: the rest. */
     sr1_status status;
     int32_t code;         /* HTTP's; 0: no answer */
     struct sr1__buf body; /* of the last answer, whatever its code */
-    char header[256];     /* the value wanted; "": none came, or a longer one */
+    char *header;         /* the value wanted; NULL: none came */
     char message[256];    /* why, unless SR1_OK */
     double retry_after;   /* seconds asked for by the server; 0: none */
     int32_t again;        /* the failure may pass */

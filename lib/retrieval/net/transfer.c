@@ -169,9 +169,11 @@ static int set_options(struct sr1__transfer *t, const struct sr1__http_options *
 static void clear_response(struct sr1__http_response *r)
 {
     sr1__buf_clear(&r->body);
+    sr1__free(r->header);
+    r->header = NULL;
     r->status = SR1_OK;
     r->code = 0;
-    r->message[0] = r->header[0] = '\0';
+    r->message[0] = '\0';
     r->retry_after = 0;
     r->again = r->outage = 0;
 }
@@ -241,13 +243,41 @@ static int is_lasting(CURLcode code)
     return 0;
 }
 
+static void end_without_memory(struct sr1__http_response *r)
+{
+    r->status = SR1_E_NOMEM;
+    snprintf(r->message, sizeof r->message, "out of memory for an answer");
+}
+
+static void keep_wanted_header(struct sr1__transfer *t)
+{
+    struct sr1__http_response *r = t->response;
+    struct curl_header *found = NULL;
+
+    if (!t->want_header || curl_easy_header(t->easy, t->want_header, 0, CURLH_HEADER, -1,
+                                            &found) != CURLHE_OK)
+        return;
+    if (strlen(found->value) > SR1__HTTP_HEADER_MAX) {
+        r->status = SR1_E_LIMIT;
+        snprintf(r->message, sizeof r->message,
+                 "the header %s of %.150s is longer than %d bytes", t->want_header,
+                 t->origin, SR1__HTTP_HEADER_MAX);
+        return;
+    }
+    r->header = sr1__strdup(found->value);
+    if (!r->header)
+        end_without_memory(r);
+}
+
 static void end_answered(struct sr1__transfer *t)
 {
     struct sr1__http_response *r = t->response;
     int redirected = r->code >= 300 && r->code < 400;
 
-    if (r->code >= 200 && r->code < 300)
+    if (r->code >= 200 && r->code < 300) {
+        keep_wanted_header(t);
         return;
+    }
     r->status = SR1_E_NETWORK;
     r->again = sr1__retry_code(r->code);
     r->outage = r->code >= 500;
@@ -266,7 +296,7 @@ static void end_too_long(struct sr1__transfer *t)
         snprintf(r->message, sizeof r->message,
                  "the answer of %.150s is longer than %zu bytes", t->origin, max);
     else
-        snprintf(r->message, sizeof r->message, "out of memory for an answer");
+        end_without_memory(r);
     sr1__buf_free(&r->body);
     sr1__buf_init(&r->body, max);
 }
@@ -285,16 +315,6 @@ static void end_broken(struct sr1__transfer *t, CURLcode code)
                                               : curl_easy_strerror(code));
 }
 
-static void keep_wanted_header(struct sr1__transfer *t)
-{
-    struct curl_header *found = NULL;
-
-    if (t->want_header && curl_easy_header(t->easy, t->want_header, 0, CURLH_HEADER, -1,
-                                           &found) == CURLHE_OK)
-        snprintf(t->response->header, sizeof t->response->header, "%s",
-                 strlen(found->value) < sizeof t->response->header ? found->value : "");
-}
-
 void sr1__transfer_end(struct sr1__transfer *t, CURLcode code)
 {
     struct sr1__http_response *r = t->response;
@@ -303,7 +323,6 @@ void sr1__transfer_end(struct sr1__transfer *t, CURLcode code)
 
     (void)curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &http_code);
     (void)curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &after);
-    keep_wanted_header(t);
     r->code = (int32_t)http_code;
     r->retry_after = after > 0 ? (double)after : 0;
     if (r->body.status != SR1_OK)

@@ -57,7 +57,9 @@ sr1_status sr1__sections_open(const struct sr1__index_kind *kind,
     struct sr1__reader table;
 
     if (n < SECTIONS_HEADER_BYTES + size || memcmp(bytes, kind->magic, 8) != 0)
-        return sr1__fail(SR1_E_CORRUPT, "not a %s of this library, or cut short",
+        return sr1__fail(SR1_E_CORRUPT,
+                         "not a %s of this library, or cut short; sr1-search index makes "
+                         "one of a corpus",
                          kind->name);
     if (index_u32(bytes + 8) != kind->version)
         return sr1__fail(SR1_E_UNSUPPORTED,

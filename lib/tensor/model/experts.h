@@ -8,12 +8,13 @@
 #ifndef SR1__MODEL_EXPERTS_H
 #define SR1__MODEL_EXPERTS_H
 
+#include "tensor/model/expert_balance.h"
 #include "tensor/model/model.h"
 
 /* The output [N,E] of the experts of a layer for x [N,E]; the matrices are multiplied by
- * `by`. */
+ * `by`, and the tokens counted in *balance, which may be NULL. */
 sr1_tensor *sr1__experts_run(sr1_scope *s, const sr1_model *m,
                              const struct sr1__attention *by, int32_t layer,
-                             sr1_tensor *x);
+                             sr1_tensor *x, struct sr1__expert_balance *balance);
 
 #endif

@@ -131,14 +131,24 @@ struct sr1__lora_dropout {
     const uint64_t *keys; /* [N], a token each */
 };
 
+/* The auxiliary loss of the routers of experts (expert_balance.h). */
+struct sr1__router_loss {
+    double weight; /* of it in the gradient, which backward adds to that of the outputs */
+    double value;  /* receives it */
+};
+
 struct sr1__forward_options {
     int checkpoint; /* keep only each layer's input for backward */
     const struct sr1__lora_dropout *dropout; /* NULL: none */
+    struct sr1__router_loss *router;         /* NULL: none */
+    sr1_tensor **head; /* set: what hidden states are to be multiplied by in place of the
+                          model's head; NULL: not asked for */
 };
 
 /* Hidden states after the final norm [N,E] of packed sequences; opt may be NULL. */
-sr1_tensor *sr1__qwen_forward(sr1_scope *s, sr1_model *m, const struct sr1__packed *in,
-                              const struct sr1__forward_options *opt);
+sr1_tensor *sr1__causal_lm_forward(sr1_scope *s, sr1_model *m,
+                                   const struct sr1__packed *in,
+                                   const struct sr1__forward_options *opt);
 
 /* Tokens at given positions. The tensors are i64 [n] with the same numbers, both NULL:
  * they are made from the arrays. All borrowed. */
@@ -151,24 +161,24 @@ struct sr1__placed_tokens {
 };
 
 /* The same for tokens at given positions, with the caller's attention (the KV cache). */
-sr1_tensor *sr1__qwen_body(sr1_scope *s, sr1_model *m,
-                           const struct sr1__placed_tokens *in,
-                           const struct sr1__attention *attention);
+sr1_tensor *sr1__causal_lm_body(sr1_scope *s, sr1_model *m,
+                                const struct sr1__placed_tokens *in,
+                                const struct sr1__attention *attention);
 
 /* Around a pass: SR1_E_STATE when another thread is in one. */
-sr1_status sr1__qwen_begin(sr1_model *m);
-void sr1__qwen_end(sr1_model *m);
+sr1_status sr1__causal_lm_begin(sr1_model *m);
+void sr1__causal_lm_end(sr1_model *m);
 
 /* Can the model read them? *longest receives the tokens of the longest, with those of
  * what it continues. */
-sr1_status sr1__qwen_check_packed(const sr1_model *m, const struct sr1__packed *in,
-                                  int64_t *longest);
+sr1_status sr1__causal_lm_check_packed(const sr1_model *m, const struct sr1__packed *in,
+                                       int64_t *longest);
 
 /* Logits [n,V] of hidden states [n,E], in the model's dtype. */
-sr1_tensor *sr1__qwen_logits(sr1_scope *s, sr1_model *m, sr1_tensor *hidden);
+sr1_tensor *sr1__causal_lm_logits(sr1_scope *s, sr1_model *m, sr1_tensor *hidden);
 
 /* A critic's values [n] of hidden states [n,E], in the model's dtype. */
-sr1_tensor *sr1__qwen_values(sr1_scope *s, sr1_model *m, sr1_tensor *hidden);
+sr1_tensor *sr1__causal_lm_values(sr1_scope *s, sr1_model *m, sr1_tensor *hidden);
 
 /* A critic with the body of a language model or critic, an adapter merged into it. Its
  * value head is that of `from`, or zero: every state is worth 0 at first. dtype as

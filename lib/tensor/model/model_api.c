@@ -193,7 +193,7 @@ sr1_status sr1_model_logits(sr1_model *model, const int32_t *ids, size_t n, floa
                          "sr1_model_logits: model, ids and out are needed");
     s = sr1__scope_open(model->device, "logits");
     sr1__scope_no_grad(s);
-    logits = sr1__qwen_logits(s, model, sr1__qwen_forward(s, model, &in, NULL));
+    logits = sr1__causal_lm_logits(s, model, sr1__causal_lm_forward(s, model, &in, NULL));
     t_to_host_f32(s, logits, out, n * (size_t)model->config.vocab_size);
     return sr1__scope_close(s);
 }

@@ -62,7 +62,7 @@ static const struct sr1__hf_refused refused[] = {
     {"use_bidirectional_attention", "attention to tokens that follow"},
 };
 
-#define REMEDY "use a dense model of an architecture that docs/formats.md lists"
+#define REMEDY "use a model of an architecture that docs/formats.md lists"
 
 static const struct sr1__hf_refused quantised = {"quantization_config",
                                                  "quantised weights"};

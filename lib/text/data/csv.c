@@ -8,6 +8,7 @@ void sr1__csv_record_init(struct sr1__csv_record *r)
 {
     sr1__buf_init(&r->text, SR1__CSV_MAX_FIELD * 4);
     r->n = 0;
+    r->comma = ',';
 }
 
 void sr1__csv_record_free(struct sr1__csv_record *r)
@@ -64,7 +65,7 @@ static sr1_status read_plain_field(struct sr1__csv_record *r, const char *s, siz
 {
     size_t i = *pos;
 
-    while (!ends_record(s, n, i) && s[i] != ',') {
+    while (!ends_record(s, n, i) && s[i] != r->comma) {
         if (s[i] == '"')
             return fail_field(
                 r, SR1_E_PARSE, name,
@@ -96,7 +97,7 @@ static sr1_status one_field(struct sr1__csv_record *r, const char *s, size_t n,
         return fail_field(r, SR1_E_LIMIT, name, "is longer than 4 MiB");
     if (r->text.len > start && memchr(r->text.data + start, '\0', r->text.len - start))
         return fail_field(r, SR1_E_PARSE, name, "holds a NUL byte; the file is not text");
-    if (!ends_record(s, n, *pos) && s[*pos] != ',')
+    if (!ends_record(s, n, *pos) && s[*pos] != r->comma)
         return fail_field(r, SR1_E_PARSE, name, "has text after its closing quote");
     r->ends[r->n++] = r->text.len;
     return SR1_OK;
@@ -110,7 +111,7 @@ sr1_status sr1__csv_parse(struct sr1__csv_record *r, const char *s, size_t n,
     sr1__buf_clear(&r->text);
     r->n = 0;
     SR1__TRY(one_field(r, s, n, &pos, name));
-    while (pos < n && s[pos] == ',') {
+    while (pos < n && s[pos] == r->comma) {
         pos++;
         SR1__TRY(one_field(r, s, n, &pos, name));
     }

@@ -1,5 +1,5 @@
 /* text/data/csv.h - RFC 4180: commas, "quoted ""fields""", records that end in LF or
- * CRLF. */
+ * CRLF; and the same with tabs in place of commas. */
 #ifndef SR1__DATA_CSV_H
 #define SR1__DATA_CSV_H
 
@@ -10,6 +10,7 @@
 
 /* One record. Field i is text.data[ends[i-1], ends[i]) (from 0 for the first). */
 struct sr1__csv_record {
+    char comma; /* ',' unless it is set after init */
     struct sr1__buf text;
     size_t ends[SR1__CSV_MAX_FIELDS];
     size_t n;

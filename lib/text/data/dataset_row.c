@@ -237,6 +237,7 @@ static sr1_status add_list(const struct sr1__fields *f, sr1_row *row, const json
 
 /* Members of an answer object that hold answers: TriviaQA's, SQuAD's. */
 static const char *const answer_members[] = {"value", "aliases", "normalized_aliases",
+                                             "Value", "Aliases", "NormalizedAliases",
                                              "text"};
 #define MAX_ALIASES 4096 /* each is compared with those before it */
 #define ANSWER_MEMBERS (sizeof answer_members / sizeof answer_members[0])
@@ -347,7 +348,7 @@ static sr1_status read_ground_truths(const struct sr1__fields *f, sr1_row *row,
     const json_t *v = find_answers(f, row->json);
     int is_default = strcmp(f->answer, SR1__DEFAULT_ANSWERS) == 0;
     int is_cell =
-        sr1__row_files_is_csv(path) || (v && v == json_object_get(row->json, POPQA));
+        sr1__row_files_has_cells(path) || (v && v == json_object_get(row->json, POPQA));
     json_t *list = NULL;
     sr1_status status = list_in_cell(v, is_cell, &list);
 
@@ -378,7 +379,7 @@ static sr1_status read_row_history(const struct sr1__fields *f, sr1_row *row,
     if (row->history.n)
         return sr1__fail(SR1_E_PARSE, "both '%s' and messages before the question",
                          f->history);
-    SR1__TRY(list_in_cell(v, sr1__row_files_is_csv(path), &row->history_list));
+    SR1__TRY(list_in_cell(v, sr1__row_files_has_cells(path), &row->history_list));
     v = row->history_list ? row->history_list : v;
     if (!json_is_array(v))
         return sr1__fail(SR1_E_PARSE, "field '%s' is not a list of messages", f->history);
@@ -402,14 +403,25 @@ static char *content_id(const sr1_row *row)
     return sr1__strdup(id);
 }
 
+/* HotpotQA, 2WikiMultihopQA and BEIR; TriviaQA, in rows and in its own file. */
+static const json_t *find_named_id(const json_t *row)
+{
+    static const char *const names[] = {"_id", "question_id", "QuestionId"};
+    const json_t *v = NULL;
+
+    for (size_t i = 0; !v && i < sizeof names / sizeof names[0]; i++)
+        v = json_object_get(row, names[i]);
+    return v;
+}
+
 static sr1_status take_row_id(const struct sr1__fields *f, sr1_row *row)
 {
     const json_t *v = json_object_get(row->json, f->id);
     char number[32];
     const char *text = "";
 
-    if (!v && strcmp(f->id, "id") == 0) /* HotpotQA, 2WikiMultihopQA, BEIR */
-        v = json_object_get(row->json, "_id");
+    if (!v && strcmp(f->id, "id") == 0)
+        v = find_named_id(row->json);
     if (json_is_integer(v)) {
         snprintf(number, sizeof number, "%lld", (long long)json_integer_value(v));
         text = number;

@@ -19,8 +19,8 @@ struct speaker {
 };
 
 static const struct speaker sources[] = {{"policy", 1}, {"environment", 0}, {NULL, 0}};
-static const struct speaker roles[] = {
-    {"assistant", 1}, {"user", 0}, {"system", 0}, {"tool", 0}, {NULL, 0}};
+static const struct speaker roles[] = {{"assistant", 1}, {"user", 0},      {"system", 0},
+                                       {"tool", 0},      {"developer", 0}, {NULL, 0}};
 
 /* How one form is written. */
 struct demo_form {
@@ -33,8 +33,8 @@ struct demo_form {
 
 static const struct demo_form segments_form = {"segments", "source", "text",
                                                "policy or environment", sources};
-static const struct demo_form messages_form = {"messages", "role", "content",
-                                               "system, user, assistant or tool", roles};
+static const struct demo_form messages_form = {
+    "messages", "role", "content", "system, developer, user, assistant or tool", roles};
 
 static sr1_status get_text(const json_t *o, const char *key, const char **out)
 {
@@ -107,7 +107,8 @@ static sr1_status check_learned(const struct sr1__demo *demo, const char *key)
     for (size_t i = 0; i < demo->n_segments; i++)
         if (demo->segments[i].is_policy && demo->segments[i].text[0] != '\0')
             return SR1_OK;
-    return sr1__fail(SR1_E_PARSE, "nothing to learn: no %s has text by the policy", key);
+    return sr1__fail(SR1_E_PARSE, "nothing to learn: '%s' holds no text by the policy",
+                     key);
 }
 
 static sr1_status take_segments(const struct demo_form *form, const json_t *list,

@@ -63,7 +63,9 @@ static size_t unpacked_length(const char *name)
     return name_ends_with(name, n, ".zst") ? n - strlen(".zst") : n;
 }
 
-static const char *const row_endings[] = {".jsonl", ".json", ".csv"};
+/* By format. */
+static const char *const row_endings[] = {".jsonl", ".json", ".csv", ".tsv"};
+#define FORMATS ((int)(sizeof row_endings / sizeof *row_endings))
 
 /* The format of a file of this name, -1: it has none of the endings; *stem: bytes before
  * them. */
@@ -71,7 +73,7 @@ static int find_row_ending(const char *name, size_t *stem)
 {
     size_t n = unpacked_length(name);
 
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < FORMATS; i++) {
         if (name_ends_with(name, n, row_endings[i])) {
             *stem = n - strlen(row_endings[i]);
             return i;
@@ -102,19 +104,31 @@ static sr1_status find_row_format(const char *path, int *format)
                          path, path, (int)(dot - path), path);
     if (sr1__path_is_dir(path))
         return sr1__fail(SR1_E_INVALID,
-                         "%s is a folder, not a file of rows (.jsonl, .json, .csv)",
+                         "%s is a folder, not a file of rows (.jsonl, .json, .csv, .tsv)",
                          path);
-    return sr1__fail(SR1_E_INVALID,
-                     "%s: the name must end in .jsonl, .json or .csv, or in these with "
-                     ".gz or .zst",
-                     path);
+    return sr1__fail(
+        SR1_E_INVALID,
+        "%s: the name must end in .jsonl, .json, .csv or .tsv, or in these with "
+        ".gz or .zst",
+        path);
 }
 
-int sr1__row_files_is_csv(const char *path)
+static int has_cells(int format)
+{
+    return format == SR1__ROWS_CSV || format == SR1__ROWS_TSV;
+}
+
+int sr1__row_files_has_cells(const char *path)
 {
     size_t n;
 
-    return find_row_ending(path, &n) == SR1__ROWS_CSV;
+    return has_cells(find_row_ending(path, &n));
+}
+
+static void init_record(struct sr1__csv_record *r, int format)
+{
+    sr1__csv_record_init(r);
+    r->comma = format == SR1__ROWS_TSV ? '\t' : ',';
 }
 
 #define MAX_UNPACKED ((uint64_t)1 << 40)
@@ -251,7 +265,7 @@ static sr1_status read_csv_header(struct sr1__row_file *f, uint64_t end)
     sr1_status status;
 
     SR1__CHECK_ALLOC(record, "header");
-    sr1__csv_record_init(record);
+    init_record(record, f->format);
     sr1__buf_init(&b, 2 * SR1__ROW_MAX);
     status = read_range(f, 0, (size_t)end, &b);
     if (status == SR1_OK) {
@@ -277,7 +291,7 @@ static sr1_status add_row_file(struct sr1__row_files *r, const char *path)
     f->first_row = r->n_rows;
     SR1__TRY(open_row_file(f, path));
     SR1__TRY(sr1__row_files_index(f, &r->offsets, &header_end));
-    if (f->format == SR1__ROWS_CSV)
+    if (has_cells(f->format))
         SR1__TRY(read_csv_header(f, header_end));
     r->n_rows += (int64_t)(r->offsets.n - before) - 1;
     return SR1_OK;
@@ -356,13 +370,34 @@ uint64_t sr1__row_files_line(const struct sr1__row_files *r, int64_t i)
     return line_at(&r->files[f], r->offsets.at[(size_t)i + f]);
 }
 
+/* Which row of its file it is, from 1 on, where it stands behind another one in a line (a
+ * list of JSON may be one line); else 0. */
+static uint64_t number_in_line(const struct sr1__row_files *r, int64_t i)
+{
+    size_t f = sr1__row_files_file(r, i);
+    int64_t first = i;
+
+    if (i == 0 || sr1__row_files_file(r, i - 1) != f ||
+        sr1__row_files_line(r, i - 1) != sr1__row_files_line(r, i))
+        return 0;
+    while (first > 0 && sr1__row_files_file(r, first - 1) == f)
+        first--;
+    return (uint64_t)(i - first) + 1;
+}
+
 sr1_status sr1__row_files_context(const struct sr1__row_files *r, int64_t i,
                                   sr1_status status)
 {
+    unsigned long long line, number;
+
     if (status == SR1_OK)
         return SR1_OK; /* counting lines is for errors */
-    return sr1__context(status, "%s:%llu", sr1__row_files_path(r, i),
-                        (unsigned long long)sr1__row_files_line(r, i));
+    line = sr1__row_files_line(r, i);
+    number = number_in_line(r, i);
+    if (number == 0)
+        return sr1__context(status, "%s:%llu", sr1__row_files_path(r, i), line);
+    return sr1__context(status, "%s:%llu, row %llu", sr1__row_files_path(r, i), line,
+                        number);
 }
 
 static sr1_status add_cell(json_t *row, const char *column, const char *s, size_t n)
@@ -405,7 +440,7 @@ static sr1_status csv_row(const struct sr1__row_file *f, const struct sr1__buf *
         json_decref(row);
         return sr1__fail_nomem("row");
     }
-    sr1__csv_record_init(record);
+    init_record(record, f->format);
     status = sr1__csv_parse(record, sr1__buf_cstr(b), b->len, &used, "row");
     if (status == SR1_OK)
         status = fill_row(f, record, row);
@@ -463,7 +498,7 @@ static sr1_status read_indexed_row(const struct sr1__row_files *r, int64_t i,
     const struct sr1__row_file *file = &r->files[sr1__row_files_file(r, i)];
 
     SR1__TRY(read_row_bytes(r, i, b));
-    return file->format == SR1__ROWS_CSV ? csv_row(file, b, out) : json_row(file, b, out);
+    return has_cells(file->format) ? csv_row(file, b, out) : json_row(file, b, out);
 }
 
 sr1_status sr1__row_files_hash(const struct sr1__row_files *r, int64_t i, uint64_t *hash)

@@ -9,7 +9,7 @@
 
 struct sr1__row_files;
 
-/* Formats by ending: .jsonl, .json, .csv, each also packed as .gz or .zst, which is
+/* Formats by ending: .jsonl, .json, .csv, .tsv, each also packed as .gz or .zst, which is
  * unpacked into a temporary file without a name. A set without rows is an error. */
 sr1_status sr1__row_files_open(struct sr1__row_files **out, const char *const *paths,
                                size_t n_paths);
@@ -27,8 +27,8 @@ sr1_status sr1__row_files_hash(const struct sr1__row_files *r, int64_t i, uint64
  * rows. */
 size_t sr1__row_files_stem(const char *name);
 
-/* By its name: a CSV file, whose cells are all texts. */
-int sr1__row_files_is_csv(const char *path);
+/* By its name: a file of cells, CSV or TSV, which are all texts. */
+int sr1__row_files_has_cells(const char *path);
 /* "path" of the file that holds row i. */
 const char *sr1__row_files_path(const struct sr1__row_files *r, int64_t i);
 
@@ -38,7 +38,8 @@ size_t sr1__row_files_file(const struct sr1__row_files *r, int64_t i);
 /* The line of that file on which row i begins; 0 when it cannot be read any more. */
 uint64_t sr1__row_files_line(const struct sr1__row_files *r, int64_t i);
 
-/* Put "path:line: " of row i before the text of a failure; returns status. */
+/* Put "path:line: " of row i, "path:line, row N: " where rows share a line, before the
+ * text of a failure; returns status. */
 sr1_status sr1__row_files_context(const struct sr1__row_files *r, int64_t i,
                                   sr1_status status);
 
@@ -46,14 +47,14 @@ sr1_status sr1__row_files_context(const struct sr1__row_files *r, int64_t i,
 sr1_status sr1__row_files_distinct(const struct sr1__row_files *r, const char *path);
 
 /* One file while it is indexed: the ending tells the format. */
-enum { SR1__ROWS_JSONL, SR1__ROWS_JSON, SR1__ROWS_CSV };
+enum { SR1__ROWS_JSONL, SR1__ROWS_JSON, SR1__ROWS_CSV, SR1__ROWS_TSV };
 
 struct sr1__row_file {
     char *path;
     int fd;
     int format;
     int64_t first_row;
-    char **columns; /* CSV: the header */
+    char **columns; /* of cells: the header */
     size_t n_columns;
 };
 

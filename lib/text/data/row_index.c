@@ -231,6 +231,12 @@ static sr1_status index_array(struct index_scan *s)
     return push_row_offset(s, end);
 }
 
+/* TriviaQA has "Data". */
+static int is_rows_key(const char *key)
+{
+    return strcmp(key, "data") == 0 || strcmp(key, "Data") == 0;
+}
+
 /* {"data": [...], anything else} */
 static sr1_status index_object(struct index_scan *s)
 {
@@ -245,7 +251,7 @@ static sr1_status index_object(struct index_scan *s)
         if (skip_row_space(s) != ':')
             return fail_here(s, SR1_E_PARSE, "':' is missing after a key");
         take_char(s);
-        if (strcmp(key, "data") == 0 && !found && skip_row_space(s) == '[') {
+        if (is_rows_key(key) && !found && skip_row_space(s) == '[') {
             found = 1;
             SR1__TRY(index_array(s));
         } else {
@@ -300,7 +306,7 @@ sr1_status sr1__row_files_index(const struct sr1__row_file *f,
     skip_bom(s);
     if (f->format == SR1__ROWS_JSON)
         status = index_json(s);
-    else if (f->format == SR1__ROWS_CSV)
+    else if (f->format == SR1__ROWS_CSV || f->format == SR1__ROWS_TSV)
         status = index_csv(s, header_end);
     else
         status = index_records(s, 0);

@@ -9,9 +9,10 @@ const char *sr1__message_role(const char *role, size_t index)
 {
     int k = sr1__role_find(role);
 
-    if (k == SR1__ROLE_USER || k == SR1__ROLE_ASSISTANT ||
-        (k == SR1__ROLE_SYSTEM && index == 0))
+    if (k == SR1__ROLE_USER || k == SR1__ROLE_ASSISTANT)
         return sr1__role_names[k];
+    if ((k == SR1__ROLE_SYSTEM || k == SR1__ROLE_DEVELOPER) && index == 0)
+        return sr1__role_names[SR1__ROLE_SYSTEM];
     return NULL;
 }
 
@@ -26,8 +27,8 @@ static sr1_status read_history_message(const json_t *message, struct sr1__messag
 
     if (!role)
         return sr1__fail(SR1_E_PARSE,
-                         "its role '%.64s' is neither user nor assistant, nor the "
-                         "system's in the first place",
+                         "its role '%.64s' is neither user nor assistant, nor in the "
+                         "first place system or developer",
                          json_is_string(said) ? json_string_value(said) : "");
     if (json_array_size(json_object_get(message, "tool_calls")))
         return sr1__fail(SR1_E_PARSE, "tool calls in a history are not read");

@@ -7,7 +7,7 @@
 #include "base/messages.h"
 
 /* The name of a role that message `index` may have ("user", "assistant", in the first
- * place "system"), static; NULL for any other. */
+ * place "system", which is that of "developer" too), static; NULL for any other. */
 const char *sr1__message_role(const char *role, size_t index);
 
 /* The first n messages of a list. SR1_E_PARSE names `field` and the message: not an

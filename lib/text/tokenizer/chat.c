@@ -173,6 +173,7 @@ static sr1_status run_chat_call(const sr1_tokenizer *t, struct sr1__conversation
     c->tools = tools;
     c->add_generation_prompt = o.add_generation_prompt != 0;
     c->no_thinking = o.no_thinking != 0;
+    c->developer = sr1__chat_writes_developer(t);
     status = render_and_encode(t, c, o.recognise_added != 0, to);
     json_decref(tools);
     return status;
@@ -182,10 +183,10 @@ static sr1_status check_role(const char *name, size_t i)
 {
     if (sr1__role_find(name) >= 0)
         return SR1_OK;
-    return sr1__fail(
-        SR1_E_INVALID,
-        "chat: message %zu: role '%s' is none of system, user, assistant, tool", i,
-        name ? name : "");
+    return sr1__fail(SR1_E_INVALID,
+                     "chat: message %zu: role '%s' is none of system, developer, user, "
+                     "assistant, tool",
+                     i, name ? name : "");
 }
 
 static sr1_status chat_texts(const sr1_tokenizer *t, const struct sr1__messages *messages,

@@ -8,13 +8,15 @@
 #include "base/json.h"
 #include "base/messages.h"
 
-/* Messages with the roles of base/messages.h, and what they are shown with. */
+/* Messages with the roles of base/messages.h, and what they are shown with. One of a
+ * developer is shown as the system's by a template that would leave it out. */
 struct sr1__conversation {
     const struct sr1__messages *messages;
     const json_t *list;  /* the messages as JSON, where they were given so; or NULL */
     const json_t *tools; /* NULL or a non-empty array */
     int add_generation_prompt;
     int no_thinking;
+    int developer; /* the template writes messages of a developer */
 };
 
 /* The rules of a template. */
@@ -27,6 +29,7 @@ struct sr1__chat_family {
     int tools;         /* 0: tools cannot be shown */
     int qwen2_calls;   /* 1: each call on a new line, arguments given as text quoted again
                         */
+    int developer;     /* 1: writes messages of a developer */
 };
 
 /* Append the normal form of a template; system: the text of its default system message as
@@ -47,14 +50,22 @@ void sr1__rendered_free(struct sr1__rendered *r);
 sr1_status sr1__chat_render(const sr1_tokenizer *t, const struct sr1__conversation *c,
                             struct sr1__rendered *out);
 
+/* The role that message i is written with, enum sr1__role. */
+int sr1__chat_role(const struct sr1__conversation *c, size_t i);
+
+/* Does the template write messages of a developer, or would it leave them out? */
+int sr1__chat_writes_developer(const sr1_tokenizer *t);
+
 /* A template that is none of the families' (chat_program.c): run for each conversation.
  */
 sr1_status sr1__chat_program_load(sr1_tokenizer *t, const char *chat_template);
 /* The template of conversations with tools, where a program is loaded. */
 sr1_status sr1__chat_program_add_tools(sr1_tokenizer *t, const char *chat_template);
-void sr1__chat_program_free(struct sr1__chat_program *p); /* NULL is fine */
+struct sr1__chat_program *sr1__chat_program_retain(struct sr1__chat_program *p);
+void sr1__chat_program_release(struct sr1__chat_program *p); /* both: NULL is fine */
 /* Why it cannot be run; NULL: it can. */
 const char *sr1__chat_program_fault(const struct sr1__chat_program *p);
+int sr1__chat_program_writes_developer(const struct sr1__chat_program *p);
 int sr1__chat_program_opens_thought(const struct sr1__chat_program *p, int no_thinking);
 int32_t sr1__chat_program_end_id(const struct sr1__chat_program *p);
 sr1_status sr1__chat_program_render(const sr1_tokenizer *t,

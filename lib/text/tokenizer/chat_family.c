@@ -3,6 +3,7 @@
  * the hash of their normal form (chat_form.c), any other is run (chat_program.c). */
 #include "text/tokenizer/chat.h"
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/rng.h"
 
@@ -19,8 +20,8 @@ static const struct sr1__chat_family families[] = {
     {.name = "qwen3-training", .thinks = 2, .empty_think = 1, .tools = 1},
     {.name = "qwen3-instruct", .tools = 1},
     {.name = "qwen2.5", .default_system = QWEN, .tools = 1, .qwen2_calls = 1},
-    {.name = "chatml-think", .empty_think = 1},
-    {.name = "chatml"},
+    {.name = "chatml-think", .empty_think = 1, .developer = 1},
+    {.name = "chatml", .developer = 1},
 };
 
 #define N_FAMILIES (sizeof families / sizeof families[0])
@@ -138,7 +139,7 @@ sr1_status sr1__chat_recognise(sr1_tokenizer *t, const char *chat_template)
     t->family = NULL;
     t->template_hash = 0;
     replace_system(t, NULL);
-    sr1__chat_program_free(t->program);
+    sr1__chat_program_release(t->program);
     t->program = NULL;
     if (!chat_template)
         return SR1_OK;
@@ -185,18 +186,70 @@ sr1_status sr1_tokenizer_set_chat_family(sr1_tokenizer *t, const char *name)
     return SR1_OK;
 }
 
-sr1_status sr1__tokenizer_with_family(sr1_tokenizer **out, sr1_tokenizer *t,
-                                      const char *name)
+const char *sr1_tokenizer_chat_template_name(const sr1_tokenizer *t, size_t i)
+{
+    return t && i < t->chat_templates.n ? t->chat_templates.v[i].name : NULL;
+}
+
+static sr1_status fail_no_template(const sr1_tokenizer *t, const char *name)
+{
+    struct sr1__buf names;
+    sr1_status status;
+
+    sr1__buf_init(&names, 0);
+    for (size_t i = 0; i < t->chat_templates.n; i++)
+        sr1__buf_fmt(&names, "%s%s", i ? ", " : "", t->chat_templates.v[i].name);
+    status = sr1__buf_status(&names, "chat templates");
+    if (status == SR1_OK)
+        status = sr1__fail(SR1_E_NOT_FOUND,
+                           "the tokenizer has no chat template '%s'; it has: %s", name,
+                           names.len ? sr1__buf_cstr(&names) : "none");
+    sr1__buf_free(&names);
+    return status;
+}
+
+sr1_status sr1_tokenizer_set_chat_template(sr1_tokenizer *t, const char *name)
+{
+    const char *text;
+
+    SR1__REQUIRE(t && name, "chat template: tokenizer and name");
+    text = sr1__chat_templates_find(&t->chat_templates, name);
+    return text ? sr1__chat_recognise(t, text) : fail_no_template(t, name);
+}
+
+/* A tokenizer that shares all of t, for chat rules of its own. */
+static sr1_status make_view(sr1_tokenizer **out, sr1_tokenizer *t)
 {
     const size_t parts = offsetof(sr1_tokenizer, model);
     sr1_tokenizer *view = sr1__calloc(1, sizeof *view);
 
-    SR1__CHECK_ALLOC(view, "chat family");
+    SR1__CHECK_ALLOC(view, "chat rules");
     memcpy((char *)view + parts, (const char *)t + parts, sizeof *view - parts);
     atomic_init(&view->references, 1);
     view->base = sr1__tokenizer_ref(t);
+    view->program = sr1__chat_program_retain(t->program);
     view->default_system = NULL;
+    *out = view;
+    return SR1_OK;
+}
+
+sr1_status sr1__tokenizer_with_family(sr1_tokenizer **out, sr1_tokenizer *t,
+                                      const char *name)
+{
+    sr1_tokenizer *view = NULL;
+
+    SR1__TRY(make_view(&view, t));
     SR1__RETURN_NEW(out, view, sr1_tokenizer_set_chat_family(view, name),
+                    sr1_tokenizer_free);
+}
+
+sr1_status sr1__tokenizer_with_template(sr1_tokenizer **out, sr1_tokenizer *t,
+                                        const char *name)
+{
+    sr1_tokenizer *view = NULL;
+
+    SR1__TRY(make_view(&view, t));
+    SR1__RETURN_NEW(out, view, sr1_tokenizer_set_chat_template(view, name),
                     sr1_tokenizer_free);
 }
 
@@ -205,6 +258,13 @@ int sr1__chat_begins_in_thought(const sr1_tokenizer *t, int no_thinking)
     if (t->family)
         return t->family->opens_thought;
     return t->program && sr1__chat_program_opens_thought(t->program, no_thinking);
+}
+
+int sr1__chat_writes_developer(const sr1_tokenizer *t)
+{
+    if (t->family)
+        return t->family->developer;
+    return t->program && sr1__chat_program_writes_developer(t->program);
 }
 
 int sr1__chat_opens_thought(const sr1_tokenizer *t)
@@ -225,6 +285,9 @@ sr1_status sr1__chat_check_family(const sr1_tokenizer *t)
 
     if (t->family || (t->program && !fault))
         return SR1_OK;
+    if (!fault && t->chat_templates.n)
+        return sr1__context(fail_no_template(t, "default"),
+                            "chat: choose one with the key chat_template_name");
     sr1__list_names(names, sizeof names, sr1_tokenizer_chat_family_name);
     if (!fault)
         return sr1__fail(SR1_E_UNSUPPORTED,

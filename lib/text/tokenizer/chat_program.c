@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "text/jinja/jinja.h"
 
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
@@ -16,16 +17,25 @@ struct sr1__chat_program {
     char *fault;                   /* why; NULL: it can */
     int64_t now;                   /* one time for all prompts */
     int opens_thought[2]; /* a generation prompt ends with <think>; [no_thinking] */
+    int developer;        /* it writes messages of a developer */
     int32_t end_id;
+    atomic_int refs; /* of tokenizers that share it */
 };
 
-void sr1__chat_program_free(struct sr1__chat_program *p)
+struct sr1__chat_program *sr1__chat_program_retain(struct sr1__chat_program *p)
 {
-    if (p) {
-        sr1__jinja_free(p->jinja);
-        sr1__jinja_free(p->with_tools);
-        sr1__free(p->fault);
-    }
+    if (p)
+        atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
+    return p;
+}
+
+void sr1__chat_program_release(struct sr1__chat_program *p)
+{
+    if (!p || atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) > 1)
+        return;
+    sr1__jinja_free(p->jinja);
+    sr1__jinja_free(p->with_tools);
+    sr1__free(p->fault);
     sr1__free(p);
 }
 
@@ -50,6 +60,11 @@ void sr1__chat_set_time(sr1_tokenizer *t, int64_t now)
         t->program->now = now;
 }
 
+int sr1__chat_program_writes_developer(const struct sr1__chat_program *p)
+{
+    return p->developer;
+}
+
 int32_t sr1__chat_program_end_id(const struct sr1__chat_program *p)
 {
     return p->end_id;
@@ -57,24 +72,25 @@ int32_t sr1__chat_program_end_id(const struct sr1__chat_program *p)
 
 /* ---- the variables of a run ---- */
 
-static json_t *message_from_text(const struct sr1__messages *m, size_t i)
+static json_t *message_from_text(const struct sr1__messages *m, size_t i,
+                                 const char *role)
 {
-    return json_pack("{s:s, s:s%}", "role", m->roles[i], "content", m->texts[i],
-                     m->sizes[i]);
+    return json_pack("{s:s, s:s%}", "role", role, "content", m->texts[i], m->sizes[i]);
 }
 
 /* A thought has two names in templates. */
-static json_t *message_from_json(const json_t *given)
+static json_t *message_from_json(const json_t *given, const char *role)
 {
     json_t *copy = json_copy((json_t *)given);
     json_t *thought = json_object_get(given, "reasoning_content");
+    int bad = copy && json_object_set_new(copy, "role", json_string(role)) != 0;
 
-    if (copy && json_is_string(thought) && !json_object_get(given, "thinking") &&
-        json_object_set(copy, "thinking", thought) != 0) {
-        json_decref(copy);
-        return NULL;
-    }
-    return copy;
+    if (copy && !bad && json_is_string(thought) && !json_object_get(given, "thinking"))
+        bad = json_object_set(copy, "thinking", thought) != 0;
+    if (!bad)
+        return copy;
+    json_decref(copy);
+    return NULL;
 }
 
 static sr1_status list_messages(const struct sr1__conversation *c, json_t **out)
@@ -82,8 +98,9 @@ static sr1_status list_messages(const struct sr1__conversation *c, json_t **out)
     json_t *list = json_array();
 
     for (size_t i = 0; list && i < c->messages->n; i++) {
-        json_t *m = c->list ? message_from_json(json_array_get(c->list, i))
-                            : message_from_text(c->messages, i);
+        const char *role = sr1__role_names[sr1__chat_role(c, i)];
+        json_t *m = c->list ? message_from_json(json_array_get(c->list, i), role)
+                            : message_from_text(c->messages, i, role);
 
         if (json_array_append_new(list, m) != 0) {
             json_decref(list);
@@ -95,13 +112,13 @@ static sr1_status list_messages(const struct sr1__conversation *c, json_t **out)
     return SR1_OK;
 }
 
-/* Roles are of the four names, and messages may hold the caller's own words. */
+/* Roles are of the known names, and messages may hold the caller's own words. */
 static sr1_status mark_messages(struct sr1__jrun *r, const struct sr1__conversation *c)
 {
     const struct sr1__messages *m = c->messages;
 
     for (size_t i = 0; i < m->n; i++) {
-        size_t role[2] = {0, strlen(m->roles[i])};
+        size_t role[2] = {0, strlen(sr1__role_names[sr1__chat_role(c, i)])};
         const struct sr1__spans own = {role, 1, 1};
 
         SR1__TRY(sr1__jrun_mark_own(r, "messages", i, "role", &own));
@@ -175,22 +192,28 @@ sr1_status sr1__chat_program_render(const sr1_tokenizer *t,
 /* Contents that no template has in it. */
 #define QUESTION "mark-of-the-question"
 #define ANSWER "mark-of-the-answer"
+#define INSTRUCTION "mark-of-the-developer"
 
-/* Render a question, an answer and another question, or the first n of them. */
-static sr1_status render_probe(const sr1_tokenizer *t, size_t n, int prompt,
-                               int no_thinking, struct sr1__rendered *out)
+/* Messages of a probe. */
+struct probe {
+    enum sr1__role role;
+    const char *text;
+};
+
+static sr1_status render_probe(const sr1_tokenizer *t, const struct probe *probe,
+                               size_t n, int prompt, int no_thinking,
+                               struct sr1__rendered *out)
 {
     struct sr1__messages m = {0};
-    const struct sr1__conversation c = {
-        .messages = &m, .add_generation_prompt = prompt, .no_thinking = no_thinking};
+    const struct sr1__conversation c = {.messages = &m,
+                                        .add_generation_prompt = prompt,
+                                        .no_thinking = no_thinking,
+                                        .developer = 1};
     sr1_status status = SR1_OK;
 
-    for (size_t i = 0; i < n && status == SR1_OK; i++) {
-        const char *text = i % 2 ? ANSWER : QUESTION;
-        int role = i % 2 ? SR1__ROLE_ASSISTANT : SR1__ROLE_USER;
-
-        status = sr1__messages_add(&m, sr1__role_names[role], text, strlen(text));
-    }
+    for (size_t i = 0; i < n && status == SR1_OK; i++)
+        status = sr1__messages_add(&m, sr1__role_names[probe[i].role], probe[i].text,
+                                   strlen(probe[i].text));
     if (status == SR1_OK)
         status = sr1__chat_program_render(t, &c, out);
     sr1__messages_free(&m);
@@ -199,11 +222,12 @@ static sr1_status render_probe(const sr1_tokenizer *t, size_t n, int prompt,
 
 static sr1_status find_thought(const sr1_tokenizer *t, int no_thinking, int *opens)
 {
+    static const struct probe asked[] = {{SR1__ROLE_USER, QUESTION}};
     struct sr1__rendered r;
     sr1_status status;
 
     sr1__rendered_init(&r);
-    status = render_probe(t, 1, 1, no_thinking, &r);
+    status = render_probe(t, asked, 1, 1, no_thinking, &r);
     while (status == SR1_OK && r.text.len && strchr(" \n", r.text.data[r.text.len - 1]))
         r.text.data[--r.text.len] = '\0';
     *opens = status == SR1_OK &&
@@ -216,6 +240,9 @@ static sr1_status find_thought(const sr1_tokenizer *t, int no_thinking, int *ope
 /* The added token that stands behind an answer; without one the end token. */
 static sr1_status find_end_id(const sr1_tokenizer *t, int32_t *id)
 {
+    static const struct probe answered[] = {{SR1__ROLE_USER, QUESTION},
+                                            {SR1__ROLE_ASSISTANT, ANSWER},
+                                            {SR1__ROLE_USER, QUESTION}};
     struct sr1__added_match m = {0};
     struct sr1__rendered r;
     const char *behind;
@@ -223,13 +250,27 @@ static sr1_status find_end_id(const sr1_tokenizer *t, int32_t *id)
 
     *id = t->role_id[SR1_TOKEN_EOS];
     sr1__rendered_init(&r);
-    status = render_probe(t, 3, 0, 0, &r);
+    status = render_probe(t, answered, 3, 0, 0, &r);
     behind = status == SR1_OK ? strstr(sr1__buf_cstr(&r.text), ANSWER) : NULL;
     if (behind) {
         behind += strlen(ANSWER);
         if (sr1__find_added(t, behind, strlen(behind), 0, &m) && m.at == 0)
             *id = m.id;
     }
+    sr1__rendered_free(&r);
+    return status;
+}
+
+static sr1_status find_developer(const sr1_tokenizer *t, int *writes)
+{
+    static const struct probe instructed[] = {{SR1__ROLE_DEVELOPER, INSTRUCTION},
+                                              {SR1__ROLE_USER, QUESTION}};
+    struct sr1__rendered r;
+    sr1_status status;
+
+    sr1__rendered_init(&r);
+    status = render_probe(t, instructed, 2, 0, 0, &r);
+    *writes = status == SR1_OK && strstr(sr1__buf_cstr(&r.text), INSTRUCTION);
     sr1__rendered_free(&r);
     return status;
 }
@@ -244,6 +285,8 @@ static sr1_status probe_program(const sr1_tokenizer *t)
         status = find_thought(t, 1, &p->opens_thought[1]);
     if (!sr1__is_memory(status))
         status = find_end_id(t, &p->end_id);
+    if (!sr1__is_memory(status))
+        status = find_developer(t, &p->developer);
     return sr1__is_memory(status) ? status : SR1_OK;
 }
 
@@ -256,6 +299,7 @@ sr1_status sr1__chat_program_load(sr1_tokenizer *t, const char *chat_template)
     t->program = p;
     p->now = (int64_t)time(NULL);
     p->end_id = -1;
+    atomic_init(&p->refs, 1);
     status = sr1__jinja_parse(&p->jinja, chat_template, strlen(chat_template));
     if (sr1__is_memory(status))
         return status;

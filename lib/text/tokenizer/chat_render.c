@@ -46,9 +46,11 @@ static void put_content_text(struct sr1__rendered *r, struct sr1__str text)
 
 /* ---- message i ---- */
 
-static int role_at(const struct sr1__conversation *c, size_t i)
+int sr1__chat_role(const struct sr1__conversation *c, size_t i)
 {
-    return sr1__role_find(c->messages->roles[i]);
+    int role = sr1__role_find(c->messages->roles[i]);
+
+    return role == SR1__ROLE_DEVELOPER && !c->developer ? SR1__ROLE_SYSTEM : role;
 }
 
 static struct sr1__str content_at(const struct sr1__conversation *c, size_t i)
@@ -168,7 +170,7 @@ static size_t last_question(const struct sr1__conversation *c)
     for (size_t i = c->messages->n; i-- > 0;) {
         struct sr1__str content = content_at(c, i);
 
-        if (role_at(c, i) == SR1__ROLE_USER && !says_nothing(c, i) &&
+        if (sr1__chat_role(c, i) == SR1__ROLE_USER && !says_nothing(c, i) &&
             !(sr1__str_starts_with(content, "<tool_response>") &&
               sr1__str_ends_with(content, "</tool_response>")))
             return i;
@@ -243,19 +245,19 @@ static void put_assistant(struct sr1__rendered *r, const struct sr1__chat_family
 static void put_tool_result(struct sr1__rendered *r, const struct sr1__conversation *c,
                             size_t i)
 {
-    if (i == 0 || role_at(c, i - 1) != SR1__ROLE_TOOL)
+    if (i == 0 || sr1__chat_role(c, i - 1) != SR1__ROLE_TOOL)
         open_message(r, SR1__ROLE_USER);
     put_own_text(r, "\n<tool_response>\n");
     put_content_text(r, content_at(c, i));
     put_own_text(r, "\n</tool_response>");
-    if (i + 1 == c->messages->n || role_at(c, i + 1) != SR1__ROLE_TOOL)
+    if (i + 1 == c->messages->n || sr1__chat_role(c, i + 1) != SR1__ROLE_TOOL)
         put_own_text(r, "<|im_end|>\n");
 }
 
 static void put_plain(struct sr1__rendered *r, const struct sr1__conversation *c,
                       size_t i)
 {
-    open_message(r, role_at(c, i));
+    open_message(r, sr1__chat_role(c, i));
     put_own_text(r, "\n");
     put_whole(r, c, i);
     put_own_text(r, "<|im_end|>\n");
@@ -286,7 +288,7 @@ static void put_tools(struct sr1__rendered *r, const json_t *tools)
 static void put_system(struct sr1__rendered *r, const sr1_tokenizer *t,
                        const struct sr1__conversation *c)
 {
-    int given = role_at(c, 0) == SR1__ROLE_SYSTEM;
+    int given = sr1__chat_role(c, 0) == SR1__ROLE_SYSTEM;
 
     if (!given && !t->default_system && !c->tools)
         return;
@@ -308,7 +310,7 @@ static void render_message(struct sr1__rendered *r, const sr1_tokenizer *t,
 {
     const struct sr1__chat_family *f = t->family;
     struct sr1__str content = content_at(c, i), reasoning = reasoning_at(c, i);
-    int role = role_at(c, i), thought;
+    int role = sr1__chat_role(c, i), thought;
 
     if (role == SR1__ROLE_SYSTEM && i == 0)
         return; /* put_system */

@@ -147,34 +147,73 @@ static sr1_status check_program(const struct sr1__turn_delimiters *b,
     return check_growth(t, 0, no_thinking);
 }
 
-sr1_status sr1__turn_delimiters_make(struct sr1__turn_delimiters *out,
-                                     const sr1_tokenizer *t, int no_thinking)
+/* The words around the last of the three messages, which has this role. */
+static sr1_status read_delimiters(struct sr1__turn_delimiters *b, const sr1_tokenizer *t,
+                                  const char *role, int no_thinking)
 {
-    static const char *const roles[3] = {"user", "assistant", "user"};
+    const char *const roles[3] = {"user", "assistant", role};
     sr1_chat_options o = {
         .struct_size = sizeof o, .add_generation_prompt = 1, .no_thinking = no_thinking};
-    struct sr1__turn_delimiters b = {0};
     char *text = NULL;
     sr1_status st;
 
     SR1__TRY(sr1_tokenizer_chat(t, roles, marks, NULL, 3, &o, &text, NULL, NULL, NULL));
-    st = split_rendered_turn(&b, text);
+    st = split_rendered_turn(b, text);
     sr1_free(text);
+    return st;
+}
+
+/* Takes b over; st is how it came to be. */
+static sr1_status finish_delimiters(struct sr1__turn_delimiters *out,
+                                    struct sr1__turn_delimiters *b,
+                                    const sr1_tokenizer *t, sr1_status st)
+{
     if (st == SR1_OK)
-        st = encode_turn_text(t, b.close, &b.close_ids);
+        st = encode_turn_text(t, b->close, &b->close_ids);
     if (st == SR1_OK)
-        st = encode_turn_text(t, b.open, &b.open_ids);
+        st = encode_turn_text(t, b->open, &b->open_ids);
     if (st != SR1_OK) {
-        sr1__turn_delimiters_free(&b);
+        sr1__turn_delimiters_free(b);
         return st;
     }
-    if (strcmp(sr1_tokenizer_chat_family(t), "template") == 0)
-        st = check_program(&b, t, no_thinking);
-    if (st != SR1_OK) {
-        sr1__turn_delimiters_free(&b);
-        return st;
-    }
-    find_end(&b, t);
-    *out = b;
+    find_end(b, t);
+    *out = *b;
     return SR1_OK;
+}
+
+sr1_status sr1__turn_delimiters_make(struct sr1__turn_delimiters *out,
+                                     const sr1_tokenizer *t, int no_thinking)
+{
+    struct sr1__turn_delimiters b = {0};
+    sr1_status st = read_delimiters(&b, t, "user", no_thinking);
+
+    if (st == SR1_OK && strcmp(sr1_tokenizer_chat_family(t), "template") == 0)
+        st = check_program(&b, t, no_thinking);
+    return finish_delimiters(out, &b, t, st);
+}
+
+/* "..." as tojson writes a text: without the quotes. */
+static void unquote_delimiters(struct sr1__turn_delimiters *b)
+{
+    size_t n = strlen(b->close);
+
+    if (n == 0 || b->close[n - 1] != '"' || b->open[0] != '"')
+        return;
+    b->close[n - 1] = '\0';
+    memmove(b->open, b->open + 1, strlen(b->open));
+}
+
+sr1_status sr1__ipython_delimiters_make(struct sr1__turn_delimiters *out,
+                                        const sr1_tokenizer *t, int no_thinking)
+{
+    struct sr1__turn_delimiters b = {0};
+    sr1_status st = read_delimiters(&b, t, "tool", no_thinking);
+
+    memset(out, 0, sizeof *out);
+    if (st == SR1_OK && strstr(b.close, "ipython")) {
+        unquote_delimiters(&b);
+        return finish_delimiters(out, &b, t, SR1_OK);
+    }
+    sr1__turn_delimiters_free(&b);
+    return sr1__is_memory(st) ? st : SR1_OK;
 }

@@ -20,6 +20,11 @@ struct sr1__turn_delimiters {
 sr1_status sr1__turn_delimiters_make(struct sr1__turn_delimiters *out,
                                      const sr1_tokenizer *t, int no_thinking);
 void sr1__turn_delimiters_free(struct sr1__turn_delimiters *b);
+/* The same around a tool's message, where the template writes it as the role ipython
+ * (Llama 3.1 and later); else *out is zeroed. Content stands there as it is, as in Meta's
+ * format: some templates quote a text as JSON. */
+sr1_status sr1__ipython_delimiters_make(struct sr1__turn_delimiters *out,
+                                        const sr1_tokenizer *t, int no_thinking);
 
 /* Append the ids of text (valid UTF-8), in which added tokens are recognised only where
  * they begin and end within one of the stretches [own[2 k], own[2 k + 1]); the rest is

@@ -33,6 +33,40 @@ const char *sr1__decoded_token(const sr1_tokenizer *t, int32_t id, int skip_spec
                : sr1__vocab_bytes(&t->vocab, (uint32_t)id, n);
 }
 
+/* The bytes of tokens as text, with the status of making them. */
+static sr1_status repair_text(const struct sr1__buf *bytes, sr1_status status,
+                              struct sr1__buf *out)
+{
+    SR1__TRY(status);
+    sr1__utf8_repair(sr1__buf_cstr(bytes), bytes->len, 0, out, NULL);
+    return sr1__buf_status(out, "decoded text");
+}
+
+/* What a token adds to a text behind others. */
+static void add_spelling(const sr1_tokenizer *t, int32_t id, int skip_special,
+                         struct sr1__buf *out)
+{
+    size_t n = 0;
+    const char *bytes = sr1__tokenizer_token_bytes(t, id, &n);
+
+    if (bytes && !(skip_special && sr1__tokenizer_is_special(t, id)))
+        sr1__buf_add(out, bytes, n);
+}
+
+sr1_status sr1__tokenizer_spell(const sr1_tokenizer *t, const int32_t *ids, size_t n,
+                                int skip_special, struct sr1__buf *out)
+{
+    struct sr1__buf bytes;
+    sr1_status status;
+
+    sr1__buf_init(&bytes, 0);
+    for (size_t i = 0; i < n; i++)
+        add_spelling(t, ids[i], skip_special, &bytes);
+    status = repair_text(&bytes, sr1__buf_status(&bytes, "decoded text"), out);
+    sr1__buf_free(&bytes);
+    return status;
+}
+
 sr1_status sr1__tokenizer_decode(const sr1_tokenizer *t, const int32_t *ids, size_t n,
                                  int skip_special, struct sr1__buf *out)
 {
@@ -40,11 +74,8 @@ sr1_status sr1__tokenizer_decode(const sr1_tokenizer *t, const int32_t *ids, siz
     sr1_status status;
 
     sr1__buf_init(&bytes, 0);
-    status = sr1__token_decoder_run(t, ids, n, skip_special, &bytes);
-    if (status == SR1_OK) {
-        sr1__utf8_repair(sr1__buf_cstr(&bytes), bytes.len, 0, out, NULL);
-        status = sr1__buf_status(out, "decoded text");
-    }
+    status =
+        repair_text(&bytes, sr1__token_decoder_run(t, ids, n, skip_special, &bytes), out);
     sr1__buf_free(&bytes);
     return status;
 }
@@ -137,15 +168,12 @@ static sr1_status emit_held_text(sr1_token_stream *s, int more, size_t before,
 sr1_status sr1_token_stream_push(sr1_token_stream *s, int32_t id, const char **text,
                                  size_t *n)
 {
-    const char *bytes;
-    size_t before, len = 0;
+    size_t before;
 
     if (!s || !text || !n)
         return sr1__fail(SR1_E_INVALID, "token stream: stream, text and n are needed");
     before = s->held.len;
-    bytes = sr1__tokenizer_token_bytes(s->t, id, &len);
-    if (bytes && !(s->skip_special && sr1__tokenizer_is_special(s->t, id)))
-        sr1__buf_add(&s->held, bytes, len);
+    add_spelling(s->t, id, s->skip_special, &s->held);
     return emit_held_text(s, 1, before, text, n);
 }
 

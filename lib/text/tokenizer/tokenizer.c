@@ -34,6 +34,7 @@ static void free_parts(sr1_tokenizer *t)
     for (size_t i = 0; i < SR1__TEMPLATE_TOKENS; i++)
         sr1__free(t->template_tokens[i]);
     json_decref(t->more_tokens);
+    sr1__chat_templates_free(&t->chat_templates);
     sr1__tokenizer_files_free(t->files);
 }
 
@@ -46,8 +47,7 @@ void sr1_tokenizer_free(sr1_tokenizer *t)
     else
         free_parts(t);
     sr1__free(t->default_system);
-    if (!t->base)
-        sr1__chat_program_free(t->program);
+    sr1__chat_program_release(t->program);
     sr1__free(t);
 }
 
@@ -245,6 +245,8 @@ sr1_status sr1_tokenizer_save(const sr1_tokenizer *t, const char *dir)
     if (!t || !dir)
         return sr1__fail(SR1_E_INVALID, "tokenizer: a tokenizer and a folder are needed");
     if (!t->files)
-        return sr1__fail(SR1_E_STATE, "this tokenizer was not opened from a folder");
+        return sr1__fail(SR1_E_STATE,
+                         "the tokenizer was opened from its file alone; open the folder "
+                         "that the file is in, whose other files are saved too");
     return sr1__tokenizer_files_write(t->files, dir);
 }

@@ -29,6 +29,9 @@ sr1_tokenizer *sr1__tokenizer_ref(sr1_tokenizer *t);
  * stays as it is. SR1_E_NOT_FOUND lists the names. Free with sr1_tokenizer_free. */
 sr1_status sr1__tokenizer_with_family(sr1_tokenizer **out, sr1_tokenizer *t,
                                       const char *name);
+/* The same with one of the folder's chat templates. */
+sr1_status sr1__tokenizer_with_template(sr1_tokenizer **out, sr1_tokenizer *t,
+                                        const char *name);
 
 /* SR1_E_UNSUPPORTED unless the tokenizer is BPE; `what` cannot do without. */
 sr1_status sr1__needs_bpe(const sr1_tokenizer *t, const char *what);
@@ -62,6 +65,11 @@ sr1_status sr1__tokenizer_encode(const sr1_tokenizer *t, const char *text, size_
 /* Appends the text of ids to out. */
 sr1_status sr1__tokenizer_decode(const sr1_tokenizer *t, const int32_t *ids, size_t n,
                                  int skip_special, struct sr1__buf *out);
+
+/* The same of ids that continue a text, as a token stream gives them: a mark of space
+ * that stands in front is one. */
+sr1_status sr1__tokenizer_spell(const sr1_tokenizer *t, const int32_t *ids, size_t n,
+                                int skip_special, struct sr1__buf *out);
 
 /* The bytes of one token (not always whole characters); NULL for an id without a token.
  * Borrowed until the tokenizer is freed. */

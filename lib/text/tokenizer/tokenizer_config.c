@@ -12,7 +12,6 @@
 #include <string.h>
 
 #define CONFIG_MAX ((size_t)16 << 20)
-#define TEMPLATE "chat_template.jinja"
 
 /* *out NULL when the folder has no such file. */
 static sr1_status load_json(const char *folder, const char *name, json_t **out)
@@ -165,61 +164,45 @@ static sr1_status read_stops(sr1_tokenizer *t, const char *folder, const char *s
     return SR1_OK;
 }
 
-/* Of a list of {"name", "template"}; NULL: it has none of this name. */
-static const char *named_template(const json_t *config, const char *wanted)
+/* Keep the templates of the base, as files of their own. */
+static sr1_status borrow_templates(sr1_tokenizer *t, const char *spare)
 {
-    const json_t *o;
-    size_t i;
-
-    json_array_foreach(json_object_get(config, "chat_template"), i, o)
-    {
-        const char *name = json_string_value(json_object_get(o, "name"));
-
-        if (name && strcmp(name, wanted) == 0)
-            return json_string_value(json_object_get(o, "template"));
-    }
-    return NULL;
-}
-
-/* A string, or a list of which "default" counts. */
-static const char *template_of(const json_t *config)
-{
-    const char *named = named_template(config, "default");
-
-    return named ? named : json_string_value(json_object_get(config, "chat_template"));
-}
-
-/* Keep the template of the base as a file of its own. */
-static sr1_status borrow_template(sr1_tokenizer *t, const char *spare)
-{
-    char *path = sr1__path_join(spare, TEMPLATE);
+    struct sr1__chat_templates theirs = {0};
+    char *path = sr1__path_join(spare, SR1__CHAT_TEMPLATE_FILE);
     json_t *config = NULL;
     const char *text = NULL;
     struct sr1__buf file;
     sr1_status status = path ? SR1_OK : sr1__fail_nomem("chat template");
 
     sr1__buf_init(&file, 0);
+    if (status == SR1_OK)
+        status = sr1__tokenizer_files_read_templates(t->files, spare);
     if (status == SR1_OK && sr1__path_exists(path)) {
         status = sr1__file_read(path, CONFIG_MAX, &file);
         text = sr1__buf_cstr(&file);
-    } else if (status == SR1_OK) {
+    } else if (status == SR1_OK && !sr1__tokenizer_files_templates(t->files)) {
         status = load_json(spare, "tokenizer_config.json", &config);
-        text = template_of(config);
+        if (status == SR1_OK)
+            status = sr1__chat_templates_read(&theirs, t->files, config);
+        text = sr1__chat_templates_find(&theirs, "default");
     }
     if (status == SR1_OK && text)
-        status = sr1__tokenizer_files_add(t->files, TEMPLATE, text);
+        status = sr1__tokenizer_files_add(t->files, SR1__CHAT_TEMPLATE_FILE, text);
+    sr1__chat_templates_free(&theirs);
     json_decref(config);
     sr1__buf_free(&file);
     sr1__free(path);
     return status;
 }
 
-/* As in transformers, conversations with tools have a template of their own where the
- * list has one, also beside one whose rules are known. */
-static sr1_status read_tool_template(sr1_tokenizer *t, const json_t *config)
+/* As in transformers: "default", and for conversations with tools "tool_use" where the
+ * folder has it, also beside one whose rules are known. */
+static sr1_status use_templates(sr1_tokenizer *t)
 {
-    const char *tools = named_template(config, "tool_use"), *whole = template_of(config);
+    const char *whole = sr1__chat_templates_find(&t->chat_templates, "default");
+    const char *tools = sr1__chat_templates_find(&t->chat_templates, "tool_use");
 
+    SR1__TRY(sr1__chat_recognise(t, whole));
     if (!tools || !whole)
         return SR1_OK;
     if (!t->program)
@@ -228,20 +211,22 @@ static sr1_status read_tool_template(sr1_tokenizer *t, const json_t *config)
     return sr1__chat_program_add_tools(t, tools);
 }
 
-/* chat_template.jinja, where it is, counts rather than the configuration's member. */
-static sr1_status read_template(sr1_tokenizer *t, const char *spare, const json_t *config)
+static sr1_status read_templates(sr1_tokenizer *t, const char *spare,
+                                 const json_t *config)
 {
-    const struct sr1__buf *file = sr1__tokenizer_files_find(t->files, TEMPLATE);
+    const struct sr1__buf *file =
+        sr1__tokenizer_files_find(t->files, SR1__CHAT_TEMPLATE_FILE);
 
-    if (!file && !template_of(config) && spare) {
-        SR1__TRY(borrow_template(t, spare));
-        file = sr1__tokenizer_files_find(t->files, TEMPLATE);
+    if (file && file->len > SR1__CHAT_TEMPLATE_MAX)
+        return sr1__fail(SR1_E_LIMIT,
+                         SR1__CHAT_TEMPLATE_FILE " has %zu bytes, at most %zu are read",
+                         file->len, SR1__CHAT_TEMPLATE_MAX);
+    SR1__TRY(sr1__chat_templates_read(&t->chat_templates, t->files, config));
+    if (t->chat_templates.n == 0 && spare) {
+        SR1__TRY(borrow_templates(t, spare));
+        SR1__TRY(sr1__chat_templates_read(&t->chat_templates, t->files, config));
     }
-    if (file && file->len > CONFIG_MAX)
-        return sr1__fail(SR1_E_LIMIT, TEMPLATE " has %zu bytes, at most %zu are read",
-                         file->len, CONFIG_MAX);
-    SR1__TRY(sr1__chat_recognise(t, file ? sr1__buf_cstr(file) : template_of(config)));
-    return file ? SR1_OK : read_tool_template(t, config);
+    return use_templates(t);
 }
 
 /* Further settings of the configuration about encoding. */
@@ -276,7 +261,7 @@ static sr1_status use_config(sr1_tokenizer *t, const char *folder, const char *s
     use_input_keys(t, config);
     SR1__TRY(read_stops(t, folder, spare));
     choose_pad(t);
-    return read_template(t, spare, config);
+    return read_templates(t, spare, config);
 }
 
 sr1_status sr1__tokenizer_read_config(sr1_tokenizer *t, const char *folder,

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 #include <errno.h>
 #include <string.h>
@@ -16,9 +17,20 @@ static const char *const file_names[] = {"tokenizer.json",      "tokenizer_confi
                                          "vocab.txt",           "spiece.model"};
 #define FILES (sizeof(file_names) / sizeof(file_names[0]))
 
+#define TEMPLATES "additional_chat_templates"
+#define TEMPLATE_END ".jinja"
+#define TEMPLATES_MAX 64
+
+struct named_template {
+    char *name; /* without its end */
+    struct sr1__buf text;
+};
+
 struct sr1__tokenizer_files {
     struct sr1__buf bytes[FILES];
     unsigned char there[FILES];
+    struct named_template templates[TEMPLATES_MAX];
+    size_t n_templates;
 };
 
 static sr1_status read_one(struct sr1__tokenizer_files *f, size_t i, const char *folder)
@@ -33,6 +45,159 @@ static sr1_status read_one(struct sr1__tokenizer_files *f, size_t i, const char 
     sr1__free(path);
     return status;
 }
+
+static int is_among(const char *name, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return 1;
+    return 0;
+}
+
+static sr1_status clear_files(const char *folder, const char *const *kept, size_t n)
+{
+    for (size_t i = 0; i < FILES; i++)
+        if (!is_among(file_names[i], kept, n))
+            SR1__TRY(sr1__file_remove(folder, file_names[i]));
+    return SR1_OK;
+}
+
+static sr1_status write_one(const char *folder, const char *name,
+                            const struct sr1__buf *bytes)
+{
+    char *path = sr1__path_join(folder, name);
+    sr1_status status;
+
+    SR1__CHECK_ALLOC(path, "saving the tokenizer");
+    status = sr1__file_replace(path, sr1__buf_cstr(bytes), bytes->len);
+    sr1__free(path);
+    return status;
+}
+
+/* ---- named templates ---- */
+
+size_t sr1__tokenizer_files_templates(const struct sr1__tokenizer_files *f)
+{
+    return f ? f->n_templates : 0;
+}
+
+const char *sr1__tokenizer_files_template(const struct sr1__tokenizer_files *f, size_t i,
+                                          const struct sr1__buf **text)
+{
+    if (i >= sr1__tokenizer_files_templates(f))
+        return NULL;
+    *text = &f->templates[i].text;
+    return f->templates[i].name;
+}
+
+static sr1_status read_named_template(struct sr1__tokenizer_files *f, const char *folder,
+                                      const char *file)
+{
+    struct named_template *t = &f->templates[f->n_templates];
+    char *path;
+    sr1_status status;
+
+    if (f->n_templates == TEMPLATES_MAX)
+        return sr1__fail(SR1_E_LIMIT, "%s: more than %d chat templates", folder,
+                         TEMPLATES_MAX);
+    path = sr1__path_join(folder, file);
+    t->name = sr1__strndup(file, strlen(file) - strlen(TEMPLATE_END));
+    sr1__buf_init(&t->text, 0);
+    f->n_templates++;
+    status = path && t->name ? sr1__file_read(path, SR1__CHAT_TEMPLATE_MAX, &t->text)
+                             : sr1__fail_nomem("chat templates");
+    sr1__free(path);
+    return status;
+}
+
+/* Call fn with the names of the templates' files in folder/additional_chat_templates. */
+static sr1_status each_template_file(const char *folder, void *self,
+                                     sr1_status (*fn)(void *self, const char *folder,
+                                                      const char *file))
+{
+    char *path = sr1__path_join(folder, TEMPLATES), **names = NULL;
+    size_t n = 0;
+    sr1_status status = SR1_OK;
+
+    SR1__CHECK_ALLOC(path, "chat templates");
+    if (sr1__path_is_dir(path))
+        status = sr1__dir_list(path, &names, &n);
+    for (size_t i = 0; i < n; i++) {
+        struct sr1__str name = sr1__str_of(names[i]);
+
+        if (status == SR1_OK && name.n > strlen(TEMPLATE_END) &&
+            sr1__str_ends_with(name, TEMPLATE_END))
+            status = fn(self, path, names[i]);
+        sr1__free(names[i]);
+    }
+    sr1__free(names);
+    sr1__free(path);
+    return status;
+}
+
+static sr1_status read_template_file(void *self, const char *folder, const char *file)
+{
+    return read_named_template(self, folder, file);
+}
+
+sr1_status sr1__tokenizer_files_read_templates(struct sr1__tokenizer_files *f,
+                                               const char *folder)
+{
+    return f->n_templates ? SR1_OK : each_template_file(folder, f, read_template_file);
+}
+
+static sr1_status write_templates(const struct sr1__tokenizer_files *f,
+                                  const char *folder)
+{
+    char *below = sr1__path_join(folder, TEMPLATES);
+    sr1_status status = below ? SR1_OK : sr1__fail_nomem("chat templates");
+
+    if (status == SR1_OK && f->n_templates)
+        status = sr1__dir_make(below);
+    for (size_t i = 0; i < f->n_templates && status == SR1_OK; i++) {
+        struct sr1__buf file;
+
+        sr1__buf_init(&file, 0);
+        sr1__buf_fmt(&file, "%s" TEMPLATE_END, f->templates[i].name);
+        status = sr1__buf_status(&file, "chat templates");
+        if (status == SR1_OK)
+            status = write_one(below, sr1__buf_cstr(&file), &f->templates[i].text);
+        sr1__buf_free(&file);
+    }
+    sr1__free(below);
+    return status;
+}
+
+/* f NULL: all of them go. */
+static sr1_status remove_template_file(void *self, const char *folder, const char *file)
+{
+    const struct sr1__tokenizer_files *f = self;
+    size_t n = strlen(file) - strlen(TEMPLATE_END);
+
+    for (size_t i = 0; i < sr1__tokenizer_files_templates(f); i++)
+        if (strlen(f->templates[i].name) == n &&
+            strncmp(f->templates[i].name, file, n) == 0)
+            return SR1_OK;
+    return sr1__file_remove(folder, file);
+}
+
+/* All but those of f (NULL: none of them stays), and a folder that became empty. */
+static sr1_status clear_templates(const char *folder,
+                                  const struct sr1__tokenizer_files *f)
+{
+    char *below = sr1__path_join(folder, TEMPLATES);
+    sr1_status status = below ? SR1_OK : sr1__fail_nomem("chat templates");
+
+    if (status == SR1_OK)
+        status = each_template_file(folder, (void *)(uintptr_t)f, remove_template_file);
+    if (status == SR1_OK && rmdir(below) != 0 && errno != ENOENT && errno != ENOTEMPTY &&
+        errno != EEXIST)
+        status = sr1__fail_errno("remove folder", below);
+    sr1__free(below);
+    return status;
+}
+
+/* ---- all files ---- */
 
 static int is_there(const struct sr1__tokenizer_files *f, const char *name)
 {
@@ -55,6 +220,7 @@ static sr1_status read_all(struct sr1__tokenizer_files *f, const char *folder,
 
     for (size_t i = 0; i < FILES; i++)
         SR1__TRY(read_one(f, i, folder));
+    SR1__TRY(sr1__tokenizer_files_read_templates(f, folder));
     for (size_t i = 0; i < FILES; i++)
         wanted[i] = spare && !f->there[i] && is_spare_wanted(f, i);
     for (size_t i = 0; i < FILES; i++)
@@ -78,6 +244,10 @@ void sr1__tokenizer_files_free(struct sr1__tokenizer_files *f)
 {
     for (size_t i = 0; f != NULL && i < FILES; i++)
         sr1__buf_free(&f->bytes[i]);
+    for (size_t i = 0; f != NULL && i < f->n_templates; i++) {
+        sr1__free(f->templates[i].name);
+        sr1__buf_free(&f->templates[i].text);
+    }
     sr1__free(f);
 }
 
@@ -103,18 +273,6 @@ sr1_status sr1__tokenizer_files_add(struct sr1__tokenizer_files *f, const char *
     return sr1__fail(SR1_E_INTERNAL, "%s is no file of tokenizers", name);
 }
 
-static sr1_status write_one(const char *folder, const char *name,
-                            const struct sr1__buf *bytes)
-{
-    char *path = sr1__path_join(folder, name);
-    sr1_status status;
-
-    SR1__CHECK_ALLOC(path, "saving the tokenizer");
-    status = sr1__file_replace(path, sr1__buf_cstr(bytes), bytes->len);
-    sr1__free(path);
-    return status;
-}
-
 sr1_status sr1__tokenizer_files_write(const struct sr1__tokenizer_files *f,
                                       const char *folder)
 {
@@ -127,22 +285,14 @@ sr1_status sr1__tokenizer_files_write(const struct sr1__tokenizer_files *f,
         SR1__TRY(write_one(folder, file_names[i], &f->bytes[i]));
         kept[n++] = file_names[i];
     }
-    return sr1__tokenizer_files_clear(folder, kept, n);
-}
-
-static int is_among(const char *name, const char *const *names, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(names[i], name) == 0)
-            return 1;
-    return 0;
+    SR1__TRY(write_templates(f, folder));
+    SR1__TRY(clear_files(folder, kept, n));
+    return clear_templates(folder, f);
 }
 
 sr1_status sr1__tokenizer_files_clear(const char *folder, const char *const *kept,
                                       size_t n)
 {
-    for (size_t i = 0; i < FILES; i++)
-        if (!is_among(file_names[i], kept, n))
-            SR1__TRY(sr1__file_remove(folder, file_names[i]));
-    return SR1_OK;
+    SR1__TRY(clear_files(folder, kept, n));
+    return clear_templates(folder, NULL);
 }

@@ -7,6 +7,9 @@
 
 /* Most bytes of one of them. */
 #define SR1__TOKENIZER_FILE_MAX ((size_t)256 << 20)
+#define SR1__CHAT_TEMPLATE_FILE "chat_template.jinja"
+/* Most bytes of a chat template. */
+#define SR1__CHAT_TEMPLATE_MAX ((size_t)16 << 20)
 
 struct sr1__tokenizer_files;
 
@@ -19,6 +22,14 @@ void sr1__tokenizer_files_free(struct sr1__tokenizer_files *f); /* NULL is fine 
 /* One by its name, borrowed; NULL: the folder had none. */
 const struct sr1__buf *sr1__tokenizer_files_find(const struct sr1__tokenizer_files *f,
                                                  const char *name);
+/* NAME.jinja in additional_chat_templates/: how many, and the name and the text of one in
+ * the order of names, borrowed; NULL past the end. */
+size_t sr1__tokenizer_files_templates(const struct sr1__tokenizer_files *f);
+const char *sr1__tokenizer_files_template(const struct sr1__tokenizer_files *f, size_t i,
+                                          const struct sr1__buf **text);
+/* Read those of a folder, where there are none yet. */
+sr1_status sr1__tokenizer_files_read_templates(struct sr1__tokenizer_files *f,
+                                               const char *folder);
 /* Keep the text of one that there is not; it is copied. */
 sr1_status sr1__tokenizer_files_add(struct sr1__tokenizer_files *f, const char *name,
                                     const char *text);

@@ -4,6 +4,7 @@
 #define SR1__TOKENIZER_TOKENIZER_INTERNAL_H
 
 #include "text/tokenizer/added.h"
+#include "text/tokenizer/chat_templates.h"
 #include "text/tokenizer/pre_tokenizer.h"
 #include "text/tokenizer/normalizer.h"
 #include "text/tokenizer/pattern.h"
@@ -100,6 +101,7 @@ struct sr1_tokenizer {
     char *template_tokens[SR1__TEMPLATE_TOKENS]; /* their texts; NULL: none */
     json_t *more_tokens;  /* additional_special_tokens, a list of texts; NULL: none */
     char *default_system; /* of the chat template; NULL: none */
+    struct sr1__chat_templates chat_templates;
     struct sr1__chat_program *program;  /* a template of no family, run; NULL: none */
     struct sr1__tokenizer_files *files; /* of its folder; NULL: it was in none */
 };
@@ -182,7 +184,7 @@ sr1_status sr1__bert_vocab_open(sr1_tokenizer **out, const char *vocab_path);
  * template also from spare, the base of an adapter's folder (NULL: none). */
 sr1_status sr1__tokenizer_read_config(sr1_tokenizer *t, const char *folder,
                                       const char *spare);
-/* Sets family and default_system by the template's text (NULL: none). */
+/* Sets family, default_system and program by the template's text (NULL: none). */
 sr1_status sr1__chat_recognise(sr1_tokenizer *t, const char *chat_template);
 
 #endif

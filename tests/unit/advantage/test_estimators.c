@@ -1,5 +1,5 @@
-/* Every estimator equals numpy on random ragged batches, and has the properties that
- * define it. */
+/* Every estimator equals numpy on random ragged batches, those of verl equal its code,
+ * and each has the properties that define it. */
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -240,23 +240,17 @@ static void check_row(const struct arrays *a, const json_t *row)
             assert_true(r.tokens[t] == (float)r.advantages[i]);
 }
 
-static void read_vectors(struct sr1__buf *text)
-{
-    char path[4096];
-
-    snprintf(path, sizeof path, "%s/tests/golden/estimators.jsonl", getenv("SR1_SRC"));
-    assert_int_equal(sr1__file_read(path, 0, text), SR1_OK);
-}
-
-static void every_estimator_equals_numpy(void **state)
+/* Check each row of a file of tests/golden; seen [64]: rows of each estimator. Returns
+ * the batches. */
+static size_t check_vectors(const char *file, size_t *seen)
 {
     static struct arrays a;
+    char path[4096], *line, *rest;
     struct sr1__buf text;
-    size_t seen[64] = {0}, batches = 0, i;
-    char *line, *rest;
+    size_t batches = 0, i;
 
-    (void)state;
-    read_vectors(&text);
+    snprintf(path, sizeof path, "%s/tests/golden/%s", getenv("SR1_SRC"), file);
+    assert_int_equal(sr1__file_read(path, 0, &text), SR1_OK);
     for (line = strtok_r(text.data, "\n", &rest); line != NULL;
          line = strtok_r(NULL, "\n", &rest)) {
         json_t *row = NULL;
@@ -275,10 +269,29 @@ static void every_estimator_equals_numpy(void **state)
         }
         json_decref(row);
     }
+    sr1__buf_free(&text);
+    return batches;
+}
+
+static void every_estimator_equals_numpy(void **state)
+{
+    size_t seen[64] = {0}, batches = check_vectors("estimators.jsonl", seen), i;
+
+    (void)state;
     for (i = 0; sr1_advantage_name(i) != NULL; i++)
         if (seen[i] != batches || batches < 10)
             fail_msg("%s: %zu vectors", sr1_advantage_name(i), seen[i]);
-    sr1__buf_free(&text);
+}
+
+static void verls_estimators_equal_verl(void **state)
+{
+    size_t seen[64] = {0}, rows = 0, i;
+
+    (void)state;
+    assert_int_equal(check_vectors("peer_estimators.jsonl", seen), 8);
+    for (i = 0; sr1_advantage_name(i) != NULL; i++)
+        rows += seen[i];
+    assert_int_equal(rows, 67);
 }
 
 /* ---- properties ---- */
@@ -616,6 +629,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_estimator_equals_numpy),
+        cmocka_unit_test(verls_estimators_equal_verl),
         cmocka_unit_test(the_order_of_trajectories_does_not_matter),
         cmocka_unit_test(equal_rewards_teach_a_group_relative_estimator_nothing),
         cmocka_unit_test(token_rewards_count),

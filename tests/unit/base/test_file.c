@@ -2,10 +2,13 @@
 #include "../../support/torture.h"
 #include "../../support/files.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static void assert_holds(const char *path, const char *text)
@@ -98,6 +101,29 @@ static void unwritable_places_are_named(void **state)
     assert_int_equal(sr1__dir_make(scratch_path("taken")), SR1_OK);
     assert_int_equal(sr1__file_replace(scratch_path("taken"), "x", 1), SR1_E_IO);
     assert_int_equal(entries(), before + 1);
+}
+
+static int mkdir_error; /* the error number; 0: folders can be made */
+
+int mkdir(const char *path, mode_t mode)
+{
+    if (mkdir_error == 0)
+        return (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+    errno = mkdir_error;
+    return -1;
+}
+
+/* What is looked at after the failure has errors of its own. */
+static void a_read_only_disk_is_named(void **state)
+{
+    const char *path = scratch_path("new");
+
+    (void)state;
+    mkdir_error = EROFS;
+    assert_int_equal(sr1__dir_make(path), SR1_E_IO);
+    mkdir_error = 0;
+    assert_non_null(strstr(sr1_last_error(), "/new: Read-only file system"));
+    assert_int_equal(sr1__dir_make(path), SR1_OK);
 }
 
 /* A limit on the size of files fails a write as a full disk does. */
@@ -352,6 +378,7 @@ int main(void)
         cmocka_unit_test(a_pipe_does_not_hang),
         cmocka_unit_test(replacing_keeps_the_old_on_failure),
         cmocka_unit_test(unwritable_places_are_named),
+        cmocka_unit_test(a_read_only_disk_is_named),
         cmocka_unit_test(a_full_disk_keeps_the_old),
         cmocka_unit_test(big_files_arrive_whole),
         cmocka_unit_test(maps_of_nothing),

@@ -242,6 +242,7 @@ static void the_published_sets_are_read(void **state)
 {
     static const struct {
         const char *set, *row, *question, *id, *answers[4];
+        const char *file; /* NULL: of JSON lines */
     } rows[] = {
         {"NQ-open",
          "{\"question\": \"who?\", \"answer\": [\"a\", \"b\"]}",
@@ -253,8 +254,19 @@ static void the_published_sets_are_read(void **state)
          "[\"A\", \"Aa\"], \"normalized_aliases\": [\"a\"], \"value\": \"A\", \"type\": "
          "\"WikipediaEntity\"}}",
          "who?",
-         NULL,
+         "tc_2",
          {"A", "Aa", "a"}},
+        {"TriviaQA's own file",
+         "{\"Data\": [{\"Answer\": {\"Aliases\": [\"A\", \"Aa\"], "
+         "\"MatchedWikiEntityName\": \"A\", \"NormalizedAliases\": [\"a\"], "
+         "\"NormalizedValue\": \"a\", \"Type\": \"WikipediaEntity\", \"Value\": "
+         "\"A\"}, \"EntityPages\": [], \"Question\": \"who?\", \"QuestionId\": "
+         "\"tc_2\", \"QuestionSource\": \"s\"}], \"Domain\": \"unfiltered-web\", "
+         "\"VerifiedEval\": false, \"Version\": 1.0}",
+         "who?",
+         "tc_2",
+         {"A", "Aa", "a"},
+         "unfiltered-web-dev.json"},
         {"PopQA",
          "{\"id\": 4222362, \"subj\": \"G. R.\", \"prop\": \"occupation\", \"obj\": "
          "\"politician\", \"question\": \"What is G. R.'s occupation?\", "
@@ -262,6 +274,22 @@ static void the_published_sets_are_read(void **state)
          "What is G. R.'s occupation?",
          "4222362",
          {"politician", "pol"}},
+        {"PopQA's own file",
+         "id\tsubj\tprop\tobj\tquestion\tpossible_answers\n"
+         "4222362\tG. R.\toccupation\tpolitician\tWhat is G. R.'s occupation?\t"
+         "\"[\"\"politician\"\", \"\"pol\"\"]\"\n",
+         "What is G. R.'s occupation?",
+         "4222362",
+         {"politician", "pol"},
+         "popQA.tsv"},
+        {"HotpotQA's own file",
+         "[{\"_id\": \"5a8b\", \"answer\": \"yes\", \"question\": \"Were both?\", "
+         "\"supporting_facts\": [[\"T\", 0]], \"context\": [[\"T\", [\"S.\"]]], "
+         "\"type\": \"comparison\", \"level\": \"hard\"}]",
+         "Were both?",
+         "5a8b",
+         {"yes"},
+         "hotpot_dev_distractor_v1.json"},
         {"HotpotQA",
          "{\"_id\": \"5a8b\", \"answer\": \"yes\", \"question\": \"Were both?\", "
          "\"supporting_facts\": [[\"T\", 0]], \"context\": [[\"T\", [\"S.\"]]], "
@@ -290,6 +318,12 @@ static void the_published_sets_are_read(void **state)
          "Who was?",
          NULL,
          {"James"}},
+        {"Bamboogle's table",
+         "Question,Answer\nWho was?,James\n",
+         "Who was?",
+         NULL,
+         {"James"},
+         "bamboogle.csv"},
         {"FlashRAG",
          "{\"id\": \"test_0\", \"question\": \"who?\", \"golden_answers\": [\"a\"], "
          "\"metadata\": {\"type\": \"bridge\"}}",
@@ -310,8 +344,11 @@ static void the_published_sets_are_read(void **state)
         sr1_row *row = NULL;
         size_t n = 0;
 
-        if (open_one(&d, scratch_file("n.jsonl", rows[i].row, 0), &o) != SR1_OK)
+        if (open_one(
+                &d, scratch_file(rows[i].file ? rows[i].file : "n.jsonl", rows[i].row, 0),
+                &o) != SR1_OK)
             fail_msg("%s: %s", rows[i].set, sr1_last_error());
+        assert_int_equal(sr1_dataset_count(d), 1);
         assert_int_equal(sr1_dataset_read(d, 0, &row), SR1_OK);
         assert_string_equal(sr1_row_question(row), rows[i].question);
         if (rows[i].id)
@@ -330,25 +367,28 @@ static void the_published_sets_are_read(void **state)
 /* The same rows, ids and lines of errors as of the plain file. */
 static void packed_files_are_read(void **state)
 {
-    static const char *const plain[] = {"p.jsonl", "p.csv"};
-    static const char *const texts[] = {"{\"question\":\"Q1\",\"answer\":\"a\"}\n{"
-                                        "\"question\":\"Q2\",\"answer\":\"b\"}\n",
-                                        "question,answer\nQ1,a\nQ2,b\n"};
+    static const char *const plain[] = {"p.jsonl", "p.csv", "p.tsv", "p.json"};
+    static const char *const texts[] = {
+        "{\"question\":\"Q1\",\"answer\":\"a\"}\n{"
+        "\"question\":\"Q2\",\"answer\":\"b\"}\n",
+        "question,answer\nQ1,a\nQ2,b\n", "question\tanswer\nQ1\ta\nQ2\tb\n",
+        "{\"Data\": [{\"question\":\"Q1\",\"answer\":\"a\"}, "
+        "{\"question\":\"Q2\",\"answer\":\"b\"}]}"};
     static const char *const packers[] = {"gzip -kf", "zstd -qf"};
     static const char *const endings[] = {".gz", ".zst"};
 
     (void)state;
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 8; i++) {
         char command[1200], packed[600];
-        const char *path = scratch_file(plain[i % 2], texts[i % 2], 0);
+        const char *path = scratch_file(plain[i % 4], texts[i % 4], 0);
         sr1_dataset *d = NULL, *whole = NULL;
         uint64_t hash[2];
         sr1_row *row = NULL;
 
-        snprintf(command, sizeof command, "%s %s", packers[i / 2], path);
+        snprintf(command, sizeof command, "%s %s", packers[i / 4], path);
         if (system(command) != 0)
             skip();
-        snprintf(packed, sizeof packed, "%s%s", path, endings[i / 2]);
+        snprintf(packed, sizeof packed, "%s%s", path, endings[i / 4]);
         assert_int_equal(open_one(&whole, path, NULL), SR1_OK);
         assert_int_equal(open_one(&d, packed, NULL), SR1_OK);
         assert_int_equal(sr1__dataset_hash(whole, &hash[0]), SR1_OK);
@@ -468,6 +508,10 @@ static const struct {
     {"b.json", "[\n{\"question\":\"q\",\"golden_answers\":\"a\"}\n{}]",
      "b.json:3: ',' or ']' is missing"},
     {"b.json", "[\n1]", "b.json:2: each row must be an object"},
+    {"b.json", "[{\"question\":\"q\",\"golden_answers\":\"a\"}, {}]",
+     "b.json:1, row 2: no field 'question'"},
+    {"b.json", "[{\"question\":\"q\",\"golden_answers\":\"a\"},\n{}]",
+     "b.json:2: no field 'question'"},
     {"b.json", "[{\"question\":\"q\",\"golden_answers\":\"a\"},]",
      "each row must be an object"},
     {"b.json", "[{\"question\":\"q\",\"golden_answers\":\"a\"}", "',' or ']' is missing"},
@@ -499,8 +543,8 @@ static const struct {
     {"b.csv", "question,\x80\nx,y\n", "the header is not UTF-8"},
     {"b.csv", "question,golden_answers\n,y\n", "b.csv:2: field 'question' is empty"},
     {"b.parquet", "PAR1", "python3 -m searchr1.parquet "},
-    {"b.tsv", "question\tanswer\n", "must end in .jsonl, .json or .csv"},
-    {"noending", "x", "must end in .jsonl, .json or .csv"},
+    {"b.tab", "question\tanswer\n", "must end in .jsonl, .json, .csv or .tsv"},
+    {"noending", "x", "must end in .jsonl, .json, .csv or .tsv"},
 };
 
 static void errors_name_the_place(void **state)

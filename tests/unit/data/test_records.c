@@ -331,7 +331,7 @@ static void bad_demonstrations(void **state)
         {"{\"prompt\":\"x\",\"completion\":[]}", "'completion' must be text"},
         {"{\"prompt\":\"x\",\"completion\":\"\"}", "nothing to learn"},
         {"{\"prompt\":\"x\",\"completion\":[{\"role\":\"user\",\"content\":\"x\"}]}",
-         "nothing to learn: no completion"},
+         "nothing to learn: 'completion' holds no text by the policy"},
         {"{\"prompt\":[{\"role\":\"bot\",\"content\":\"x\"}],\"completion\":\"x\"}",
          "prompt[0]: 'role' is 'bot'"},
         {"{\"question\":\"Q\",\"history\":\"x\",\"segments\":[{\"source\":\"policy\","

@@ -196,6 +196,57 @@ static void a_program_searches(void **state)
     sr1_search_free(engine);
 }
 
+/* Answers each query, or action, with the JSON that it is. */
+static const char *parrot_program(void)
+{
+    return scratch_file("parrot.py",
+                        "import json, sys\n"
+                        "for line in sys.stdin:\n"
+                        "    r = json.loads(line)\n"
+                        "    p = r.get('params', {})\n"
+                        "    a = p.get('queries') or [x['text'] for x in "
+                        "p.get('actions', [])]\n"
+                        "    a = [json.loads(x) for x in a]\n"
+                        "    if 'id' in r:\n"
+                        "        print(json.dumps({'id': r['id'], 'result': a}), "
+                        "flush=True)\n",
+                        0);
+}
+
+static void members_of_a_hit_have_their_types(void **state)
+{
+    static const struct {
+        const char *hit, *id, *error;
+    } rows[] = {
+        {"[{\"id\": 17, \"text\": \"a\"}]", "17", NULL},
+        {"[{\"id\": \"x\", \"text\": \"a\"}]", "x", NULL},
+        {"[{\"id\": null, \"title\": null, \"score\": null, \"text\": \"a\"}]", "", NULL},
+        {"[{\"id\": 1.5, \"text\": \"a\"}]", NULL, "the id of a hit"},
+        {"[{\"title\": 3, \"text\": \"a\"}]", NULL, "the title of a hit"},
+        {"[{\"score\": \"1\", \"text\": \"a\"}]", NULL, "the score of a hit"},
+    };
+    sr1_search *engine = NULL;
+
+    (void)state;
+    OK(sr1_search_open_external(&engine, parrot_program(), NULL));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sr1_search_hit hit = {.struct_size = sizeof hit};
+        sr1_search_results *found = NULL;
+        sr1_status st = sr1_search_run(engine, &rows[i].hit, 1, 2, &found);
+
+        if (rows[i].error) {
+            assert_int_not_equal(st, SR1_OK);
+            assert_non_null(strstr(sr1_last_error(), rows[i].error));
+            continue;
+        }
+        OK(st);
+        OK(sr1_search_results_hit(found, 0, 0, &hit));
+        assert_string_equal(hit.id, rows[i].id);
+        sr1_search_results_free(found);
+    }
+    sr1_search_free(engine);
+}
+
 /* ---- requests side by side ---- */
 
 static sr1_search *open_engine(const char *name, const char *code, double timeout_s)
@@ -353,6 +404,37 @@ static void a_program_is_an_environment(void **state)
     reply = step(env, b, "fail", NULL);
     assert_int_equal(reply.status, SR1_ACTION_ERROR);
     sr1_env_finish(env, b);
+    sr1_env_free(env);
+}
+
+static void members_of_an_answer_have_their_types(void **state)
+{
+    static const char *const wrong[][2] = {
+        {"{\"reward\": \"1.0\"}", "the reward of an answer"},
+        {"{\"done\": 1}", "done of an answer"},
+        {"{\"success\": \"yes\"}", "success of an answer"},
+        {"{\"executed\": 0}", "executed of an answer"}};
+    sr1_env *env = NULL;
+    sr1_env_reply reply = {.struct_size = sizeof reply};
+    char *text = NULL;
+    size_t n;
+
+    (void)state;
+    OK(sr1_env_open_external(&env, parrot_program(), NULL, NULL));
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(
+            sr1_env_step(env, 0, wrong[i][0], strlen(wrong[i][0]), &reply, &text, &n),
+            SR1_E_PARSE);
+        assert_non_null(strstr(sr1_last_error(), wrong[i][1]));
+    }
+    reply = step(env, 0,
+                 "{\"reward\": null, \"done\": null, \"success\": true, "
+                 "\"executed\": null}",
+                 NULL);
+    assert_int_equal(reply.status, SR1_ACTION_OK);
+    assert_true(reply.reward == 0 && !reply.done && reply.success);
+    reply = step(env, 0, "{\"reward\": 2, \"executed\": false}", NULL);
+    assert_true(reply.reward == 2 && reply.flags & SR1_ANSWER_UNEXECUTED);
     sr1_env_free(env);
 }
 
@@ -623,12 +705,14 @@ int main(void)
         cmocka_unit_test(a_late_program_is_started_anew),
         cmocka_unit_test(why_there_is_no_score_is_told),
         cmocka_unit_test(a_program_searches),
+        cmocka_unit_test(members_of_a_hit_have_their_types),
         cmocka_unit_test(long_requests_and_answers_cross),
         cmocka_unit_test(a_busy_program_is_not_ended),
         cmocka_unit_test(a_program_is_an_environment),
         cmocka_unit_test(bytes_that_are_no_text_are_shown),
         cmocka_unit_test(a_new_program_is_asked_nothing_of_old_episodes),
         cmocka_unit_test(a_program_may_take_long_to_start),
+        cmocka_unit_test(members_of_an_answer_have_their_types),
         cmocka_unit_test(the_example_is_an_environment),
         cmocka_unit_test(the_examples_score_and_search),
         cmocka_unit_test(an_outage_is_no_observation),

@@ -35,6 +35,24 @@ static size_t read_list(const json_t *row, const char *key, double *out)
     return n;
 }
 
+/* verl's adaptive controller, update by update. */
+static void check_controller(const json_t *row)
+{
+    double kl[MOST], steps[MOST], after[MOST];
+    sr1_kl_controller c = {.struct_size = sizeof c};
+    size_t n = read_list(row, "kl", kl);
+
+    read_list(row, "steps", steps);
+    read_list(row, "after", after);
+    c.coef = json_number_value(json_object_get(row, "coef"));
+    c.target = json_number_value(json_object_get(row, "target"));
+    c.horizon = json_number_value(json_object_get(row, "horizon"));
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(sr1_kl_controller_update(&c, kl[i], (int64_t)steps[i]), SR1_OK);
+        near_to(c.coef, after[i], 1e-14, 0);
+    }
+}
+
 static void check_row(const json_t *row)
 {
     const char *kind = json_string_value(json_object_get(row, "kind"));
@@ -68,11 +86,14 @@ static void equals_verl_trl_and_numpy(void **state)
         json_t *row = NULL;
 
         assert_int_equal(sr1__json_parse(&row, line, strlen(line), "vectors"), SR1_OK);
-        check_row(row);
+        if (json_object_get(row, "after"))
+            check_controller(row);
+        else
+            check_row(row);
         json_decref(row);
         n++;
     }
-    assert_int_equal(n, 48);
+    assert_int_equal(n, 49);
     sr1__buf_free(&text);
 }
 

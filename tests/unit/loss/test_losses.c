@@ -1,5 +1,5 @@
-/* Every loss and aggregation of the tables against torch's autograd in double, whole, in
- * shards and with padding. */
+/* Every loss and aggregation of the tables against torch's autograd in double, of
+ * formulas and of the code of TRL and verl; whole, in shards and with padding. */
 #include "vectors.h"
 
 #include "signal/loss/loss.h"
@@ -66,19 +66,25 @@ static void attach(struct case_ *c, size_t n, size_t n_seqs)
                             .seq_begin = c->begin};
 }
 
-static void read_case(const json_t *row, struct case_ *c)
+/* All but the weights. */
+static void read_batch(const json_t *row, struct case_ *c)
 {
     *c = (struct case_){0};
     attach(c, floats(row, "new", c->now), integers(row, "seq_begin", c->begin) - 1);
     floats(row, "old", c->old);
     floats(row, "ref", c->ref);
     floats(row, "advantage", c->adv);
-    floats(row, "weight", c->weight);
     floats(row, "rollout", c->rollout);
     floats(row, "entropy", c->entropy);
-    integers(row, "groups", c->groups);
     read_options(row, &c->o);
     c->r.struct_size = sizeof c->r;
+}
+
+static void read_case(const json_t *row, struct case_ *c)
+{
+    read_batch(row, c);
+    floats(row, "weight", c->weight);
+    integers(row, "groups", c->groups);
 }
 
 static void call(struct case_ *c, const char *name)
@@ -156,7 +162,54 @@ static void check_case(const json_t *row)
 static void every_loss_equals_torch(void **state)
 {
     (void)state;
-    assert_int_equal(each_row("loss", check_case), 120);
+    assert_int_equal(each_row("losses.jsonl", "loss", check_case), 120);
+}
+
+/* ---- the code of TRL and verl ---- */
+
+static size_t find_figure(const char *key)
+{
+    for (size_t i = 0; i < N_FIGURES; i++)
+        if (strcmp(figures[i].key, key) == 0)
+            return i;
+    fail_msg("no figure '%s'", key);
+    return 0;
+}
+
+/* Weights of float32 are what limits the likeness; verl adds 1e-8 to its counts. */
+static void check_peer(const json_t *row)
+{
+    const char *by = json_string_value(json_object_get(row, "by")), *key;
+    json_t *want = json_object_get(row, "report"), *value;
+    sr1_loss_maps m = {.struct_size = sizeof m, .length = number(row, "length")};
+    float gradient[MAX];
+    struct case_ c;
+
+    read_batch(row, &c);
+    floats(row, "gradient", gradient);
+    m.n_seqs = c.b.n_seqs;
+    m.seq_begin = c.begin;
+    assert_int_equal(
+        sr1_loss_weights(json_string_value(json_object_get(row, "aggregation")), &m,
+                         c.weight),
+        SR1_OK);
+    call(&c, json_string_value(json_object_get(row, "loss")));
+    json_object_foreach(want, key, value)
+    {
+        if (!(fabs(figure(&c.r, find_figure(key)) - json_number_value(value)) <=
+              1e-6 * fmax(1.0, fabs(json_number_value(value)))))
+            fail_msg("%s, %s: %s is %.12g, not %.12g", by,
+                     json_string_value(json_object_get(row, "aggregation")), key,
+                     figure(&c.r, find_figure(key)), json_number_value(value));
+    }
+    for (size_t i = 0; i < c.b.n; i++)
+        like(by, "gradient", c.gradient[i], gradient[i], 1e-6);
+}
+
+static void losses_are_those_of_trl_and_verl(void **state)
+{
+    (void)state;
+    assert_int_equal(each_row("peer_losses.jsonl", "loss", check_peer), 114);
 }
 
 /* ---- parts ---- */
@@ -219,7 +272,7 @@ static void shards_of(const json_t *row)
 static void parts_add_up_for_every_loss(void **state)
 {
     (void)state;
-    assert_int_equal(each_row("loss", shards_of), 120);
+    assert_int_equal(each_row("losses.jsonl", "loss", shards_of), 120);
 }
 
 /* Weight 0: a padding row changes nothing and gets no gradient. */
@@ -252,7 +305,7 @@ static void padding_of(const json_t *row)
 static void padding_changes_nothing(void **state)
 {
     (void)state;
-    assert_int_equal(each_row("loss", padding_of), 120);
+    assert_int_equal(each_row("losses.jsonl", "loss", padding_of), 120);
 }
 
 /* ---- weights ---- */
@@ -279,13 +332,14 @@ static void check_weights(const json_t *row)
 static void every_aggregation_equals_numpy(void **state)
 {
     (void)state;
-    assert_int_equal(each_row("loss", check_weights), 120);
+    assert_int_equal(each_row("losses.jsonl", "loss", check_weights), 120);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_loss_equals_torch),
+        cmocka_unit_test(losses_are_those_of_trl_and_verl),
         cmocka_unit_test(parts_add_up_for_every_loss),
         cmocka_unit_test(padding_changes_nothing),
         cmocka_unit_test(every_aggregation_equals_numpy),

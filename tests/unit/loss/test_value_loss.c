@@ -1,4 +1,4 @@
-/* The critic's loss against torch's autograd; parts, bounds, what is refused. */
+/* The critic's loss against torch's autograd and verl; parts, bounds, what is refused. */
 #include "vectors.h"
 
 #include "signal/loss/loss.h"
@@ -11,7 +11,8 @@ struct case_ {
     sr1_value_report r;
 };
 
-static void read_case(const json_t *row, struct case_ *c)
+/* All but the weights. */
+static void read_batch(const json_t *row, struct case_ *c)
 {
     *c = (struct case_){0};
     c->b = (sr1_value_batch){sizeof c->b, floats(row, "values", c->values),
@@ -19,9 +20,14 @@ static void read_case(const json_t *row, struct case_ *c)
                              c->old,      c->weight};
     floats(row, "old", c->old);
     floats(row, "returns", c->returns);
-    floats(row, "weight", c->weight);
     c->o = (sr1_value_options){sizeof c->o, number(row, "clip_range")};
     c->r.struct_size = sizeof c->r;
+}
+
+static void read_case(const json_t *row, struct case_ *c)
+{
+    read_batch(row, c);
+    floats(row, "weight", c->weight);
 }
 
 static void call(struct case_ *c)
@@ -50,7 +56,37 @@ static void check_case(const json_t *row)
 static void it_equals_torch(void **state)
 {
     (void)state;
-    assert_int_equal(each_row("value_loss", check_case), 12);
+    assert_int_equal(each_row("losses.jsonl", "value_loss", check_case), 12);
+}
+
+/* verl's compute_value_loss, by its own mean. */
+static void check_peer(const json_t *row)
+{
+    int64_t begin[MAX];
+    sr1_loss_maps m = {.struct_size = sizeof m, .seq_begin = begin};
+    float want[MAX];
+    struct case_ c;
+
+    read_batch(row, &c);
+    floats(row, "gradient", want);
+    m.n_seqs = integers(row, "seq_begin", begin) - 1;
+    m.length = number(row, "length");
+    assert_int_equal(
+        sr1_loss_weights(json_string_value(json_object_get(row, "aggregation")), &m,
+                         c.weight),
+        SR1_OK);
+    call(&c);
+    near(c.r.loss, number(row, "value_loss"), 1e-6);
+    if (json_object_get(row, "clip_fraction"))
+        near(c.r.clip_fraction, number(row, "clip_fraction"), 1e-6);
+    for (size_t i = 0; i < c.b.n; i++)
+        near(c.gradient[i], want[i], 1e-6);
+}
+
+static void it_is_verls(void **state)
+{
+    (void)state;
+    assert_int_equal(each_row("peer_losses.jsonl", "value_loss", check_peer), 6);
 }
 
 static void add_halves(const json_t *row)
@@ -87,7 +123,7 @@ static void add_halves(const json_t *row)
 static void its_parts_add_up(void **state)
 {
     (void)state;
-    assert_int_equal(each_row("value_loss", add_halves), 12);
+    assert_int_equal(each_row("losses.jsonl", "value_loss", add_halves), 12);
 }
 
 /* v = 2, v_old = 0, c = 0.5: u = 0.5. Towards R = 3 the clip holds: (0.5 - 3)^2 / 2.
@@ -164,6 +200,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_equals_torch),
+        cmocka_unit_test(it_is_verls),
         cmocka_unit_test(its_parts_add_up),
         cmocka_unit_test(by_hand),
         cmocka_unit_test(bad_input_is_refused_and_outputs_kept),

@@ -1,5 +1,6 @@
-/* loss/vectors.h - rows of tests/golden/losses.jsonl, which torch's autograd made in
- * float64 (make_losses_vectors.py). */
+/* loss/vectors.h - rows of losses in tests/golden, which torch's autograd made in float64
+ * of formulas (losses.jsonl, make_losses_vectors.py) and of the code of TRL and verl
+ * (peer_losses.jsonl, make_peer_loss_vectors.py). */
 #ifndef SR1_TESTS_LOSS_VECTORS_H
 #define SR1_TESTS_LOSS_VECTORS_H
 
@@ -55,14 +56,15 @@ static inline size_t integers(const json_t *row, const char *key, int64_t out[MA
     return n;
 }
 
-/* fn with every row that has this key; how many. */
-static inline size_t each_row(const char *key, void (*fn)(const json_t *row))
+/* fn with every row of a file of tests/golden that has this key; how many. */
+static inline size_t each_row(const char *file, const char *key,
+                              void (*fn)(const json_t *row))
 {
     char path[600], line[16384];
     size_t n = 0;
     FILE *f;
 
-    snprintf(path, sizeof path, "%s/tests/golden/losses.jsonl", getenv("SR1_SRC"));
+    snprintf(path, sizeof path, "%s/tests/golden/%s", getenv("SR1_SRC"), file);
     f = fopen(path, "r");
     assert_non_null(f);
     while (fgets(line, sizeof line, f)) {

@@ -392,8 +392,8 @@ struct http_tools {
     sr1_env *env;
 };
 
-/* path: of the server's that the file of tools names. */
-static void open_http_tools(struct http_tools *h, const char *path)
+/* path: of the server's that the file of tools, http.json, names. */
+static void start_http_server(struct http_tools *h, const char *path)
 {
     const char *const argv[] = {"python3", server, "http", NULL};
     struct sr1__line_process_options o = {
@@ -409,8 +409,14 @@ static void open_http_tools(struct http_tools *h, const char *path)
              "\"http://127.0.0.1:%s/%s\", \"headers\": {\"Authorization\": \"Bearer "
              "${SR1_TEST_TOKEN}\"}}}}",
              sr1__buf_cstr(&h->line), path);
+    scratch_file("http.json", text, 0);
+}
+
+static void open_http_tools(struct http_tools *h, const char *path)
+{
+    start_http_server(h, path);
     h->env = open_tools();
-    OK(sr1_env_add_mcp(h->env, scratch_file("http.json", text, 0), NULL));
+    OK(sr1_env_add_mcp(h->env, scratch_path("http.json"), NULL));
 }
 
 static void close_http_tools(struct http_tools *h)
@@ -418,6 +424,13 @@ static void close_http_tools(struct http_tools *h)
     sr1_env_free(h->env);
     sr1__line_process_free(h->program);
     sr1__buf_free(&h->line);
+}
+
+static void *make_echo_call(void *env)
+{
+    char block[512];
+
+    return (void *)(intptr_t)call(env, "echo", "{\"text\": \"x\"}", block, sizeof block);
 }
 
 static void check_call(sr1_env *env, const char *name, const char *want)
@@ -478,6 +491,47 @@ static void without_a_session_nothing_is_sent_twice(void **state)
     close_http_tools(&h);
 }
 
+/* No call is sent in a session before the server knows that it is made. */
+static void a_new_session_is_made_before_calls(void **state)
+{
+    struct http_tools h;
+    char block[512];
+    pthread_t other;
+    void *status;
+
+    (void)state;
+    open_http_tools(&h, "strict");
+    read_line(h.program, &h.line);
+    assert_int_equal(call(h.env, "die", "{}", block, sizeof block), SR1_ACTION_OK);
+    assert_int_equal(pthread_create(&other, NULL, make_echo_call, h.env), 0);
+    read_line(h.program, &h.line); /* the other's greeting is under way */
+    assert_string_equal(sr1__buf_cstr(&h.line), "greeting");
+    check_call(h.env, "picture", BLOCK("[image image/png]\ninside"));
+    assert_int_equal(pthread_join(other, &status), 0);
+    assert_int_equal((intptr_t)status, SR1_ACTION_OK);
+    assert_int_equal(call(h.env, "die", "{}", block, sizeof block), SR1_ACTION_OK);
+    assert_int_equal((intptr_t)make_echo_call(h.env), SR1_ACTION_ERROR); /* not greeted */
+    check_call(h.env, "fail", BLOCK("Error: there is no such town"));
+    close_http_tools(&h);
+}
+
+static void names_of_sessions_may_be_long(void **state)
+{
+    struct http_tools h;
+
+    (void)state;
+    open_http_tools(&h, "token");
+    check_cases(h.env);
+    close_http_tools(&h);
+    start_http_server(&h, "endless");
+    h.env = open_tools();
+    assert_int_equal(sr1_env_add_mcp(h.env, scratch_path("http.json"), NULL),
+                     SR1_E_NETWORK);
+    assert_non_null(strstr(sr1_last_error(), "mcp-session-id"));
+    assert_non_null(strstr(sr1_last_error(), "longer than 4096 bytes"));
+    close_http_tools(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -494,6 +548,8 @@ int main(void)
         cmocka_unit_test(an_http_servers_tools_are_called),
         cmocka_unit_test(a_refused_call_keeps_its_session),
         cmocka_unit_test(without_a_session_nothing_is_sent_twice),
+        cmocka_unit_test(a_new_session_is_made_before_calls),
+        cmocka_unit_test(names_of_sessions_may_be_long),
     };
 
     return cmocka_run_group_tests(tests, make, scratch_remove);

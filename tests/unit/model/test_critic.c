@@ -18,8 +18,8 @@ static sr1_status values_of(sr1_model *m, const int32_t *ids, size_t n, float *o
     sr1_tensor *hidden;
 
     sr1__scope_no_grad(s);
-    hidden = sr1__qwen_forward(s, m, &in, NULL);
-    t_to_host_f32(s, sr1__qwen_values(s, m, hidden), out, n);
+    hidden = sr1__causal_lm_forward(s, m, &in, NULL);
+    t_to_host_f32(s, sr1__causal_lm_values(s, m, hidden), out, n);
     return sr1__scope_close(s);
 }
 

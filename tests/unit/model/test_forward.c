@@ -90,11 +90,10 @@ static void pack(const struct golden *g, struct batch *b)
 
 /* Log-probs of all rows; a scope error shows at the caller's close. */
 static sr1_tensor *batch_log_probs(sr1_scope *s, sr1_model *m, const struct batch *b,
-                                   int checkpoint, int64_t chunk)
+                                   struct sr1__forward_options opt, int64_t chunk)
 {
     struct sr1__packed in = {b->ids, b->cu_seqlens, b->n_seqs};
-    struct sr1__forward_options opt = {checkpoint};
-    sr1_tensor *h = sr1__qwen_forward(s, m, &in, &opt);
+    sr1_tensor *h = sr1__causal_lm_forward(s, m, &in, &opt);
     sr1_tensor *rows = t_from_i64(s, b->rows, T_SHAPE((int64_t)b->n_rows));
     sr1_tensor *targets = t_from_i64(s, b->targets, T_SHAPE((int64_t)b->n_rows));
 
@@ -114,7 +113,8 @@ static void log_probs_equal_transformers(void **state)
         size_t at = 0;
 
         pack(&g, &b);
-        t_to_host_f32(s, batch_log_probs(s, m, &b, 0, 5), got, b.n_rows);
+        t_to_host_f32(s, batch_log_probs(s, m, &b, (struct sr1__forward_options){0}, 5),
+                      got, b.n_rows);
         OK(sr1__scope_close(s));
         for (size_t i = 0; i < b.n_seqs; i++) {
             size_t n = (size_t)(b.cu_seqlens[i + 1] - b.cu_seqlens[i]) - 1;
@@ -128,6 +128,14 @@ static void log_probs_equal_transformers(void **state)
         sr1_model_free(m);
         golden_close(&g);
     }
+}
+
+static json_t *member(const struct golden *g, const char *prefix, const char *name)
+{
+    char whole[64];
+
+    snprintf(whole, sizeof whole, "%s%s", prefix, name);
+    return json_object_get(g->json, whole);
 }
 
 /* The gradient of the leaf rows behind a Hugging Face name, on the host. */
@@ -153,9 +161,10 @@ static float *view_grad(sr1_model *m, const struct sr1__named *view)
     return out;
 }
 
-static void check_gradients(const struct golden *g, sr1_model *m)
+/* Of the loss (prefix ""), or of that of routers ("aux_"). */
+static void check_gradients(const struct golden *g, sr1_model *m, const char *prefix)
 {
-    json_t *norms = json_object_get(g->json, "grad_norms");
+    json_t *norms = member(g, prefix, "grad_norms");
     size_t compared = 0;
 
     assert_int_equal(json_object_size(norms), m->n_views);
@@ -170,14 +179,14 @@ static void check_gradients(const struct golden *g, sr1_model *m)
         for (size_t k = 0; k < n; k++)
             sum += (double)got[k] * (double)got[k];
         assert_true(fabs(sqrt(sum) - want) <= 1e-4 * (1.0 + want));
-        snprintf(name, sizeof name, "grad.%s", v->name);
+        snprintf(name, sizeof name, "%sgrad.%s", prefix, v->name);
         if (sr1__weights_find(g->expected, name)) {
             assert_true(largest_gap(got, golden_tensor(g, name, n), n) <= 1e-4);
             compared++;
         }
         free(got);
     }
-    if (strcmp(strrchr(g->dir, '/'), "/qwen3-tied") == 0)
+    if (*prefix || strcmp(strrchr(g->dir, '/'), "/qwen3-tied") == 0)
         assert_true(compared > 0);
 }
 
@@ -189,21 +198,58 @@ static void gradients_equal_transformers(void **state)
         sr1_model *m = open_golden(&g);
         sr1_scope *s = sr1__scope_open(SR1__CPU, "step");
         sr1_tensor *loss;
+        struct sr1__forward_options opt = {.checkpoint = c % 2};
         struct batch b;
         double value;
 
         pack(&g, &b);
         OK(sr1__model_train(m, 1));
-        loss = t_neg(s, t_mean(s, batch_log_probs(s, m, &b, c % 2, c % 2 ? 3 : 0)));
+        loss = t_neg(s, t_mean(s, batch_log_probs(s, m, &b, opt, c % 2 ? 3 : 0)));
         t_backward(s, loss);
         value = t_item(s, loss);
         OK(sr1__scope_close(s));
         assert_true(fabs(value - json_number_value(json_object_get(g.json, "loss"))) <
                     1e-4);
-        check_gradients(&g, m);
+        check_gradients(&g, m, "");
         sr1_model_free(m);
         golden_close(&g);
     }
+}
+
+/* Its gradient alone: that of the log-probs is 0. */
+static void check_router_loss(const struct golden *g, int checkpoint)
+{
+    struct sr1__router_loss router = {.weight = 1.0};
+    struct sr1__forward_options opt = {.checkpoint = checkpoint, .router = &router};
+    sr1_model *m = open_golden(g);
+    sr1_scope *s = sr1__scope_open(SR1__CPU, "step");
+    sr1_tensor *outputs;
+    struct batch b;
+
+    pack(g, &b);
+    OK(sr1__model_train(m, 1));
+    outputs = batch_log_probs(s, m, &b, opt, 0);
+    t_backward_with(s, outputs, t_full(s, 0.0, SR1__F32, T_SHAPE((int64_t)b.n_rows)));
+    OK(sr1__scope_close(s));
+    assert_true(fabs(router.value - json_number_value(member(g, "aux_", "loss"))) < 1e-5);
+    check_gradients(g, m, "aux_");
+    sr1_model_free(m);
+}
+
+/* load_balancing_loss_func of transformers. */
+static void the_loss_of_routers_equals_transformers(void **state)
+{
+    size_t n = 0;
+
+    (void)state;
+    for (size_t c = 0; c < GOLDEN_COUNT; c++) {
+        struct golden g = golden_open(golden_names[c]);
+
+        for (int checkpoint = 0; member(&g, "aux_", "loss") && checkpoint < 2; n++)
+            check_router_loss(&g, checkpoint++);
+        golden_close(&g);
+    }
+    assert_int_equal(n, 4);
 }
 
 static void saved_model_loads_equal(void **state)
@@ -234,6 +280,7 @@ int main(void)
         cmocka_unit_test(parameters_are_counted),
         cmocka_unit_test(log_probs_equal_transformers),
         cmocka_unit_test(gradients_equal_transformers),
+        cmocka_unit_test(the_loss_of_routers_equals_transformers),
         cmocka_unit_test(saved_model_loads_equal),
     };
 

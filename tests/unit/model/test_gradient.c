@@ -83,7 +83,7 @@ static sr1_tensor *loss_of(sr1_scope *s, sr1_model *m, const struct data *d,
             weight[n++] = d->weight[q][t];
         }
     }
-    h = sr1__qwen_forward(s, m, &in, &opt);
+    h = sr1__causal_lm_forward(s, m, &in, &opt);
     h = t_index_select(s, h, 0, t_from_i64(s, rows, T_SHAPE(n)));
     h = sr1__nn_token_log_probs(s, h, m->head, t_from_i64(s, targets, T_SHAPE(n)), 0.9,
                                 way->chunk, NULL);
@@ -251,7 +251,7 @@ static int64_t peak_of(sr1_model *m, int n, int checkpoint)
         ids[i] = i % 101;
     for (int i = 0; i <= n; i++)
         cu[i] = (int64_t)i * LEN;
-    t_backward(s, t_mean(s, sr1__qwen_forward(s, m, &in, &opt)));
+    t_backward(s, t_mean(s, sr1__causal_lm_forward(s, m, &in, &opt)));
     OK(sr1__scope_close(s));
     free(ids);
     return sr1__peak_rss_bytes() - before;

@@ -348,7 +348,8 @@ static void a_synthesis_is_gone_on_with_by_its_policy_only(void **state)
         "search_top_k=2",          "max_observation_tokens=100",
         "max_tokens_per_turn=20",  "max_env_steps=1",
         "search_index=other.bm25", "document_format=titled",
-        "search_failure=continue"};
+        "search_failure=continue", "bm25_b=0.5",
+        "search_provider=brave",   "search_url=http://127.0.0.1:9/other"};
     const char *template = scratch_file("other.txt", "Answer: {{question}}", 0);
     char pair[600];
 
@@ -364,6 +365,33 @@ static void a_synthesis_is_gone_on_with_by_its_policy_only(void **state)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         REFUSED(synthesise_by("sure", others[i], "1", 4), SR1_E_STATE, other);
     OK(synthesise_by("sure", "seed=1", "1", 4));
+}
+
+static void forget_synthesis(void)
+{
+    assert_int_equal(remove(scratch_path("by.jsonl")), 0);
+    assert_int_equal(remove(scratch_path("by.jsonl.state")), 0);
+}
+
+/* A program is what its file holds, a server what is behind its address. */
+static void what_answers_is_of_the_policy(void **state)
+{
+    static const char other[] = "by another policy; give the same";
+    char pair[600], same[600];
+
+    (void)state;
+    snprintf(pair, sizeof pair, "search_program=%s", scratch_file("a.py", "one", 0));
+    snprintf(same, sizeof same, "search_program=%s", scratch_file("b.py", "one", 0));
+    forget_synthesis();
+    OK(synthesise_by("sure", pair, "1", 1));
+    OK(synthesise_by("sure", same, "1", 2));
+    (void)scratch_file("a.py", "two", 0);
+    REFUSED(synthesise_by("sure", pair, "1", 3), SR1_E_STATE, other);
+    forget_synthesis();
+    OK(synthesise_by("sure", "search_url=http://127.0.0.1:8000/retrieve", "1", 1));
+    OK(synthesise_by("sure", "search_url=http://127.0.0.1:9000/retrieve", "1", 2));
+    REFUSED(synthesise_by("sure", "search_url=http://127.0.0.1:9000/other", "1", 3),
+            SR1_E_STATE, other);
 }
 
 /* As if its tokenizer was opened at this time; 0: now. */
@@ -448,8 +476,8 @@ static void a_synthesis_leaves_long_prompts_out(void **state)
 
     (void)state;
     snprintf(text, sizeof text,
-             "{\"id\": \"a\", \"question\": \"Where?\", \"answer\": \"Paris\"}\n"
              "{\"id\": \"b\", \"question\": \"Where%*s?\", \"answer\": \"Paris\"}\n"
+             "{\"id\": \"a\", \"question\": \"Where?\", \"answer\": \"Paris\"}\n"
              "{\"id\": \"c\", \"question\": \"Where now?\", \"answer\": \"Paris\"}\n",
              900, "it");
     d = unchecked(scratch_file("long-one.jsonl", text, 0));
@@ -784,6 +812,7 @@ int main(void)
         cmocka_unit_test(demonstrations_without_a_reward_are_counted),
         cmocka_unit_test(a_synthesis_names_the_row_it_cannot_read),
         cmocka_unit_test(a_synthesis_is_gone_on_with_by_its_policy_only),
+        cmocka_unit_test(what_answers_is_of_the_policy),
         cmocka_unit_test(a_synthesis_is_gone_on_with_on_another_day),
         cmocka_unit_test(a_synthesis_of_no_questions_is_done_at_once),
         cmocka_unit_test(a_synthesis_leaves_long_prompts_out),

@@ -150,8 +150,8 @@ static void forward(struct seen *seen, const int32_t *ids, size_t n, size_t at,
     sr1_scope *s = sr1__scope_open(SR1__CPU, "check");
 
     sr1__scope_no_grad(s);
-    t_to_host_f32(s, sr1__qwen_logits(s, m, sr1__qwen_forward(s, m, &in, NULL)), z,
-                  n * v);
+    t_to_host_f32(s, sr1__causal_lm_logits(s, m, sr1__causal_lm_forward(s, m, &in, NULL)),
+                  z, n * v);
     OK(sr1__scope_close(s));
     for (size_t i = at; i < n; i++) {
         const float *row = z + (i - 1) * v;

@@ -124,6 +124,58 @@ static void calls_of_one_message_are_answered_in_one(void **state)
     sr1_trajectory_free(t);
 }
 
+/* A protocol and a template of Llama's kind. Texts of tools are quoted or not. */
+static sr1_rollout *open_ipython(const char *content)
+{
+    static const char rules[] = "action: [<tool_call>, </tool_call>]\n"
+                                "several: true\nipython: true\nnotice: No call!\n";
+    sr1_config *c;
+    char text[600], pair[600];
+    int64_t before;
+
+    snprintf(text, sizeof text,
+             "{%% for m in messages %%}<|im_start|>{{ 'ipython' if m.role == 'tool' else "
+             "m.role }}\n{%% if m.role == 'tool' %%}{{ %s }}{%% else %%}{{ m.content }}"
+             "{%% endif %%}<|im_end|>\n{%% endfor %%}{%% if add_generation_prompt %%}"
+             "<|im_start|>assistant\n{%% endif %%}",
+             content);
+    scratch_file("caller/chat_template.jinja", text, 0);
+    snprintf(pair, sizeof pair, "protocol_file=%s", scratch_file("llama.yaml", rules, 0));
+    before = sr1__mem_live();
+    assert_non_null(sr1__protocol_find(strchr(pair, '=') + 1));
+    tiny_lasting += (int)(sr1__mem_live() - before); /* the file is the process's */
+    c = calls_config("caller", "max_parallel_calls=2", "max_env_steps=2");
+    OK(sr1_config_set_pair(c, pair));
+    return tiny_rollout(c, engine());
+}
+
+static void results_are_the_role_ipythons(void **state)
+{
+    static const char *const roles[] = {"user", "assistant", "tool"};
+    static const char *const contents[] = {"Where?", CALL CALL, RESULT "\n" RESULT};
+    sr1_chat_options o = {
+        .struct_size = sizeof o, .add_generation_prompt = 1, .recognise_added = 1};
+    sr1_rollout *r = open_ipython("m.content");
+    sr1_trajectory *quoted = say_with(open_ipython("m.content | tojson")), *t;
+    int32_t *want = NULL;
+    size_t n = 0;
+
+    (void)state;
+    OK(sr1_tokenizer_chat(sr1_rollout_tokenizer(r), roles, contents, NULL, 3, &o, NULL,
+                          NULL, &want, &n));
+    t = say_with(r);
+    said(t,
+         CALL CALL "<|im_end|>\n<|im_start|>ipython\n" RESULT "\n" RESULT OPEN CALL CALL,
+         SR1_STOP_SEARCH_LIMIT);
+    assert_int_equal(sr1_trajectory_token_count(t), n + 6);
+    assert_memory_equal(sr1_trajectory_ids(t), want, n * sizeof *want);
+    said(quoted, sr1_trajectory_generated_text(t, NULL), SR1_STOP_SEARCH_LIMIT);
+    remove(scratch_path("caller/chat_template.jinja"));
+    sr1_free(want);
+    sr1_trajectory_free(quoted);
+    sr1_trajectory_free(t);
+}
+
 static void one_call_a_message_ends_at_its_tag(void **state)
 {
     sr1_trajectory *t = say("caller", "max_parallel_calls=1", "max_env_steps=1");
@@ -320,6 +372,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_of_one_message_are_answered_in_one),
+        cmocka_unit_test(results_are_the_role_ipythons),
         cmocka_unit_test(one_call_a_message_ends_at_its_tag),
         cmocka_unit_test(calls_beyond_the_limit_are_refused),
         cmocka_unit_test(a_message_of_calls_ends_where_the_policy_ends_it),

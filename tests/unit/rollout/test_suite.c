@@ -198,6 +198,62 @@ static void answers_are_counted_and_gone_on_with(void **state)
     remove_sets();
 }
 
+static sr1_status run_short(sr1_rollout *r, int64_t max_rows, int64_t *rows)
+{
+    sr1_suite_options o = {.struct_size = sizeof(o), .samples = 1};
+    sr1_suite *s = NULL;
+    sr1_status st;
+
+    o.max_rows = max_rows;
+    o.results = scratch_path("short");
+    st = sr1_suite_run(&s, r, NULL, scratch_path("sets"), &o);
+    *rows = sr1_suite_rows(s, 0);
+    sr1_suite_free(s);
+    return st;
+}
+
+static void results_of_more_questions_are_kept(void **state)
+{
+    sr1_rollout *r = open_rollout("sure");
+    int64_t rows;
+
+    (void)state;
+    write_set("x.jsonl", 9, 2);
+    OK(run_short(r, 6, &rows));
+    assert_int_equal(rows, 6);
+    OK(run_short(r, 3, &rows));
+    assert_int_equal(rows, 3);
+    OK(run_short(r, 0, &rows));
+    assert_int_equal(rows, 9);
+    sr1_rollout_free(r);
+    remove_sets();
+}
+
+/* The first one, too. */
+static void long_questions_are_left_out(void **state)
+{
+    sr1_config *c = tiny_config("sure", "max_prompt_tokens=100",
+                                "filter_overlong_prompts=true", NULL);
+    sr1_suite_options o = {.struct_size = sizeof(o), .samples = 1};
+    sr1_rollout *r = tiny_rollout(c, tiny_engine());
+    sr1_suite *s = NULL;
+    char text[2048];
+
+    (void)state;
+    snprintf(text, sizeof(text),
+             "{\"question\": \"Where%*s?\", \"answer\": \"Paris\"}\n"
+             "{\"question\": \"Where?\", \"answer\": \"Paris\"}\n",
+             900, "it");
+    OK(sr1__dir_make(scratch_path("sets")));
+    OK(sr1__file_replace(scratch_path("sets/x.jsonl"), text, strlen(text)));
+    o.results = scratch_path("long");
+    OK(sr1_suite_run(&s, r, NULL, scratch_path("sets"), &o));
+    assert_int_equal(sr1_suite_rows(s, 0), 1);
+    sr1_suite_free(s);
+    sr1_rollout_free(r);
+    remove_sets();
+}
+
 static void what_is_wrong_is_named(void **state)
 {
     sr1_suite_options o = {.struct_size = sizeof(o), .samples = 1};
@@ -230,6 +286,8 @@ int main(void)
         cmocka_unit_test(sets_are_in_the_order_of_the_table),
         cmocka_unit_test(figures_of_several_answers),
         cmocka_unit_test(answers_are_counted_and_gone_on_with),
+        cmocka_unit_test(results_of_more_questions_are_kept),
+        cmocka_unit_test(long_questions_are_left_out),
         cmocka_unit_test(what_is_wrong_is_named),
     };
 

@@ -46,6 +46,7 @@ struct world {
     long texts;
     long fail_at;  /* the call that fails; 0: none */
     long sleep_us; /* each call */
+    int gate;      /* each call waits until this pipe has no writer; 0: none */
     const char *name;
 };
 
@@ -78,12 +79,15 @@ static sr1_status embed(void *self, const char *const *texts, size_t n, int32_t 
                         float *out)
 {
     struct world *w = self;
+    char byte;
 
     w->calls++;
     if (w->calls == w->fail_at)
         return sr1_set_error(SR1_E_IO, "the model is gone");
     if (w->sleep_us > 0)
         usleep((useconds_t)w->sleep_us);
+    if (w->gate > 0 && read(w->gate, &byte, 1) < 0)
+        return sr1_set_error(SR1_E_IO, strerror(errno));
     w->texts += (long)n;
     for (size_t i = 0; i < n; i++) {
         size_t k = strtoul(texts[i] + 1, NULL, 10);
@@ -1022,22 +1026,26 @@ static void one_builds_at_a_time(void **state)
     sr1_embedder *e = world_embedder(w);
     char part[600];
     pid_t child;
-    int how = 0;
+    int how = 0, ends[2];
 
     (void)state;
     snprintf(part, sizeof(part), "%s.part", index);
-    w->sleep_us = 100000;
+    assert_int_equal(pipe(ends), 0);
     child = fork();
     if (child == 0) {
         sr1_embedder *mine = world_embedder(w);
 
+        close(ends[1]);
+        w->gate = ends[0];
         _exit(sr1_dense_build(corpus, index, mine, NULL, NULL, NULL) == SR1_OK ? 0 : 1);
     }
-    for (int i = 0; i < 1000 && !sr1__path_exists(part); i++)
-        usleep(100);
+    for (int i = 0; i < 6000 && !sr1__path_exists(part); i++)
+        usleep(10000);
     usleep(20000);
     refused(sr1_dense_build(corpus, index, e, NULL, NULL, NULL), SR1_E_STATE,
             "another process builds");
+    close(ends[0]);
+    close(ends[1]);
     assert_int_equal(waitpid(child, &how, 0), child);
     assert_int_equal(how, 0);
     sr1_embedder_free(e);

@@ -638,7 +638,7 @@ static void a_late_answer_is_a_timeout(void **state)
     struct server s;
 
     (void)state;
-    o.timeout_s = 0.1;
+    o.timeout_s = 0.5;
     server_start(&s, say, &reply);
     e = open_at(&s, &o);
     assert_int_equal(sr1_search_run(e, queries, 2, 3, &found), SR1_OK);

@@ -347,7 +347,7 @@ static void a_query_fails_alone(void **state)
     sr1_search *e;
 
     (void)state;
-    o.timeout_s = 0.2;
+    o.timeout_s = 1;
     o.retries = 0;
     server_start(&s, say_by_query, NULL);
     e = open_at(&s, "serper", o);

@@ -420,6 +420,177 @@ static void tools_have_a_template_of_their_own(void **state)
     sr1_tokenizer_free(t);
 }
 
+/* ---- several templates ---- */
+
+static void write_folder_file(const char *name, const char *text)
+{
+    char path[200];
+
+    snprintf(path, sizeof path, "templates/%.160s", name);
+    scratch_file(path, text, 0);
+}
+
+/* The folder that a row describes, opened. */
+static sr1_tokenizer *open_row_folder(const json_t *row)
+{
+    json_t *files = json_object_get(row, "files"), *text;
+    sr1_tokenizer *t = NULL;
+    const char *name;
+    struct sr1__buf small;
+
+    OK(sr1__dir_remove(scratch_path("templates")));
+    OK(sr1__dir_make(scratch_path("templates/additional_chat_templates")));
+    OK(sr1__file_read(fixture_path("small/tokenizer.json"), 0, &small));
+    write_folder_file("tokenizer.json", sr1__buf_cstr(&small));
+    sr1__buf_free(&small);
+    json_object_foreach(files, name, text)
+        write_folder_file(name, json_string_value(text));
+    OK(sr1_tokenizer_open(&t, scratch_path("templates")));
+    return t;
+}
+
+/* What transformers takes, or refuses. */
+static void check_row_choice(const sr1_tokenizer *t, const json_t *row)
+{
+    json_t *want = json_object_get(row, "text"), *tools = json_object_get(row, "tools");
+    json_t *c =
+        json_pack("{s:[{s:s, s:s}]}", "messages", "role", "user", "content", "Hi");
+    char *text = NULL;
+    size_t n = 0;
+
+    if (json_is_array(tools))
+        json_object_set(c, "tools", tools);
+    if (json_is_string(want)) {
+        OK(chat_text(t, c, &text, &n));
+        assert_string_equal(text, json_string_value(want));
+    } else {
+        assert_int_equal(chat_text(t, c, &text, &n), SR1_E_NOT_FOUND);
+        assert_non_null(strstr(sr1_last_error(), "chat_template_name"));
+    }
+    sr1_free(text);
+    json_decref(c);
+}
+
+/* Also when the tokenizer was saved into another's folder. */
+static void template_row(const json_t *row, void *arg)
+{
+    const char *name = json_string_value(json_object_get(row, "name"));
+    sr1_tokenizer *t = open_row_folder(row), *again = NULL;
+
+    (void)arg;
+    OK(sr1__dir_make(scratch_path("saved/additional_chat_templates")));
+    scratch_file("saved/additional_chat_templates/other.jinja", "other", 0);
+    scratch_file("saved/chat_template.jinja", "other", 0);
+    OK(sr1_tokenizer_save(t, scratch_path("saved")));
+    OK(sr1_tokenizer_open(&again, scratch_path("saved")));
+    if (name) {
+        OK(sr1_tokenizer_set_chat_template(t, name));
+        OK(sr1_tokenizer_set_chat_template(again, name));
+    }
+    check_row_choice(t, row);
+    check_row_choice(again, row);
+    sr1_tokenizer_free(again);
+    sr1_tokenizer_free(t);
+}
+
+static void templates_are_chosen_as_in_transformers(void **state)
+{
+    char path[512];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s",
+             source_path("tests/golden/chat_template_folders.jsonl"));
+    assert_int_equal(each_line(path, template_row, NULL), 21);
+}
+
+static void templates_have_names(void **state)
+{
+    json_t *row = json_pack("{s:{s:s, s:s, s:s}}", "files", "chat_template.jinja", "d",
+                            "additional_chat_templates/rag.jinja", "r",
+                            "additional_chat_templates/notes.txt", "no template");
+    sr1_tokenizer *t = open_row_folder(row);
+
+    (void)state;
+    assert_string_equal(sr1_tokenizer_chat_template_name(t, 0), "default");
+    assert_string_equal(sr1_tokenizer_chat_template_name(t, 1), "rag");
+    assert_null(sr1_tokenizer_chat_template_name(t, 2));
+    assert_int_equal(sr1_tokenizer_set_chat_template(t, "../rag"), SR1_E_NOT_FOUND);
+    assert_non_null(
+        strstr(sr1_last_error(), "no chat template '../rag'; it has: default, rag"));
+    json_decref(row);
+    sr1_tokenizer_free(t);
+}
+
+/* ---- developers ---- */
+
+/* Their messages as Jinja2 writes them, or as the system's. */
+static void developer_row(const json_t *row, void *arg)
+{
+    static const char *const roles[] = {"developer", "user", "assistant", "user"};
+    static const char *const texts[] = {"Speak as a pirate.", "Who built it?", "Ann.",
+                                        "When?"};
+    sr1_chat_options o = {.struct_size = sizeof o, .add_generation_prompt = 1};
+    const char *want = json_string_value(json_object_get(row, "text"));
+    char path[300], *text = NULL;
+    struct sr1__buf b;
+    json_t *config;
+    sr1_tokenizer *t;
+
+    (void)arg;
+    snprintf(path, sizeof path, "tests/golden/jinja/%s",
+             json_string_value(json_object_get(row, "template")));
+    OK(sr1__file_read(source_path(path), 0, &b));
+    config = json_pack("{s:s, s:s, s:s}", "bos_token", "<|endoftext|>", "eos_token",
+                       "<|im_end|>", "chat_template", sr1__buf_cstr(&b));
+    sr1__buf_free(&b);
+    OK(sr1__json_dump(config, 0, &b));
+    t = open_small_with(sr1__buf_cstr(&b));
+    sr1__chat_set_time(t, 1700000000);
+    if (want) {
+        OK(sr1_tokenizer_chat(t, roles, texts, NULL, 4, &o, &text, NULL, NULL, NULL));
+        assert_string_equal(text, want);
+    } else {
+        assert_int_not_equal(
+            sr1_tokenizer_chat(t, roles, texts, NULL, 4, &o, &text, NULL, NULL, NULL),
+            SR1_OK);
+    }
+    sr1_free(text);
+    sr1__buf_free(&b);
+    json_decref(config);
+    sr1_tokenizer_free(t);
+}
+
+static void developers_are_written_as_jinja2_does(void **state)
+{
+    char path[512];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s", source_path("tests/golden/jinja/developer.jsonl"));
+    assert_int_equal(each_line(path, developer_row, NULL), 64);
+}
+
+/* Rules in C: as a run of the template that they are of. */
+static void so_are_they_by_families(void **state)
+{
+    static const char *const want[][2] = {{"chatml", "<|im_start|>developer\nBe brief."},
+                                          {"qwen3", "<|im_start|>system\nBe brief."},
+                                          {"qwen2.5", "<|im_start|>system\nBe brief."}};
+    static const char *const roles[] = {"developer", "user"};
+    static const char *const texts[] = {"Be brief.", "Hi"};
+    sr1_tokenizer *t = open_template("chatml");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
+        char *text = NULL;
+
+        OK(sr1_tokenizer_set_chat_family(t, want[i][0]));
+        OK(sr1_tokenizer_chat(t, roles, texts, NULL, 2, NULL, &text, NULL, NULL, NULL));
+        assert_true(strncmp(text, want[i][1], strlen(want[i][1])) == 0);
+        sr1_free(text);
+    }
+    sr1_tokenizer_free(t);
+}
+
 /* The same of a template that is run: also of one that builds its markers of parts. */
 static void contents_cannot_break_out_of_a_run(void **state)
 {
@@ -686,6 +857,10 @@ int main(void)
         cmocka_unit_test(contents_cannot_break_out_of_a_run),
         cmocka_unit_test(templates_see_special_tokens),
         cmocka_unit_test(tools_have_a_template_of_their_own),
+        cmocka_unit_test(templates_are_chosen_as_in_transformers),
+        cmocka_unit_test(templates_have_names),
+        cmocka_unit_test(developers_are_written_as_jinja2_does),
+        cmocka_unit_test(so_are_they_by_families),
         cmocka_unit_test(a_tools_message_is_the_protocols),
         cmocka_unit_test(a_changed_template_is_another),
         cmocka_unit_test(what_prints_nothing_does_not_count),

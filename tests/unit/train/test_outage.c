@@ -5,6 +5,8 @@
 
 #include "train/internal.h"
 
+#include <math.h>
+
 #define GROUP 4
 #define N (2 * GROUP)
 
@@ -374,6 +376,39 @@ static void a_dead_engine_stops_the_run_with_a_checkpoint(void **state)
     sr1_trainer_free(tr);
 }
 
+/* Refuses the first action of each step, as one that no tool understands, and fails the
+ * others. */
+static sr1_status refuse_or_fail(void *self, const sr1_env_action *const *actions,
+                                 size_t n, sr1_env_sink *sink)
+{
+    int *asked = self;
+
+    (void)actions;
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY((*asked)++ % 2 ? sr1_env_sink_status(sink, i, SR1_ACTION_ERROR)
+                                : sr1_env_sink_flags(sink, i, SR1_ANSWER_UNEXECUTED));
+    return SR1_OK;
+}
+
+static void refused_actions_are_no_searches(void **state)
+{
+    static const sr1_env_ops ops = {
+        .struct_size = sizeof ops, .name = "down", .act = refuse_or_fail};
+    struct engine unused = {0, 0, 0};
+    int asked = 0;
+    sr1_trainer *tr = open_run(&unused, "refused", "search_max_failed_steps=2");
+    sr1_env *env = NULL;
+
+    (void)state;
+    OK(sr1_env_new(&env, &ops, &asked, NULL));
+    OK(sr1_rollout_set_env(sr1_trainer_rollout(tr), env));
+    sr1_env_free(env);
+    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_NETWORK, "stopped after step 2 of 6");
+    assert_true(sr1__metrics_get(&tr->step_metrics, "refused_rate") > 0);
+    assert_true(sr1__metrics_get(&tr->step_metrics, "alarm_searches") == 1);
+    sr1_trainer_free(tr);
+}
+
 /* Answers the probe at the start, then closes each connection. */
 static void answer_once(void *user, int nth, const char *request, struct reply *r)
 {
@@ -427,6 +462,100 @@ static void zero_never_stops_a_run(void **state)
     (void)state;
     OK(sr1_trainer_run(tr, NULL));
     sr1_trainer_free(tr);
+}
+
+/* ---- rewards that cannot be computed ---- */
+
+/* Scores nothing in the steps whose bit is set; in others the two of a group differ. */
+struct judge {
+    uint32_t fails;
+    int steps;
+};
+
+static sr1_status judge_score(void *self, const sr1_trajectory *const *t, size_t n,
+                              double *out)
+{
+    struct judge *j = self;
+    int fails = j->fails >> j->steps++ & 1;
+
+    (void)t;
+    for (size_t i = 0; i < n; i++)
+        out[i] = fails ? NAN : (double)(i % 2);
+    return SR1_OK;
+}
+
+static void keep_notes(void *user, const char *text)
+{
+    size_t n = strlen(user);
+
+    snprintf((char *)user + n, 4000 - n, "%s\n", text);
+}
+
+/* Six steps of two rows, scored by this judge alone; *notes: what the run said. */
+static sr1_status run_judged(uint32_t fails, const char *run, char notes[4000])
+{
+    sr1_reward_ops ops = {.struct_size = sizeof ops,
+                          .name = "judge",
+                          .score = judge_score,
+                          .may_be_unknown = 1};
+    sr1_run_callbacks cb = {.struct_size = sizeof cb, .note = keep_notes, .user = notes};
+    struct engine e = {0, 0, 0};
+    struct judge j = {fails, 0};
+    sr1_trainer *tr = open_run(&e, run, "rewards=none");
+    sr1_status st;
+
+    notes[0] = '\0';
+    OK(sr1_trainer_add_reward(tr, &ops, &j, 1.0));
+    st = sr1_trainer_run(tr, &cb);
+    if (sr1_trainer_steps_done(tr) != 6)
+        fail_msg("%s", sr1_last_error());
+    assert_int_equal(sr1_trainer_steps_saved(tr), 6);
+    sr1_trainer_free(tr);
+    return st;
+}
+
+static int count_text(const char *in, const char *what)
+{
+    int n = 0;
+
+    for (const char *at = strstr(in, what); at; at = strstr(at + 1, what))
+        n++;
+    return n;
+}
+
+static const char alarm_text[] = "no trajectory of the last three steps has a reward";
+
+static void a_run_without_any_reward_has_failed(void **state)
+{
+    char notes[4000];
+    struct sr1__buf record;
+
+    (void)state;
+    REFUSED(run_judged(UINT32_MAX, "unjudged", notes), SR1_E_NETWORK,
+            "no trajectory of the 6 steps had a reward");
+    assert_int_equal(count_text(notes, alarm_text), 1);
+    assert_non_null(strstr(notes, "warning: step 3: no trajectory of"));
+    assert_non_null(
+        strstr(notes, "nothing was learned in 6 steps: no trajectory had a reward"));
+    OK(sr1__file_read(scratch_path("unjudged/run.json"), 0, &record));
+    assert_non_null(strstr(sr1__buf_cstr(&record), "\"outcome\": \"failed\""));
+    assert_non_null(strstr(sr1__buf_cstr(&record), "of the 6 steps had a reward"));
+    sr1__buf_free(&record);
+    OK(sr1__file_read(scratch_path("unjudged/metrics.jsonl"), 0, &record));
+    assert_int_equal(count_text(sr1__buf_cstr(&record), "\"health/alarm_rewards\":1"), 4);
+    sr1__buf_free(&record);
+}
+
+static void a_judge_that_comes_back_is_waited_for(void **state)
+{
+    char notes[4000];
+
+    (void)state;
+    OK(run_judged(0x6, "short", notes)); /* away in steps 2 and 3 */
+    assert_int_equal(count_text(notes, alarm_text), 0);
+    OK(run_judged(0x3e, "long", notes)); /* away from step 2 on */
+    assert_int_equal(count_text(notes, alarm_text), 1);
+    assert_int_equal(count_text(notes, "nothing was learned"), 0);
 }
 
 /* ---- evaluation ---- */
@@ -520,9 +649,12 @@ int main(void)
         cmocka_unit_test(going_on_without_is_a_choice),
         cmocka_unit_test(such_a_trajectory_survives_being_stored),
         cmocka_unit_test(a_dead_engine_stops_the_run_with_a_checkpoint),
+        cmocka_unit_test(refused_actions_are_no_searches),
         cmocka_unit_test(the_end_names_the_server),
         cmocka_unit_test(one_answer_in_between_goes_on),
         cmocka_unit_test(zero_never_stops_a_run),
+        cmocka_unit_test(a_run_without_any_reward_has_failed),
+        cmocka_unit_test(a_judge_that_comes_back_is_waited_for),
         cmocka_unit_test(rows_without_a_search_are_no_wrong_answers),
         cmocka_unit_test(an_unknown_row_hides_no_goal),
         cmocka_unit_test(tiny_nothing_leaks),

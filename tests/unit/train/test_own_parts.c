@@ -6,6 +6,9 @@
 #include "runs.h"
 
 #include "base/file.h"
+#include "policy/rollout_internal.h"
+#include "signal/reward/reward_set.h"
+#include "train/internal.h"
 
 #include <unistd.h>
 
@@ -163,6 +166,8 @@ static void a_program_that_hangs_does_not_keep_a_stop(void **state)
         REFUSED(sr1_trainer_run(tr, &cb), SR1_E_CANCELLED, "step 2");
         snprintf(saved, sizeof saved, "%s/checkpoints/step-1", rows[i].run);
         assert_true(sr1__path_is_dir(scratch_path(saved)));
+        assert_null(tr->rollout->stop); /* what is asked of it now is waited for */
+        assert_null(tr->rewards->context.stop);
         sr1_trainer_free(tr);
         assert_int_equal(remove(scratch_path("hang")), 0);
     }

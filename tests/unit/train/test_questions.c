@@ -3,6 +3,8 @@
 #include "runs.h"
 #include "step_metric.h"
 
+#include "base/file.h"
+
 /* Rewards by the number k of question "qk": the even ones are worth the same to all
  * samples. */
 static sr1_status by_number(void *self, const sr1_trajectory *const *t, size_t n,
@@ -471,6 +473,104 @@ static void rows_of_one_prompt_are_groups_of_their_own(void **state)
     sr1_trainer_free(tr);
 }
 
+/* ---- copies ---- */
+
+#define COPIES_SIZE 4
+
+static void step_on(const sr1_query *q, size_t n, sr1_trajectory **t)
+{
+    sr1_trainer *tr = with_reward(open_trainer(
+        ASKED("copies", "group_size=4", "save_final_model=false", "batch_size=2")));
+
+    OK(sr1_trainer_train_step(tr, q, n, COPIES_SIZE, NULL, t));
+    sr1_trainer_free(tr);
+}
+
+static int same_ids(const sr1_trajectory *a, const sr1_trajectory *b)
+{
+    size_t n = sr1_trajectory_token_count(a);
+
+    return sr1_trajectory_token_count(b) == n &&
+           memcmp(sr1_trajectory_ids(a), sr1_trajectory_ids(b), n * sizeof(int32_t)) == 0;
+}
+
+static int same_group(sr1_trajectory *const *a, sr1_trajectory *const *b)
+{
+    int same = 0;
+
+    for (int i = 0; i < COPIES_SIZE; i++)
+        same += same_ids(a[i], b[i]);
+    return same == COPIES_SIZE &&
+           sr1_trajectory_group_key(a[0]) == sr1_trajectory_group_key(b[0]);
+}
+
+static void copies_of_a_question_are_samples_of_their_own(void **state)
+{
+    sr1_query a = tiny_query("Where is the tower?"), b = tiny_query("What is in Rome?");
+    sr1_query twice[] = {a, b, a}, once[] = {b, a};
+    sr1_trajectory *t[3 * COPIES_SIZE], *u[2 * COPIES_SIZE];
+
+    (void)state;
+    step_on(twice, 3, t);
+    step_on(once, 2, u);
+    /* the first is as it is where it is asked once, wherever it stands */
+    assert_true(same_group(t, u + COPIES_SIZE) && same_group(t + COPIES_SIZE, u));
+    assert_false(same_group(t, t + 2 * COPIES_SIZE));
+    assert_true(sr1_trajectory_group_key(t[0]) !=
+                sr1_trajectory_group_key(t[2 * COPIES_SIZE]));
+    for (int i = 0; i < 3 * COPIES_SIZE; i++) {
+        assert_int_equal(sr1_trajectory_copy(t[i]), i / COPIES_SIZE == 2);
+        assert_int_equal(sr1_trajectory_sample(t[i]), i % COPIES_SIZE);
+    }
+    tiny_free_all(t, 3 * COPIES_SIZE);
+    tiny_free_all(u, 2 * COPIES_SIZE);
+}
+
+/* What a run's log has of its first step: "0 0 1", the copy of each group. */
+static void copies_of_first_step(const char *run, char *out)
+{
+    char *text = slurp_trajectories(run), *at = text, *end;
+
+    for (*out = '\0'; (end = strchr(at, '\n')) != NULL; at = end + 1) {
+        json_t *row = NULL;
+
+        OK(sr1__json_parse(&row, at, (size_t)(end - at), "trajectory"));
+        if (json_integer_value(json_object_get(row, "step")) == 1 &&
+            json_integer_value(json_object_get(row, "sample")) == 0)
+            sprintf(out + strlen(out), "%s%d", *out ? " " : "",
+                    (int)json_integer_value(json_object_get(row, "copy")));
+        json_decref(row);
+    }
+    sr1_free(text);
+}
+
+/* Uses of a row that fall into one step, by its batch or by further rounds. */
+static void uses_of_a_row_are_copies(void **state)
+{
+    char copies[64];
+
+    (void)state;
+    scratch_file("graded.jsonl",
+                 "{\"id\": \"q2\", \"question\": \"A?\", \"grade\": 1, "
+                 "\"golden_answers\": [\"x\"]}\n"
+                 "{\"id\": \"q4\", \"question\": \"B?\", \"grade\": 2, "
+                 "\"golden_answers\": [\"x\"]}\n",
+                 0);
+    for (int rounds = 0; rounds < 2; rounds++) {
+        sr1_config *c =
+            ASKED("uses", "train_weights=3", "curriculum_field=grade", "max_steps=1",
+                  "group_size=2", "save_final_model=false", "log_trajectories=-1",
+                  rounds ? "batch_size=1" : "batch_size=4",
+                  rounds ? "dynamic_sampling=3" : "dynamic_sampling=0");
+
+        OK(sr1_config_set(c, "train_file", scratch_path("graded.jsonl")));
+        run_by_number(c);
+        copies_of_first_step("uses", copies);
+        assert_string_equal(copies, "0 1 2 0");
+        OK(sr1__dir_remove(scratch_path("uses")));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -489,6 +589,8 @@ int main(void)
         cmocka_unit_test(rewards_count_where_they_were_earned),
         cmocka_unit_test(batches_are_of_one_length),
         cmocka_unit_test(rows_of_one_prompt_are_groups_of_their_own),
+        cmocka_unit_test(copies_of_a_question_are_samples_of_their_own),
+        cmocka_unit_test(uses_of_a_row_are_copies),
         cmocka_unit_test(tiny_nothing_leaks),
     };
 

@@ -67,6 +67,8 @@ static void validation_questions_that_nobody_reads_are_told_of(void **state)
 
 static void keys_that_nobody_reads_are_told_of(void **state)
 {
+    char file[600];
+
     (void)state;
     assert_non_null(
         strstr(said(SHORT("alpha", "lora_alpha=4")), "lora_alpha is set, and lora_rank"));
@@ -78,6 +80,14 @@ static void keys_that_nobody_reads_are_told_of(void **state)
                "is set, and"));
     assert_non_null(strstr(said(SHORT("mlflow", "mlflow_experiment=towers")),
                            "mlflow_experiment is set, and mlflow_tracking_uri is not"));
+    scratch_file("graded.jsonl",
+                 "{\"question\": \"A?\", \"grade\": 1, "
+                 "\"golden_answers\": [\"x\"]}\n",
+                 0);
+    snprintf(file, sizeof file, "train_file=%s", scratch_path("graded.jsonl"));
+    assert_non_null(strstr(said(SHORT("grades", file, "curriculum_field=grade",
+                                      "query_selection=least_seen")),
+                           "curriculum_field is set, and query_selection chooses"));
 }
 
 static void rows_of_one_id_are_told_of(void **state)

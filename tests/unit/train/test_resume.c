@@ -336,6 +336,31 @@ static void the_frozen_reference_stays_what_it_was(void **state)
     same_run("long", "referred");
 }
 
+/* All weights are in the checkpoint: the folder that they began from may be gone. */
+static void a_lost_first_model_is_replaced_by_the_checkpoints(void **state)
+{
+    char link[600], model[700];
+    sr1_trainer *tr = NULL;
+
+    (void)state;
+    snprintf(link, sizeof link, "%s", scratch_path("link"));
+    snprintf(model, sizeof model, "model_name_or_path=%s", link);
+    assert_int_equal(symlink(scratch_path("model"), link), 0);
+    run_whole(RUN("kept", "update_times=1", "kl_reference=old"));
+    run_cut(RUN("lost", "update_times=1", "kl_reference=old", model));
+    run_cut(RUN("needed", "update_times=1", model));
+    assert_int_equal(unlink(link), 0);
+    REFUSED(resume(&tr, "needed", NULL), SR1_E_NOT_FOUND, "/link' is not a folder");
+    warned[0] = '\0';
+    sr1_log_set(on_log, NULL);
+    go_on("lost", NULL);
+    sr1_log_set(NULL, NULL);
+    assert_non_null(strstr(warned, "/link is gone; configuration and tokenizer are"));
+    assert_non_null(strstr(warned, "lost/checkpoints/step-2/model"));
+    same_run("kept", "lost");
+    assert_false(sr1__path_exists(scratch_path("lost/" SR1__CHANGES_FILE)));
+}
+
 /* Several files are one data set, whose order a checkpoint's place is in. */
 static void lists_of_files_are_resumed(void **state)
 {
@@ -473,6 +498,7 @@ int main(void)
         cmocka_unit_test(an_edited_configuration_is_noticed),
         cmocka_unit_test(recorded_paths_are_no_edits),
         cmocka_unit_test(the_frozen_reference_stays_what_it_was),
+        cmocka_unit_test(a_lost_first_model_is_replaced_by_the_checkpoints),
         cmocka_unit_test(lists_of_files_are_resumed),
         cmocka_unit_test(the_model_of_a_server_may_be_named_later),
         cmocka_unit_test(a_broken_record_is_an_error),

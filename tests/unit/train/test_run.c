@@ -276,6 +276,35 @@ static void trajectories_read_back_and_train_again(void **state)
     sr1_trainer_free(tr);
 }
 
+/* Unless it is asked for more, a step leaves a bounded and compact record. */
+static void by_default_few_trajectories_are_kept(void **state)
+{
+    char path[600];
+    size_t n, lines = 0, bytes = 0, tokens = 0;
+    const char *text = NULL;
+    sr1_lines *file = NULL;
+    sr1_trainer *tr =
+        open_trainer(RUN("many", "update_times=1", "group_size=40", "max_steps=1"));
+
+    (void)state;
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+    snprintf(path, sizeof path, "%s/trajectories.jsonl.zst", scratch_path("many"));
+    OK(sr1_lines_open(&file, path));
+    for (OK(sr1_lines_next(file, &text, &n)); text; lines++) {
+        sr1_trajectory *t = NULL;
+
+        OK(sr1_trajectory_from_json(&t, text, n));
+        tokens += sr1_trajectory_token_count(t);
+        bytes += n;
+        sr1_trajectory_free(t);
+        OK(sr1_lines_next(file, &text, &n));
+    }
+    sr1_lines_free(file);
+    assert_int_equal(lines, 64);      /* of 80 */
+    assert_true(bytes < 60 * tokens); /* before compression */
+}
+
 /* Whatever a passage says: the answer is Rome, and Rome is wrong. */
 static void hostile_passages_earn_nothing_and_are_not_learned(void **state)
 {
@@ -389,7 +418,7 @@ static void alarms_have_names_and_remedies(void **state)
         (void)metric(rows, 1, key);
         assert_non_null(strchr(sr1_alarm_text(i), ';'));
     }
-    assert_int_equal(i, 8);
+    assert_int_equal(i, 9);
     assert_null(sr1_alarm_text(i));
     json_decref(rows);
 }
@@ -945,6 +974,7 @@ int main(void)
         cmocka_unit_test(spilling_trajectories_gives_the_same_bits),
         cmocka_unit_test(every_row_has_every_metric),
         cmocka_unit_test(trajectories_read_back_and_train_again),
+        cmocka_unit_test(by_default_few_trajectories_are_kept),
         cmocka_unit_test(hostile_passages_earn_nothing_and_are_not_learned),
         cmocka_unit_test(alarms_are_raised_once),
         cmocka_unit_test(a_run_that_cannot_learn_says_so),

@@ -234,7 +234,7 @@ static void a_record_without_history_is_read(void **state)
     struct sr1__buf b;
     char *bytes;
     size_t n, history = 4 + (4 + 5) + (4 + 2) + (4 + 10) + (4 + 4),
-              tail = history + 4 + strlen(FULL_ROW) + 4;
+              tail = history + 4 + strlen(FULL_ROW) + 4 + 8;
 
     (void)state;
     assert_int_equal(sr1_trajectory_encode(t, (void **)&bytes, &n), SR1_OK);
@@ -305,6 +305,70 @@ static sr1_trajectory *mixed_one(void)
 
     assert_int_equal(sr1__trajectory_set_versions(t, runs, 2), SR1_OK);
     return t;
+}
+
+/* Written before there were copies. */
+static void a_record_of_version_7_is_read(void **state)
+{
+    sr1_trajectory *t = mixed_one(), *back = NULL;
+    char path[1024];
+    struct sr1__buf b;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/tests/golden/trajectory-7.bin", getenv("SR1_SRC"));
+    assert_int_equal(sr1__file_read(path, 4096, &b), SR1_OK);
+    assert_int_equal(sr1_trajectory_decode(&back, b.data, b.len), SR1_OK);
+    assert_true(sr1_trajectory_equal(t, back));
+    assert_int_equal(sr1_trajectory_copy(back), 0);
+    sr1__buf_free(&b);
+    sr1_trajectory_free(back);
+    sr1_trajectory_free(t);
+}
+
+/* An empty trajectory of a copy of a question. */
+static sr1_trajectory *copied_one(int64_t copy)
+{
+    struct sr1__trajectory_builder *b = NULL;
+    sr1_trajectory *t = NULL;
+
+    assert_int_equal(sr1__trajectory_builder_new(&b, "Where?", 6, "q1", 2), SR1_OK);
+    assert_int_equal(sr1__trajectory_builder_finish(b, SR1_STOP_EMPTY_QUERY, NULL, 0, &t),
+                     SR1_OK);
+    assert_int_equal(sr1__trajectory_set_copy(t, -1), SR1_E_INVALID);
+    assert_int_equal(sr1__trajectory_set_copy(t, copy), SR1_OK);
+    return t;
+}
+
+static void copies_are_given_back(void **state)
+{
+    sr1_trajectory *t = copied_one(3), *first = copied_one(0), *back = NULL;
+    char *text = NULL;
+    void *bytes = NULL;
+    size_t n = 0;
+
+    (void)state;
+    assert_int_equal(sr1_trajectory_copy(t), 3);
+    assert_int_equal(sr1_trajectory_copy(NULL), 0);
+    assert_true(sr1_trajectory_group_key(t) != sr1_trajectory_group_key(first));
+    assert_false(sr1_trajectory_equal(t, first));
+    assert_int_equal(sr1_trajectory_encode(t, &bytes, &n), SR1_OK);
+    assert_int_equal(sr1_trajectory_decode(&back, bytes, n), SR1_OK);
+    assert_true(sr1_trajectory_equal(t, back));
+    sr1_trajectory_free(back);
+    back = NULL;
+    assert_int_equal(sr1_trajectory_to_json(t, &text, &n), SR1_OK);
+    assert_non_null(strstr(text, "\"sample\":2,\"copy\":3,\"group_key\""));
+    assert_int_equal(sr1_trajectory_from_json(&back, text, n), SR1_OK);
+    assert_true(sr1_trajectory_equal(t, back));
+    sr1_free(text);
+    text = NULL;
+    assert_int_equal(sr1_trajectory_to_json(first, &text, &n), SR1_OK);
+    assert_null(strstr(text, "copy"));
+    sr1_free(text);
+    sr1_free(bytes);
+    sr1_trajectory_free(back);
+    sr1_trajectory_free(first);
+    sr1_trajectory_free(t);
 }
 
 static void versions_of_tokens_are_given_back(void **state)
@@ -442,7 +506,7 @@ static void a_later_version_is_named(void **state)
     assert_int_equal(sr1_trajectory_encode(t, (void **)&bytes, &n), SR1_OK);
     bytes[4] = (char)(SR1__CODEC_VERSION + 1);
     assert_int_equal(sr1_trajectory_decode(&back, bytes, n), SR1_E_UNSUPPORTED);
-    assert_non_null(strstr(sr1_last_error(), "version 8"));
+    assert_non_null(strstr(sr1_last_error(), "version 9"));
     sr1_free(bytes);
     sr1_trajectory_free(t);
 }
@@ -667,6 +731,8 @@ int main(void)
         cmocka_unit_test(a_record_without_history_is_read),
         cmocka_unit_test(a_record_of_version_5_is_read),
         cmocka_unit_test(a_record_of_version_6_is_read),
+        cmocka_unit_test(a_record_of_version_7_is_read),
+        cmocka_unit_test(copies_are_given_back),
         cmocka_unit_test(versions_of_tokens_are_given_back),
         cmocka_unit_test(versions_that_cannot_be_are_refused),
         cmocka_unit_test(a_row_is_given_back),

@@ -1,4 +1,5 @@
-/* tensor/model/qwen.c - the forward pass of a decoder over packed tokens.
+/* tensor/model/causal_lm.c - the forward pass of a decoder, a causal language model, over
+ * packed tokens.
  *
  *     x = embed[ids]
  *     a layer:  x += Wo attention(rope(norm(Wq h)), rope(norm(Wk h)), Wv h),  h = norm(x)
@@ -12,6 +13,7 @@
 #include "tensor/model/adapter.h"
 
 #include "base/mem.h"
+#include "tensor/model/capture_bridge.h"
 #include "tensor/model/decode_tables.h"
 #include "tensor/model/experts.h"
 #include "tensor/ops/fused.h"
@@ -29,7 +31,7 @@ struct rotation {
 
 /* The values shared by all layers of one forward pass. Kept by checkpointed layers until
  * backward has run. */
-struct qwen_pass {
+struct causal_lm_pass {
     sr1_model *m;
     struct rotation rotations[SR1__TURNS]; /* those that layers have */
     struct sr1__attention attention;
@@ -37,16 +39,20 @@ struct qwen_pass {
     int32_t *continues;  /* a copy; NULL: none continues another */
     size_t n_seqs;
     int64_t longest; /* tokens of a sequence, with the one that it continues */
-    struct sr1__lora_dropout dropout; /* a copy; p 0: none */
+    struct sr1__lora_dropout dropout;    /* a copy; p 0: none */
+    struct sr1__expert_balance *balance; /* NULL: routers have no auxiliary loss */
+    sr1_tensor **head;                   /* of the options */
+    int again; /* a layer runs a second time, for its gradients */
     int32_t refs;
 };
 
 struct layer_segment {
-    struct qwen_pass *pass;
+    struct causal_lm_pass *pass;
     int32_t layer;
+    int computed; /* once, forward */
 };
 
-static void free_rotations(struct qwen_pass *p)
+static void free_rotations(struct causal_lm_pass *p)
 {
     for (int i = 0; i < SR1__TURNS; i++) {
         sr1__tensor_free(p->rotations[i].cos);
@@ -55,7 +61,7 @@ static void free_rotations(struct qwen_pass *p)
     }
 }
 
-static void pass_release(struct qwen_pass *p)
+static void pass_release(struct causal_lm_pass *p)
 {
     if (!p || --p->refs > 0)
         return;
@@ -63,6 +69,7 @@ static void pass_release(struct qwen_pass *p)
     sr1__free(p->cu_seqlens);
     sr1__free(p->continues);
     sr1__free((void *)(uintptr_t)p->dropout.keys);
+    sr1__expert_balance_release(p->balance);
     sr1__free(p);
 }
 
@@ -77,7 +84,7 @@ static void layer_segment_free(void *self)
 static sr1_tensor *packed_attention(sr1_scope *s, void *self, int32_t layer,
                                     sr1_tensor *q, sr1_tensor *k, sr1_tensor *v)
 {
-    const struct qwen_pass *p = self;
+    const struct causal_lm_pass *p = self;
     const struct sr1__sequence_spans spans = {p->cu_seqlens, p->continues, p->n_seqs};
     int64_t window = sr1__hf_config_window(&p->m->config, layer);
 
@@ -92,19 +99,20 @@ static sr1_tensor *packed_attention(sr1_scope *s, void *self, int32_t layer,
 struct linear {
     sr1_tensor *w, *scale, *bias; /* scale: w is int8; both may be NULL */
     struct sr1__lora_span span;   /* the adapters they may have */
+    int unread;                   /* only gradients of the product are wanted */
 };
 
-static sr1_tensor *multiply_layer_weight(sr1_scope *s, const struct qwen_pass *p,
+static sr1_tensor *multiply_layer_weight(sr1_scope *s, const struct causal_lm_pass *p,
                                          sr1_tensor *x, const struct linear *l)
 {
     if (l->scale)
         return sr1__int8_linear(s, x, l->w, l->scale, l->bias);
-    return p->attention.linear
-               ? p->attention.linear(s, p->attention.self, x, l->w, l->bias)
-               : sr1__linear(s, x, l->w, l->bias);
+    if (p->attention.linear)
+        return p->attention.linear(s, p->attention.self, x, l->w, l->bias);
+    return (l->unread ? sr1__linear_unread : sr1__linear)(s, x, l->w, l->bias);
 }
 
-static sr1_tensor *apply_layer_linear(sr1_scope *s, const struct qwen_pass *p,
+static sr1_tensor *apply_layer_linear(sr1_scope *s, const struct causal_lm_pass *p,
                                       sr1_tensor *x, struct linear l)
 {
     return sr1__lora_add(s, p->m, &p->attention, &p->dropout, x,
@@ -112,7 +120,7 @@ static sr1_tensor *apply_layer_linear(sr1_scope *s, const struct qwen_pass *p,
 }
 
 /* x + y w^T + bias, and what the adapter of w adds. */
-static sr1_tensor *add_linear(sr1_scope *s, const struct qwen_pass *p, sr1_tensor *x,
+static sr1_tensor *add_linear(sr1_scope *s, const struct causal_lm_pass *p, sr1_tensor *x,
                               sr1_tensor *y, struct linear l)
 {
     if (!p->attention.in_place || l.scale)
@@ -136,7 +144,7 @@ static sr1_tensor *normalise_hidden(sr1_scope *s, const sr1_model *m, sr1_tensor
 }
 
 /* x + y w^T + bias, the product normalised where there is a norm of it. */
-static sr1_tensor *add_output(sr1_scope *s, const struct qwen_pass *p, sr1_tensor *x,
+static sr1_tensor *add_output(sr1_scope *s, const struct causal_lm_pass *p, sr1_tensor *x,
                               sr1_tensor *y, struct linear l, sr1_tensor *norm)
 {
     return norm ? t_add(s, x,
@@ -144,8 +152,8 @@ static sr1_tensor *add_output(sr1_scope *s, const struct qwen_pass *p, sr1_tenso
                 : add_linear(s, p, x, y, l);
 }
 
-static sr1_tensor *run_qwen_attention(sr1_scope *s, const struct qwen_pass *p,
-                                      int32_t layer, sr1_tensor *x)
+static sr1_tensor *run_decoder_attention(sr1_scope *s, const struct causal_lm_pass *p,
+                                         int32_t layer, sr1_tensor *x)
 {
     const struct sr1__hf_config *c = &p->m->config;
     const struct sr1__layer *w = &p->m->layers[layer];
@@ -177,30 +185,42 @@ static sr1_tensor *run_qwen_attention(sr1_scope *s, const struct qwen_pass *p,
         w->attention_norm);
 }
 
-static sr1_tensor *run_qwen_mlp(sr1_scope *s, const struct qwen_pass *p, int32_t layer,
-                                sr1_tensor *x)
+static sr1_tensor *apply_gate(sr1_scope *s, const struct causal_lm_pass *p,
+                              sr1_tensor *gate_up)
+{
+    if (p->m->arch->gelu)
+        return sr1__nn_geglu(s, gate_up);
+    return p->attention.in_place ? sr1__capture_swiglu(s, gate_up)
+                                 : sr1__fused_swiglu(s, gate_up);
+}
+
+static sr1_tensor *run_decoder_mlp(sr1_scope *s, const struct causal_lm_pass *p,
+                                   int32_t layer, sr1_tensor *x)
 {
     const struct sr1__layer *w = &p->m->layers[layer];
     sr1_tensor *y = normalise_hidden(s, p->m, x, w->post_norm);
 
     if (w->router)
-        return t_add(s, x, sr1__experts_run(s, p->m, &p->attention, layer, y));
+        return t_add(s, x,
+                     sr1__experts_run(s, p->m, &p->attention, layer, y, p->balance));
     y = apply_layer_linear(
         s, p, y,
         (struct linear){w->gate_up, w->gate_up_scale, NULL, {layer, SR1__LORA_GATE, 2}});
-    y = p->m->arch->gelu ? sr1__nn_geglu(s, y) : sr1__fused_swiglu(s, y);
-    return add_output(
-        s, p, x, y,
-        (struct linear){w->down, w->down_scale, NULL, {layer, SR1__LORA_DOWN, 1}},
-        w->mlp_norm);
+    y = apply_gate(s, p, y);
+    return add_output(s, p, x, y,
+                      (struct linear){.w = w->down,
+                                      .scale = w->down_scale,
+                                      .span = {layer, SR1__LORA_DOWN, 1},
+                                      .unread = p->again && !w->mlp_norm},
+                      w->mlp_norm);
 }
 
 /* One layer in a scope of its own, so that its activations go as early as they can. */
-static sr1_tensor *run_qwen_layer(sr1_scope *outer, const struct qwen_pass *p,
-                                  int32_t layer, sr1_tensor *x)
+static sr1_tensor *run_decoder_layer(sr1_scope *outer, const struct causal_lm_pass *p,
+                                     int32_t layer, sr1_tensor *x)
 {
     sr1_scope *s = sr1__scope_nest(outer, "layer %d", layer);
-    sr1_tensor *y = run_qwen_mlp(s, p, layer, run_qwen_attention(s, p, layer, x));
+    sr1_tensor *y = run_decoder_mlp(s, p, layer, run_decoder_attention(s, p, layer, x));
 
     y = t_keep(s, y);
     (void)sr1__scope_close(s);
@@ -209,12 +229,16 @@ static sr1_tensor *run_qwen_layer(sr1_scope *outer, const struct qwen_pass *p,
 
 static sr1_tensor *run_layer_segment(sr1_scope *s, void *self, sr1_tensor *x)
 {
-    const struct layer_segment *g = self;
+    struct layer_segment *g = self;
+    sr1_tensor *y;
 
-    return run_qwen_layer(s, g->pass, g->layer, x);
+    g->pass->again = g->computed;
+    y = run_decoder_layer(s, g->pass, g->layer, x);
+    g->computed = 1;
+    return y;
 }
 
-static sr1_tensor *run_checkpointed(sr1_scope *s, struct qwen_pass *p, int32_t layer,
+static sr1_tensor *run_checkpointed(sr1_scope *s, struct causal_lm_pass *p, int32_t layer,
                                     sr1_tensor *x)
 {
     struct layer_segment *g = sr1__malloc(sizeof *g);
@@ -223,7 +247,7 @@ static sr1_tensor *run_checkpointed(sr1_scope *s, struct qwen_pass *p, int32_t l
         sr1__scope_check(s, sr1__fail_nomem("checkpointed layer"));
         return NULL;
     }
-    *g = (struct layer_segment){p, layer};
+    *g = (struct layer_segment){p, layer, 0};
     p->refs++;
     return t_checkpoint(s, run_layer_segment, g, layer_segment_free, x);
 }
@@ -245,7 +269,7 @@ static void fill_no_angles(sr1_scope *s, const sr1_model *m, struct rotation *r,
 }
 
 /* The rotations of these positions; the rotary tables grow to the largest. */
-static void pick_positions(sr1_scope *s, struct qwen_pass *p,
+static void pick_positions(sr1_scope *s, struct causal_lm_pass *p,
                            const struct sr1__placed_tokens *in)
 {
     sr1_tensor *index = in->positions_there;
@@ -332,17 +356,21 @@ static sr1_tensor *mark_unit(sr1_scope *s, const sr1_model *m, int32_t unit, int
 }
 
 /* The factor is of the model's type, as in transformers. */
-static sr1_tensor *embed_tokens(sr1_scope *s, const sr1_model *m, sr1_tensor *ids)
+static sr1_tensor *embed_tokens(sr1_scope *s, const struct causal_lm_pass *p,
+                                sr1_tensor *ids)
 {
-    sr1_tensor *x = t_embedding(s, m->embed, ids);
+    const sr1_model *m = p->m;
+    sr1_tensor *x = p->head && m->head == m->embed
+                        ? sr1__nn_tied_embedding(s, m->embed, ids, p->head)
+                        : t_embedding(s, m->embed, ids);
     double root = sqrt((double)m->config.hidden_size);
 
     return m->arch->embedding_scale ? t_mul(s, x, t_full(s, root, m->dtype, T_SHAPE(1)))
                                     : x;
 }
 
-static sr1_tensor *run_qwen_layers(sr1_scope *s, struct qwen_pass *p,
-                                   const struct sr1__placed_tokens *in, int checkpoint)
+static sr1_tensor *run_decoder_layers(sr1_scope *s, struct causal_lm_pass *p,
+                                      const struct sr1__placed_tokens *in, int checkpoint)
 {
     sr1_model *m = p->m;
     sr1_tensor *ids, *x;
@@ -350,7 +378,7 @@ static sr1_tensor *run_qwen_layers(sr1_scope *s, struct qwen_pass *p,
     pick_positions(s, p, in);
     ids = in->ids_there ? in->ids_there : t_from_i32(s, in->ids, in->n);
     enter_unit(s, m, 0);
-    x = embed_tokens(s, m, ids);
+    x = embed_tokens(s, p, ids);
     leave_unit(s, m, 0);
     if ((checkpoint || m->hooks) && m->adapter) /* backward goes through a unit's input */
         t_require_grad(s, x, 1);
@@ -359,7 +387,7 @@ static sr1_tensor *run_qwen_layers(sr1_scope *s, struct qwen_pass *p,
 
         enter_unit(s, m, i + 1);
         x = mark_unit(s, m, i + 1, 1, x);
-        y = checkpoint ? run_checkpointed(s, p, i, x) : run_qwen_layer(s, p, i, x);
+        y = checkpoint ? run_checkpointed(s, p, i, x) : run_decoder_layer(s, p, i, x);
         t_drop(s, x);
         x = mark_unit(s, m, i + 1, 0, y);
         leave_unit(s, m, i + 1);
@@ -369,7 +397,7 @@ static sr1_tensor *run_qwen_layers(sr1_scope *s, struct qwen_pass *p,
 }
 
 /* A pass may replace the rotary tables, so a second thread in one model is refused. */
-sr1_status sr1__qwen_begin(sr1_model *m)
+sr1_status sr1__causal_lm_begin(sr1_model *m)
 {
     if (atomic_exchange(&m->busy, 1))
         return sr1__fail(SR1_E_STATE, "another thread is using this model; one thread at "
@@ -377,13 +405,14 @@ sr1_status sr1__qwen_begin(sr1_model *m)
     return SR1_OK;
 }
 
-void sr1__qwen_end(sr1_model *m)
+void sr1__causal_lm_end(sr1_model *m)
 {
     atomic_store(&m->busy, 0);
 }
 
-static sr1_tensor *run_qwen_forward(sr1_scope *s, struct qwen_pass *p,
-                                    const struct sr1__placed_tokens *in, int checkpoint)
+static sr1_tensor *run_decoder_forward(sr1_scope *s, struct causal_lm_pass *p,
+                                       const struct sr1__placed_tokens *in,
+                                       int checkpoint)
 {
     sr1_tensor *hidden;
     sr1_status st;
@@ -392,21 +421,21 @@ static sr1_tensor *run_qwen_forward(sr1_scope *s, struct qwen_pass *p,
         return NULL;
     st = check_packed_ids(p->m, in->ids, in->n);
     if (st == SR1_OK)
-        st = sr1__qwen_begin(p->m);
+        st = sr1__causal_lm_begin(p->m);
     sr1__scope_check(s, st);
     if (st != SR1_OK)
         return NULL;
-    hidden = run_qwen_layers(s, p, in, checkpoint);
-    sr1__qwen_end(p->m);
+    hidden = run_decoder_layers(s, p, in, checkpoint);
+    sr1__causal_lm_end(p->m);
     return hidden;
 }
 
-sr1_tensor *sr1__qwen_body(sr1_scope *s, sr1_model *m,
-                           const struct sr1__placed_tokens *in,
-                           const struct sr1__attention *attention)
+sr1_tensor *sr1__causal_lm_body(sr1_scope *s, sr1_model *m,
+                                const struct sr1__placed_tokens *in,
+                                const struct sr1__attention *attention)
 {
-    struct qwen_pass p = {.m = m, .attention = *attention, .refs = 1};
-    sr1_tensor *hidden = run_qwen_forward(s, &p, in, 0);
+    struct causal_lm_pass p = {.m = m, .attention = *attention, .refs = 1};
+    sr1_tensor *hidden = run_decoder_forward(s, &p, in, 0);
 
     free_rotations(&p);
     return hidden;
@@ -447,8 +476,8 @@ static int64_t find_longest(const struct sr1__packed *in)
     return longest;
 }
 
-sr1_status sr1__qwen_check_packed(const sr1_model *m, const struct sr1__packed *in,
-                                  int64_t *longest)
+sr1_status sr1__causal_lm_check_packed(const sr1_model *m, const struct sr1__packed *in,
+                                       int64_t *longest)
 {
     SR1__TRY(check_packed(in));
     *longest = find_longest(in);
@@ -472,7 +501,7 @@ static sr1_status packed_positions(const struct sr1__packed *in, int64_t **out)
 }
 
 /* The keys as backward may need them again. */
-static int copy_dropout(struct qwen_pass *p, const struct sr1__lora_dropout *dropout,
+static int copy_dropout(struct causal_lm_pass *p, const struct sr1__lora_dropout *dropout,
                         int64_t n)
 {
     if (!dropout || dropout->p == 0.0)
@@ -482,15 +511,48 @@ static int copy_dropout(struct qwen_pass *p, const struct sr1__lora_dropout *dro
     return p->dropout.keys != NULL;
 }
 
-static struct qwen_pass *pass_new(sr1_scope *s, sr1_model *m,
-                                  const struct sr1__packed *in,
-                                  const struct sr1__lora_dropout *dropout)
+/* The sequences that each token stands for: those that continue its own, else itself. */
+static float *count_copies(const struct sr1__packed *in)
 {
-    struct qwen_pass *p = sr1__calloc(1, sizeof *p);
+    float *copies = sr1__calloc((size_t)in->cu_seqlens[in->n_seqs] + 1, sizeof *copies);
+
+    for (size_t i = 0; copies && i < in->n_seqs; i++)
+        if (in->continues[i] >= 0)
+            copies[in->cu_seqlens[in->continues[i]]]++;
+    for (size_t i = 0; copies && i < in->n_seqs; i++) {
+        float n = copies[in->cu_seqlens[i]];
+
+        for (int64_t t = in->cu_seqlens[i]; t < in->cu_seqlens[i + 1]; t++)
+            copies[t] = n > 0 ? n : 1;
+    }
+    return copies;
+}
+
+static struct sr1__expert_balance *
+balance_new(sr1_scope *s, const sr1_model *m, const struct sr1__packed *in, double weight)
+{
+    float *copies = in->continues ? count_copies(in) : NULL;
+    struct sr1__expert_balance *b = NULL;
+
+    if (in->continues && !copies)
+        sr1__scope_check(s, sr1__fail_nomem("balance of experts"));
+    else
+        b = sr1__expert_balance_new(s, m->config.n_experts, copies,
+                                    in->cu_seqlens[in->n_seqs], weight);
+    sr1__free(copies);
+    return b;
+}
+
+static struct causal_lm_pass *pass_new(sr1_scope *s, sr1_model *m,
+                                       const struct sr1__packed *in,
+                                       const struct sr1__forward_options *opt)
+{
+    struct causal_lm_pass *p = sr1__calloc(1, sizeof *p);
 
     if (p) {
         p->m = m;
         p->refs = 1;
+        p->head = opt ? opt->head : NULL;
         p->attention = (struct sr1__attention){.fn = packed_attention, .self = p};
         p->n_seqs = in->n_seqs;
         p->longest = find_longest(in);
@@ -499,24 +561,27 @@ static struct qwen_pass *pass_new(sr1_scope *s, sr1_model *m,
             p->continues = sr1__memdup(in->continues, in->n_seqs * sizeof(int32_t));
     }
     if (p && p->cu_seqlens && !p->continues == !in->continues &&
-        copy_dropout(p, dropout, in->cu_seqlens[in->n_seqs]))
+        copy_dropout(p, opt ? opt->dropout : NULL, in->cu_seqlens[in->n_seqs]))
         return p;
     pass_release(p);
     sr1__scope_check(s, sr1__fail_nomem("forward pass"));
     return NULL;
 }
 
-sr1_tensor *sr1__qwen_forward(sr1_scope *s, sr1_model *m, const struct sr1__packed *in,
-                              const struct sr1__forward_options *opt)
+sr1_tensor *sr1__causal_lm_forward(sr1_scope *s, sr1_model *m,
+                                   const struct sr1__packed *in,
+                                   const struct sr1__forward_options *opt)
 {
     int64_t *positions = NULL;
     sr1_tensor *hidden = NULL;
-    struct qwen_pass *p;
+    struct causal_lm_pass *p;
 
+    if (opt && opt->head)
+        *opt->head = m->head;
     if (sr1__scope_status(s) != SR1_OK)
         return NULL;
     sr1__scope_check(s, packed_positions(in, &positions));
-    p = positions ? pass_new(s, m, in, opt ? opt->dropout : NULL) : NULL;
+    p = positions ? pass_new(s, m, in, opt) : NULL;
     if (p) {
         const struct sr1__placed_tokens tokens = {
             .ids = in->ids,
@@ -524,14 +589,18 @@ sr1_tensor *sr1__qwen_forward(sr1_scope *s, sr1_model *m, const struct sr1__pack
             .n = (size_t)in->cu_seqlens[in->n_seqs],
         };
 
-        hidden = run_qwen_forward(s, p, &tokens, opt && opt->checkpoint);
+        if (opt && opt->router)
+            p->balance = balance_new(s, m, in, opt->router->weight);
+        hidden = run_decoder_forward(s, p, &tokens, opt && opt->checkpoint);
+        if (p->balance)
+            opt->router->value = sr1__expert_balance_end(s, p->balance);
     }
     pass_release(p);
     sr1__free(positions);
     return hidden;
 }
 
-sr1_tensor *sr1__qwen_logits(sr1_scope *s, sr1_model *m, sr1_tensor *hidden)
+sr1_tensor *sr1__causal_lm_logits(sr1_scope *s, sr1_model *m, sr1_tensor *hidden)
 {
     if (!m->head)
         sr1__scope_fail(s, SR1_E_STATE,
@@ -539,7 +608,7 @@ sr1_tensor *sr1__qwen_logits(sr1_scope *s, sr1_model *m, sr1_tensor *hidden)
     return t_linear(s, hidden, m->head, NULL);
 }
 
-sr1_tensor *sr1__qwen_values(sr1_scope *s, sr1_model *m, sr1_tensor *hidden)
+sr1_tensor *sr1__causal_lm_values(sr1_scope *s, sr1_model *m, sr1_tensor *hidden)
 {
     if (!m->value_head)
         sr1__scope_fail(s, SR1_E_STATE,

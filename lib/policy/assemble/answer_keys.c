@@ -1,0 +1,144 @@
+/* policy/assemble/answer_keys.c - a hash of what the configuration says of the answers to
+ * a policy's actions: engines, the form of their hits, programs, tools, protocols. Work
+ * that goes on by others (policy/fingerprint.h) is refused. */
+#include "policy/assemble/assemble.h"
+
+#include "base/file.h"
+#include "base/rng.h"
+#include "config/config.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define MAX_RULE_FILE ((size_t)64 << 20)
+
+/* What a search finds and how its hits are written follows from these, whichever engine
+ * the caller gives. */
+static const char *const keys[] = {"search_engine",         "search_fallback",
+                                   "search_index",          "search_dense_index",
+                                   "search_faiss_index",    "search_documents",
+                                   "search_nprobe",         "search_ef",
+                                   "search_encoder",        "search_hybrid",
+                                   "search_hybrid_weights", "search_hybrid_depth",
+                                   "search_rrf_k",          "search_reranker",
+                                   "search_rerank_depth",   "mock_knowledge",
+                                   "document_format",       "search_top_k"};
+
+/* And from these, which came later: a default adds nothing, so that work begun before
+ * goes on. */
+static const char *const later_keys[] = {
+    "search_provider", "search_google_cx", "opensearch_fields", "qdrant_vector",
+    "qdrant_fields",   "qdrant_id_field",  "bm25_k1",           "bm25_b"};
+
+/* A server may have moved; what it is asked for there counts. */
+static const char *const addresses[] = {"search_url", "search_web_url", "opensearch_url",
+                                        "qdrant_url"};
+
+/* By what is in them. */
+static const char *const files[] = {"search_program", "environment_program", "tools",
+                                    "protocol_file"};
+
+#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
+
+sr1_status sr1__rule_file_hash(const char *path, uint64_t *hash)
+{
+    struct stat info;
+    struct sr1__buf text;
+
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode) ||
+        (uint64_t)info.st_size > MAX_RULE_FILE)
+        return SR1_OK;
+    SR1__TRY(sr1__file_read(path, MAX_RULE_FILE, &text));
+    *hash = sr1__hash64(sr1__buf_cstr(&text), text.len, *hash + 1);
+    sr1__buf_free(&text);
+    return SR1_OK;
+}
+
+static sr1_status parse_config(const sr1_config *c, json_t **out)
+{
+    char *text = NULL;
+    sr1_status st = sr1_config_to_json(c, &text);
+
+    if (st == SR1_OK)
+        st = sr1__json_parse(out, text, strlen(text), "configuration");
+    sr1_free(text);
+    return st;
+}
+
+static sr1_status parse_defaults(json_t **out)
+{
+    sr1_config *c = NULL;
+    sr1_status st = sr1_config_new(&c);
+
+    if (st == SR1_OK)
+        st = parse_config(c, out);
+    sr1_config_free(c);
+    return st;
+}
+
+static sr1_status add_values(const json_t *all, const json_t *defaults,
+                             struct sr1__buf *b)
+{
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        sr1__buf_str(b, "\n");
+        SR1__TRY(sr1__json_dump(json_object_get(all, keys[i]), JSON_ENCODE_ANY, b));
+    }
+    for (size_t i = 0; i < COUNT(later_keys); i++) {
+        const json_t *v = json_object_get(all, later_keys[i]);
+
+        if (json_equal(v, json_object_get(defaults, later_keys[i])))
+            continue;
+        sr1__buf_fmt(b, "\n%s ", later_keys[i]);
+        SR1__TRY(sr1__json_dump(v, JSON_ENCODE_ANY, b));
+    }
+    return SR1_OK;
+}
+
+static void add_addresses(const sr1_config *c, struct sr1__buf *b)
+{
+    for (size_t i = 0; i < COUNT(addresses); i++) {
+        const char *url = sr1__config_str(c, addresses[i]);
+        const char *host = strstr(url, "://"),
+                   *path = host ? strchr(host + 3, '/') : NULL;
+
+        if (path && path[1])
+            sr1__buf_fmt(b, "\n%s %s", addresses[i], path);
+    }
+}
+
+static sr1_status add_files(const sr1_config *c, struct sr1__buf *b)
+{
+    for (size_t i = 0; i < COUNT(files); i++) {
+        uint64_t hash = 0;
+
+        SR1__TRY(sr1__rule_file_hash(sr1__config_str(c, files[i]), &hash));
+        if (hash)
+            sr1__buf_fmt(b, "\n%s %016" PRIx64, files[i], hash);
+    }
+    return SR1_OK;
+}
+
+sr1_status sr1__answer_keys_hash(const sr1_config *c, uint64_t *out)
+{
+    json_t *all = NULL, *defaults = NULL;
+    struct sr1__buf text;
+    sr1_status st = parse_config(c, &all);
+
+    sr1__buf_init(&text, 0);
+    if (st == SR1_OK)
+        st = parse_defaults(&defaults);
+    if (st == SR1_OK)
+        st = add_values(all, defaults, &text);
+    if (st == SR1_OK) {
+        add_addresses(c, &text);
+        st = add_files(c, &text);
+    }
+    if (st == SR1_OK)
+        st = sr1__buf_status(&text, "keys of a rollout");
+    *out = sr1__hash64(sr1__buf_cstr(&text), text.len, 0);
+    sr1__buf_free(&text);
+    json_decref(all);
+    json_decref(defaults);
+    return st;
+}

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""Write peer_estimators.jsonl: advantages and returns by verl's own code, of the batches of
+advantage_reference.py whose trajectories have one turn.
+
+    make_peer_estimator_vectors.py > peer_estimators.jsonl   (peer_sources.py: what it needs)
+
+The form is that of estimators.jsonl; "by" says which of verl's functions was called. verl
+gets a padded matrix with gaps, as observations leave them: what its mask leaves out holds
+numbers too.
+"""
+import collections
+import json
+import typing
+
+import numpy as np
+import torch
+from advantage_reference import flatten, random_batch
+from peer_sources import VERL, functions
+
+torch.set_default_dtype(torch.float64)
+MASKED = functions("verl", "utils/torch_functional.py",
+                   ["masked_sum", "masked_mean", "masked_var", "masked_whiten"])
+OUTCOMES = ["grpo", "grpo_passk", "rloo", "opo", "gpg", "reinforce_plus_plus_baseline"]
+
+
+class Estimators:
+    def __getattr__(self, name):
+        return name
+
+
+CORE = functions(
+    "verl", "trainer/ppo/core_algos.py",
+    ["compute_gae_advantage_return", "compute_reinforce_plus_plus_outcome_advantage",
+     "compute_remax_outcome_advantage"]
+    + [f"compute_{name}_outcome_advantage" for name in OUTCOMES],
+    verl_F=MASKED, np=np, defaultdict=collections.defaultdict, Optional=typing.Optional,
+    AlgoConfig=dict, AdvantageEstimator=Estimators(),
+    register_adv_est=lambda name: lambda function: function)
+
+
+class Config(dict):
+    """Of an algorithm: attributes and get()."""
+    __getattr__ = dict.__getitem__
+
+
+def matrices(rng, batch):
+    """(rewards, values, mask) [trajectories, places]; the mask has gaps."""
+    tokens = [[t for turn in traj["turns"] for t in turn["tokens"]] for traj in batch]
+    places = max(map(len, tokens)) + 3
+    rewards, values = np.zeros((len(batch), places)), rng.normal(size=(len(batch), places))
+    mask = np.zeros((len(batch), places))
+    for i, (traj, own) in enumerate(zip(batch, tokens)):
+        at = np.sort(rng.choice(places, len(own), replace=False))
+        mask[i, at] = 1
+        rewards[i, at], values[i, at] = zip(*own)
+        rewards[i, at[-1]] += traj["outcome"] + sum(turn["reward"] for turn in traj["turns"])
+    return torch.tensor(rewards), torch.tensor(values), torch.tensor(mask)
+
+
+def number(v):
+    return None if v != v else v  # NaN
+
+
+def short(tensor):
+    return [float(f"{v:.11g}") for v in tensor.tolist()]
+
+
+def write(name, function, options, want):
+    print(json.dumps({"estimator": name, "by": f"{VERL}: {function}", "options": options,
+                      "want": want}, separators=(",", ":")))
+
+
+def write_outcomes(rewards, mask, index, divide):
+    """One number a trajectory, by verl in all of its places."""
+    single = {"single_raw": 1}
+    by_std = single | {"eps": 1e-6, "std_kind": 2, "divide_by_std": divide}
+    ours = {"grpo": ("grpo", by_std), "grpo_passk": ("pass_at_k", by_std),
+            "rloo": ("rloo", single), "opo": ("opo", single),
+            "gpg": ("gpg", single | {"gpg_nonzero": 1}),
+            "reinforce_plus_plus_baseline": ("reinforce_plus_plus_baseline",
+                                             single | {"eps": 1e-8, "whiten": 1})}
+    alone = min(collections.Counter(index).values()) == 1
+    for name, (estimator, options) in ours.items():
+        function = f"compute_{name}_outcome_advantage"
+        more = {"norm_adv_by_std_in_grpo": bool(divide)} if name == "grpo" else {}
+        if name == "grpo_passk" and alone:
+            continue  # verl refuses groups of one
+        got, _ = getattr(CORE, function)(
+            rewards.clone(), mask, index=np.array(index, dtype=object), epsilon=1e-6,
+            config=Config(norm_adv_by_std_in_grpo=bool(divide)), **more)
+        each = got[torch.arange(len(mask)), mask.argmax(1)]
+        write(estimator, function, options, {"advantages": short(each)})
+
+
+def write_returns(rewards, values, mask, baselines, gamma, lam):
+    live = mask.bool()
+    runs = [
+        ("gae", "compute_gae_advantage_return", {"gamma": gamma, "lam": lam, "eps": 1e-8,
+                                                 "whiten": 1}, (rewards, values, mask, gamma, lam)),
+        ("reinforce_plus_plus", "compute_reinforce_plus_plus_outcome_advantage",
+         {"gamma": gamma, "eps": 1e-8, "whiten": 1}, (rewards, mask, Config(gamma=gamma))),
+        ("remax", "compute_remax_outcome_advantage", {"gamma": 1.0},
+         (rewards, torch.tensor(baselines), mask)),
+    ]
+    for name, function, options, arguments in runs:
+        got, returns = getattr(CORE, function)(*arguments)
+        each = (got * mask).sum(1) / mask.sum(1)
+        write(name, function, options, {
+            "advantages": short(each), "token_advantages": short(got[live]),
+            "returns": short(returns[live])})
+
+
+def main():
+    rng = np.random.default_rng(20261126)
+    for case in range(8):
+        batch = []
+        while len(batch) < 3:  # of one or two verl's whitening says little
+            batch = random_batch(rng, 0)
+        for i, traj in enumerate(batch):
+            traj["completed"] = 1  # verl begins with the value 0 behind the last token
+            if case % 2:
+                traj["group"] = [3, 12][i % 2]  # no group of one, where there are four
+        flat = {k: [number(v) for v in values] for k, values in flatten(batch).items()}
+        print(json.dumps({"batch": flat}, separators=(",", ":")))
+        rewards, values, mask = matrices(rng, batch)
+        write_outcomes(rewards, mask, [t["group"] for t in batch], case // 2 % 2)
+        write_returns(rewards, values, mask, [t["baseline"] for t in batch],
+                      *[(1.0, 1.0), (0.9, 0.8), (0.99, 0.95)][case % 3])
+
+
+if __name__ == "__main__":
+    main()

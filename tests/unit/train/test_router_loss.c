@@ -1,0 +1,158 @@
+/* The routers' auxiliary loss in training; that it is transformers' is shown by
+ * tests/unit/model/test_forward.c. */
+#include "runs.h"
+#include "step_metric.h"
+
+#include <searchr1/ext/model_details.h>
+
+#define GROUP 3
+#define QUERIES 2
+#define N (GROUP * QUERIES)
+
+static const char mixture[] =
+    "{\"architectures\": [\"Qwen3MoeForCausalLM\"], \"hidden_size\": 32, "
+    "\"num_hidden_layers\": 3, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, "
+    "\"head_dim\": 8, \"intermediate_size\": 48, \"num_experts\": 6, "
+    "\"num_experts_per_tok\": 2, \"moe_intermediate_size\": 16, \"mlp_only_layers\": "
+    "[1], \"norm_topk_prob\": true, \"vocab_size\": 384, \"max_position_embeddings\": "
+    "512, \"eos_token_id\": 1, \"rope_theta\": 10000.0}";
+
+/* SGD in disguise, as in test_loss_keys.c; nothing but this loss has a gradient. */
+#define ALONE                                                                            \
+    "adam_epsilon=1", "adam_beta1=0", "adam_beta2=0", "weight_decay=0",                  \
+        "max_grad_norm=0", "beta=0", "learning_rate=0.01"
+
+static sr1_trajectory *rolled[N];
+
+static int make_mixture(void **state)
+{
+    sr1_model_options o = {
+        .struct_size = sizeof o, .device = "cpu", .dtype = "fp32", .init = "fan_in"};
+    sr1_rollout_options how = {.struct_size = sizeof how, .group_size = GROUP, .seed = 9};
+    sr1_query q[QUERIES] = {tiny_query("one?"), tiny_query("the second, longer one?")};
+    char folder[512];
+    sr1_trainer *tr;
+    sr1_model *m = NULL;
+
+    if (runs_make(state) != 0)
+        return -1;
+    snprintf(folder, sizeof folder, "%s", scratch_path("mixture"));
+    tiny_tokenizer(folder);
+    OK(sr1_model_new_random(&m, mixture, 7, &o));
+    OK(sr1_model_save(m, folder));
+    sr1_model_free(m);
+    tr = tiny_trainer(tiny_config("mixture", NULL));
+    OK(sr1_rollout_generate(sr1_trainer_rollout(tr), q, QUERIES, &how, rolled));
+    for (size_t i = 0; i < N; i++) {
+        OK(sr1_trajectory_set_reward(rolled[i], 1));
+        OK(sr1_trajectory_set_advantage(rolled[i], 0));
+    }
+    sr1_trainer_free(tr);
+    return 0;
+}
+
+static void nothing_leaks(void **state)
+{
+    tiny_free_all(rolled, N);
+    tiny_nothing_leaks(state);
+}
+
+/* An update on trajectories [at, at + n). */
+static sr1_step_report update_by(size_t at, size_t n, sr1_config *c)
+{
+    sr1_step_report r = {.struct_size = sizeof r};
+    sr1_trainer *tr = tiny_trainer(c);
+
+    OK(sr1_trainer_update(tr, rolled + at, n, &r));
+    keep_metrics(&r);
+    sr1_trainer_free(tr);
+    return r;
+}
+
+#define UPDATE(at, n, ...)                                                               \
+    update_by(at, n, tiny_config("mixture", ALONE, __VA_ARGS__, NULL))
+
+/* One small step down the slope g lowers the loss by rate |g|^2. */
+static void the_loss_falls_as_its_gradient_says(void **state)
+{
+    sr1_step_report a = UPDATE(0, N, "router_aux_loss_coef=0.5", "update_times=1");
+    sr1_step_report b = UPDATE(0, N, "router_aux_loss_coef=0.5", "update_times=2");
+    double expected = -0.01 * a.grad_norm * a.grad_norm;
+
+    (void)state;
+    assert_true(a.grad_norm > 0.01);
+    assert_true(step_metric(&a, "aux_loss") > 2.0); /* that of perfect balance */
+    tiny_near(a.loss, 0.5 * step_metric(&a, "aux_loss"), 1e-6);
+    tiny_near(b.loss - a.loss, expected, 0.15 * fabs(expected));
+}
+
+static void without_it_nothing_is_computed(void **state)
+{
+    sr1_step_report r = UPDATE(0, N, "router_aux_loss_coef=0", "update_times=1");
+
+    (void)state;
+    assert_true(step_metric(&r, "aux_loss") == 0 && r.loss == 0 && r.grad_norm == 0);
+}
+
+/* As gradient accumulation has it: each micro-batch's own, a mean by sequences. */
+static void micro_batches_are_averaged(void **state)
+{
+    static const char *const cuts[] = {"workers=1", "workers=2"};
+    double mean = 0;
+
+    (void)state;
+    for (size_t i = 0; i < N; i++) {
+        sr1_step_report one = UPDATE(i, 1, "router_aux_loss_coef=0.5", "update_times=1");
+
+        mean += step_metric(&one, "aux_loss") / N;
+    }
+    for (size_t k = 0; k < 2; k++) {
+        sr1_step_report all =
+            UPDATE(0, N, "router_aux_loss_coef=0.5", "update_times=1",
+                   "share_prompts=false", "micro_batch_tokens=1", cuts[k]);
+
+        assert_true(step_metric(&all, "training/micro_batches") == N);
+        tiny_near(step_metric(&all, "aux_loss"), mean, 1e-5);
+        tiny_near(all.loss, 0.5 * mean, 1e-5);
+    }
+}
+
+/* A prompt that is computed once counts for each sample of its group. */
+static void sharing_prompts_changes_nothing(void **state)
+{
+    sr1_step_report plain =
+        UPDATE(0, N, "router_aux_loss_coef=0.5", "update_times=1", "share_prompts=false");
+    sr1_step_report shared =
+        UPDATE(0, N, "router_aux_loss_coef=0.5", "update_times=1", "share_prompts=true");
+
+    (void)state;
+    assert_true(step_metric(&shared, "global_seqlen/max") <
+                step_metric(&plain, "global_seqlen/max"));
+    tiny_near(step_metric(&shared, "aux_loss"), step_metric(&plain, "aux_loss"), 1e-5);
+    tiny_near(shared.grad_norm, plain.grad_norm, 1e-5);
+}
+
+static void dense_models_have_none(void **state)
+{
+    sr1_config *c = tiny_config("model", "router_aux_loss_coef=0.001", NULL);
+    sr1_trainer *tr = NULL;
+
+    (void)state;
+    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, "no routed experts");
+    sr1_config_free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_loss_falls_as_its_gradient_says),
+        cmocka_unit_test(without_it_nothing_is_computed),
+        cmocka_unit_test(micro_batches_are_averaged),
+        cmocka_unit_test(sharing_prompts_changes_nothing),
+        cmocka_unit_test(dense_models_have_none),
+        cmocka_unit_test(nothing_leaks),
+    };
+
+    return cmocka_run_group_tests_name("router loss", tests, make_mixture,
+                                       scratch_remove);
+}
