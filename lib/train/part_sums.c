@@ -87,40 +87,40 @@ static sr1_tensor *view_sum(sr1_scope *s, sr1_tensor *sum, int64_t at, int64_t n
     return t_narrow(s, sum, 0, at, n);
 }
 
-/* A worker begins: what the one before has is added to those before it. */
-static void close_worker(sr1_scope *s, const struct addition *a, int finished, int64_t at,
-                         int64_t n)
+static void swap_tensors(sr1_tensor **a, sr1_tensor **b)
 {
-    sr1_tensor *done = view_sum(s, a->to->done, at, n);
-    sr1_tensor *worker = view_sum(s, a->to->worker, at, n);
+    sr1_tensor *t = *a;
 
-    if (finished)
-        t_add_(s, done, worker, 1.0);
-    else
-        t_copy_(s, done, worker);
+    *a = *b;
+    *b = t;
 }
 
+/* A worker that begins closes the one before: its sum is added to those before it, or is
+ * the first of them, whose place the next takes. */
 static void add_rows(sr1_scope *outer, void *user, int64_t at, sr1_tensor *got)
 {
     const struct addition *a = user;
+    sr1_tensor *worker = a->to->worker, *done = a->to->done;
     int64_t n = t_size(got, 1);
     int started = a->started, finished = a->finished;
 
     for (int32_t r = 0; r < a->order->n; r++) {
         sr1_scope *s = sr1__scope_nest(outer, "rank %d", (int)r);
-        sr1_tensor *sum = view_sum(s, a->to->worker, at, n);
         sr1_tensor *row = t_to_device(
             s, t_reshape(s, t_narrow(s, got, 0, r, 1), T_SHAPE(n)), a->device);
 
         sr1__scope_no_grad(s);
         if (a->order->fresh[r] && started) {
-            close_worker(s, a, finished, at, n);
+            if (finished)
+                t_add_(s, view_sum(s, done, at, n), view_sum(s, worker, at, n), 1.0);
+            else
+                swap_tensors(&worker, &done);
             finished = 1;
         }
         if (a->order->fresh[r] || !started)
-            t_copy_(s, sum, row);
+            t_copy_(s, view_sum(s, worker, at, n), row);
         else
-            t_add_(s, sum, row, 1.0);
+            t_add_(s, view_sum(s, worker, at, n), row, 1.0);
         started = 1;
         (void)sr1__scope_close(s);
     }
@@ -132,6 +132,13 @@ static int begins_second_worker(const struct addition *a)
         if (a->order->fresh[r])
             return 1;
     return 0;
+}
+
+/* Once all numbers of the unit are added. */
+static void end_addition(const struct addition *a)
+{
+    if (!a->finished && begins_second_worker(a))
+        swap_tensors(&a->to->worker, &a->to->done);
 }
 
 static void reserve_sums(sr1_scope *s, struct addition *a, int64_t n)
@@ -215,6 +222,7 @@ sr1_status sr1__part_sums_add(struct sr1__part_sums *p, size_t u, sr1_status st,
     st =
         sr1__shards_scatter(&l->mesh, l->shards, u, st, p->grads,
                             choose_exchange(l, u, order->summed), &p->room, add_rows, &a);
+    end_addition(&a);
     return forget_gradients(s, p, u, st);
 }
 
@@ -235,8 +243,12 @@ sr1_status sr1__part_sums_end(struct sr1__part_sums *p, sr1_status st)
 {
     struct sr1__scattering *g = p->under_way;
 
+    if (!g)
+        return st;
     p->under_way = NULL;
-    return g ? sr1__shards_scatter_end(g, &p->l->mesh, st, add_rows, &p->next) : st;
+    st = sr1__shards_scatter_end(g, &p->l->mesh, st, add_rows, &p->next);
+    end_addition(&p->next);
+    return st;
 }
 
 /* ---- the sum of all ---- */
