@@ -4,6 +4,7 @@
 
 #include "tensor/model/host_pass.h"
 #include "tensor/model/host_score.h"
+#include "tensor/model/kv_layout.h"
 #include "tensor/ops/int8_linear.h"
 #include "tensor/ops/optimizer.h"
 #include "tensor/torch/shim.h"
@@ -562,25 +563,46 @@ static int is_paged(const struct sr1__memory_model *m)
     return m->device == SR1__CPU && m->dtype != SR1__WEIGHT_F16;
 }
 
-double sr1__memory_cache(const struct sr1__memory_model *m, double rows, double tokens,
-                         double most_rows, double most_tokens)
+/* Tables and masks are as large as the blocks that rows look at (kv_slots.c). */
+static double slots_bytes(const struct sr1__memory_model *m,
+                          const struct sr1__memory_rows *r, double tail)
 {
-    if (is_paged(m))
-        return rows * ceil(tokens / SR1__PAGE) * SR1__PAGE * token_cache(m);
-    return grow_size(1, rows, most_rows) * grow_size(256, tokens, most_tokens) *
-           token_cache(m);
+    const struct sr1__hf_config *c = &m->config;
+    double group = fmin(r->group, r->n), queries = (double)(c->n_heads / c->n_kv_heads);
+    const struct sr1__kv_family family = {(int64_t)group, (int64_t)r->prompt};
+    const struct sr1__kv_need need = {.families = &family,
+                                      .n_families = 1,
+                                      .times = (int64_t)ceil(r->n / group),
+                                      .tail = (int64_t)tail,
+                                      .max_rows = (int64_t)r->most,
+                                      .max_tokens = (int64_t)r->tokens,
+                                      .queries = (int64_t)queries};
+    struct sr1__kv_layout l = sr1__kv_layout_choose(&need);
+    double looks = (double)(l.n_blocks * l.rows * sr1__kv_layout_block(&l));
+
+    return (double)sr1__kv_layout_places(&l) * token_cache(m) +
+           looks * (sizeof(int64_t) + size_of(m) * (l.rows > 1 ? 1 + queries : 1));
 }
 
-/* Slots grow layer by layer, into a new tensor while the old one is still there. */
-double sr1__memory_cache_peak(const struct sr1__memory_model *m, double rows,
-                              double tokens, double most_rows, double most_tokens)
+double sr1__memory_cache(const struct sr1__memory_model *m,
+                         const struct sr1__memory_rows *r)
 {
-    double full = sr1__memory_cache(m, rows, tokens, most_rows, most_tokens);
+    double own = r->tokens - r->prompt * (1 - 1 / r->group);
 
-    if (is_paged(m) || tokens <= 256)
+    if (is_paged(m))
+        return r->n * ceil(own / SR1__PAGE) * SR1__PAGE * token_cache(m);
+    return slots_bytes(m, r, r->tokens - r->prompt);
+}
+
+/* A layer moves into a larger tensor while the old one is still there. */
+double sr1__memory_cache_peak(const struct sr1__memory_model *m,
+                              const struct sr1__memory_rows *r)
+{
+    double full = sr1__memory_cache(m, r), tail = r->tokens - r->prompt;
+
+    if (is_paged(m))
         return full;
-    return full + sr1__memory_cache(m, rows, grow_size(256, tokens, 1e9) / 2, most_rows,
-                                    most_tokens) /
+    return full + slots_bytes(m, r, tail - fmax(SR1__KV_STEP, tail / 8)) /
                       (double)m->config.n_layers;
 }
 
@@ -598,30 +620,20 @@ static double graphs_kept(const struct sr1__memory_model *m, double rows, double
 /* The C pass of a CPU (host_pass.h), which has the weights once more, in panels. */
 static int is_host_pass(const struct sr1__memory_model *m)
 {
-    return is_paged(m) && !m->quantized && !m->config.value_head &&
-           sr1__host_has_layers(m->config.arch);
+    return is_paged(m) && !m->quantized && !m->config.value_head;
 }
 
-static double host_panels(const struct sr1__memory_model *m)
+static double host_panels(const struct sr1__memory_model *m, int int8)
 {
-    const struct sr1__hf_config *c = &m->config;
-
-    return sr1__host_panels_bytes(c->hidden_size, c->n_heads * c->head_dim,
-                                  c->n_kv_heads * c->head_dim, c->intermediate_size,
-                                  c->n_layers, c->vocab_size, is_narrow(m)) +
-           sr1__host_adapter_bytes(c->hidden_size, c->n_heads * c->head_dim,
-                                   c->n_kv_heads * c->head_dim, c->intermediate_size,
-                                   c->n_layers, m->lora.rank,
+    return sr1__host_panels_bytes(&m->config, is_narrow(m), int8) +
+           sr1__host_adapter_bytes(&m->config, m->lora.rank,
                                    m->lora.rank > 0 ? m->lora.targets : 0);
 }
 
-static double host_pass(const struct sr1__memory_model *m, double rows, double tokens)
+static double host_pass(const struct sr1__memory_model *m, double rows, double tokens,
+                        int int8)
 {
-    const struct sr1__hf_config *c = &m->config;
-
-    return sr1__host_pass_bytes(c->hidden_size, c->n_heads * c->head_dim,
-                                c->n_kv_heads * c->head_dim, c->intermediate_size, tokens,
-                                rows, is_narrow(m));
+    return sr1__host_pass_bytes(&m->config, tokens, rows, is_narrow(m), int8);
 }
 
 double sr1__memory_decode(const struct sr1__memory_model *m, double rows, double tokens,
@@ -630,7 +642,8 @@ double sr1__memory_decode(const struct sr1__memory_model *m, double rows, double
     struct sr1__memory_pass p = {.tokens = tokens, .targets = rows, .longest = longest};
 
     if (is_host_pass(m))
-        return host_panels(m) + host_pass(m, rows, tokens) +
+        return host_panels(m, m->decodes_int8) +
+               host_pass(m, rows, tokens, m->decodes_int8) +
                rows * (double)m->config.vocab_size * 4;
     return pass_inputs(m, &p) + graphs_kept(m, rows, longest) +
            fmax(measure_layer(m, &p, 0).peak * tokens,
@@ -644,11 +657,12 @@ double sr1__memory_score(const struct sr1__memory_model *m,
 {
     double row = (double)m->config.vocab_size * sizeof(float);
     double tokens = fmin(p->tokens, 2 * (SR1__SCORE_TOKENS + p->longest));
+    const struct sr1__memory_rows one = {1, 1, 1, 0, tokens};
 
     if (!is_host_pass(m) || m->dtype != SR1__F32)
         return workers * sr1__memory_forward(m, p);
-    return host_panels(m) +
-           workers * (host_pass(m, fmin(p->targets, tokens), tokens) +
-                      sr1__memory_cache(m, 1, tokens, 1, tokens) +
+    return host_panels(m, 0) +
+           workers * (host_pass(m, fmin(p->targets, tokens), tokens, 0) +
+                      sr1__memory_cache(m, &one) +
                       fmin(p->targets * row, fmax(row, (double)SR1__SCORE_LOGITS)));
 }
