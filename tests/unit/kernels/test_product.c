@@ -145,7 +145,7 @@ static void check_rows(const struct numbers *m, sr1__product_fn fn, size_t group
 /* Rows that lie across memory: [word of k][row]. */
 static void run_across(const struct numbers *m, sr1__product_fn fn, size_t group)
 {
-    size_t size = m->panels.bf16 ? 2 : 4, words = m->depth * size / 4;
+    size_t size = m->panels.type == SR1__PANELS_BF16 ? 2 : 4, words = m->depth * size / 4;
     uint32_t *across = malloc(words * ROWS_MAX * sizeof *across);
     struct sr1__product_work w = {.panels = (const char *)m->panels.data +
                                             group * SR1__GROUP_OUT * m->depth * size,
