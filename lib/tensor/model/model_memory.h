@@ -17,6 +17,7 @@ struct sr1__memory_model {
     sr1__device device;
     struct sr1__lora_config lora; /* rank 0: all weights are trained */
     int quantized;                /* the layers' matrices are int8 */
+    int decodes_int8;             /* as sr1__decoder_quantize */
 };
 
 int sr1__memory_is_cuda(const struct sr1__memory_model *m);
@@ -51,8 +52,9 @@ double sr1__memory_offload_piece(const struct sr1__memory_model *m);
  * they are added up in place). */
 double sr1__memory_gradients(const struct sr1__memory_model *m);
 double sr1__memory_sums(const struct sr1__memory_model *m);
-/* Numbers of the largest unit, and of the most units whose weights are read at once:
- * the head's with a layer's. */
+/* Numbers of the largest layer, of the largest unit, and of the most units whose weights
+ * are read at once: the head's with a layer's. */
+double sr1__memory_layer(const struct sr1__memory_model *m);
 double sr1__memory_unit(const struct sr1__memory_model *m);
 double sr1__memory_units_at_once(const struct sr1__memory_model *m);
 
