@@ -15,11 +15,13 @@
 /* The cache of one row and one key-value head. */
 struct sr1__page_head {
     unsigned char *const *pages;
-    size_t keys;   /* bytes from a page's start to this head's keys */
-    size_t values; /* and to its values */
-    int64_t n;     /* tokens */
-    int32_t dim;   /* D <= SR1__HEAD_DIM_MAX */
-    int32_t bf16;  /* else fp32 */
+    size_t keys;               /* bytes from a page's start to this head's keys */
+    size_t values;             /* and to its values */
+    int64_t n;                 /* tokens */
+    int32_t dim;               /* D <= SR1__HEAD_DIM_MAX */
+    int32_t bf16;              /* else fp32 */
+    const unsigned char *next; /* keys of a page that are read after this head, to be
+                                  asked for meanwhile; NULL: none */
 };
 
 /* Bytes of the keys, or of the values, of one head in a page. */
@@ -51,9 +53,5 @@ static inline int64_t sr1__window_start(int64_t n, int64_t window)
  * bits whichever others there are. Queries of neighbouring n share the reads. */
 void sr1__page_attend(const struct sr1__page_head *h, const struct sr1__page_query *q,
                       size_t n);
-
-/* n values between fp32 and bf16 (to nearest, ties to even; NaN stays NaN). */
-void sr1__bf16_to_f32(const uint16_t *in, float *out, size_t n);
-void sr1__f32_to_bf16(const float *in, uint16_t *out, size_t n);
 
 #endif

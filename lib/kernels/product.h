@@ -25,18 +25,25 @@
 #define SR1__PRODUCT_DEPTH 256
 #define SR1__PRODUCT_STEP 32 /* k is rounded up to a multiple */
 
+enum sr1__panel_type {
+    SR1__PANELS_F32,
+    SR1__PANELS_BF16,
+    SR1__PANELS_INT8 /* see product_int8.h */
+};
+
 /* A packed matrix: groups of panels, a panel after the other. */
 struct sr1__panels {
     void *data; /* at a cache line */
     size_t n_out;
     size_t k;
-    int bf16;
+    int type; /* enum sr1__panel_type */
 };
 
 size_t sr1__panels_depth(size_t k);      /* k rounded up: the length of rows of x */
 size_t sr1__panels_groups(size_t n_out); /* of SR1__GROUP_OUT outputs */
-size_t sr1__panels_bytes(size_t n_out, size_t k, int bf16);
-/* Fill panel i with rows [0, n) of w [n, k], n <= SR1__PANEL, and zeros. */
+size_t sr1__panels_bytes(size_t n_out, size_t k, int type);
+/* Those of fp32 and bf16: fill panel i with rows [0, n) of w [n, k], n <= SR1__PANEL, and
+ * zeros. */
 void sr1__panels_pack(const struct sr1__panels *p, size_t i, const void *w, size_t n);
 
 /* Outputs of a group for n rows of x, each of `stride` elements of the panels' type, at
@@ -52,7 +59,7 @@ struct sr1__product_work {
     const void *panels; /* of the group */
     const void *x;
     size_t stride; /* from a row of x to the next */
-    size_t step;   /* from a k to the next; 1 in bf16 */
+    size_t step;   /* from a k to the next; in bf16 from a pair to the next, in pairs */
     size_t n;
     size_t depth; /* of the panels; a multiple of SR1__PRODUCT_STEP in bf16 */
     float *tile;
@@ -69,7 +76,7 @@ struct sr1__product_variant {
 /* All that this build has, the best first, "portable" last: for tests. sr1__product takes
  * of each type the first usable one that has it (fp32 or bf16 may be NULL). */
 const struct sr1__product_variant *sr1__product_variants(size_t *n);
-/* As sr1__product: any row and step of fp32 x, any place of the outputs. */
+/* As sr1__product: any row and step of x, any place of the outputs. */
 void sr1__product_run(const struct sr1__product_work *w, int bf16);
 /* The name of the one that sr1__product takes. */
 const char *sr1__product_variant_name(int bf16);
