@@ -113,12 +113,33 @@ size_t sr1__matmul_scratch(const struct sr1__matmul *w)
 /* ---- packing: [block of k][group][panel][word][SR1__PANEL], zeros behind columns and k
  * ---- */
 
-/* n words [low, high] of bf16 from two lines. */
-static void pair_lines(const uint16_t *restrict low, const uint16_t *restrict high,
-                       size_t n, uint32_t *restrict to)
+/* n words, a panel of them at a time: of a length that they know compilers make a few
+ * moves. */
+static void copy_words(const char *from, size_t n, uint32_t *to)
+{
+    size_t i = 0;
+
+    for (; i + SR1__PANEL <= n; i += SR1__PANEL)
+        memcpy(to + i, from + i * sizeof *to, SR1__PANEL * sizeof *to);
+    for (; i < n; i++)
+        memcpy(to + i, from + i * sizeof *to, sizeof *to);
+}
+
+SR1__INLINE void pair_some(const uint16_t *restrict low, const uint16_t *restrict high,
+                           size_t n, uint32_t *restrict to)
 {
     for (size_t i = 0; i < n; i++)
         to[i] = low[i] | (uint32_t)high[i] << 16;
+}
+
+/* n words [low, high] of bf16 from two lines. */
+static void pair_lines(const uint16_t *low, const uint16_t *high, size_t n, uint32_t *to)
+{
+    size_t i = 0;
+
+    for (; i + SR1__PANEL <= n; i += SR1__PANEL)
+        pair_some(low + i, high + i, SR1__PANEL, to + i);
+    pair_some(low + i, high + i, n - i, to + i);
 }
 
 /* n elements of k lines as words, a line of them `to_step` words from the next. */
@@ -129,7 +150,7 @@ static void pack_lines(const struct sr1__matmul *w, const char *from, size_t ste
 
     if (!w->bf16) {
         for (size_t i = 0; i < k; i++)
-            memcpy(to + i * to_step, from + i * step, n * sizeof *to);
+            copy_words(from + i * step, n, to + i * to_step);
         return;
     }
     for (size_t i = 0; i < k; i += 2) {
