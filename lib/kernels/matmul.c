@@ -19,6 +19,8 @@
 #define TASK_ROWS ((size_t)2048)
 #define TURNED_ROWS ((size_t)1536) /* which are copied, and packed for, in a task */
 #define TASKS_A_THREAD 2
+#define AHEAD 8 /* lines that are asked for before they are read */
+#define CACHE_LINE 64
 #define ROWS 96 /* whose sums stay in a cache: six at a time, for the product */
 #define DEPTH ((size_t)SR1__PRODUCT_DEPTH)
 #define SLAB (16 * DEPTH) /* of k that is packed at once: 4 MiB, however long k is */
@@ -142,6 +144,13 @@ static void pair_lines(const uint16_t *low, const uint16_t *high, size_t n, uint
     pair_some(low + i, high + i, n - i, to + i);
 }
 
+/* Lines lie too far apart for the processor to see them coming. */
+SR1__INLINE void ask_for_line(const char *line, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += CACHE_LINE)
+        __builtin_prefetch(line + i);
+}
+
 /* n elements of k lines as words, a line of them `to_step` words from the next. */
 static void pack_lines(const struct sr1__matmul *w, const char *from, size_t step,
                        size_t k, size_t n, uint32_t *to, size_t to_step)
@@ -149,13 +158,17 @@ static void pack_lines(const struct sr1__matmul *w, const char *from, size_t ste
     static const uint16_t zeros[ROWS];
 
     if (!w->bf16) {
-        for (size_t i = 0; i < k; i++)
+        for (size_t i = 0; i < k; i++) {
+            ask_for_line(from + (i + AHEAD) * step, n * sizeof *to);
             copy_words(from + i * step, n, to + i * to_step);
+        }
         return;
     }
     for (size_t i = 0; i < k; i += 2) {
         const void *low = from + i * step, *high = from + (i + 1) * step;
 
+        ask_for_line(from + (i + AHEAD) * step, n * sizeof(uint16_t));
+        ask_for_line(from + (i + 1 + AHEAD) * step, n * sizeof(uint16_t));
         pair_lines(low, i + 1 < k ? high : zeros, n, to + i / 2 * to_step);
     }
 }
