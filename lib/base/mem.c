@@ -13,7 +13,7 @@
 #define LEAST_ROOM 8 /* elements of an array that grows */
 #define LINE ((size_t)64)
 #define HUGE_PAGE ((size_t)2 << 20)
-#define LEAST_HUGE (16 * HUGE_PAGE) /* below, rounding up would waste too much */
+#define LEAST_HUGE (4 * HUGE_PAGE) /* below, rounding up would waste too much */
 
 static atomic_int_fast64_t made;    /* since the last sr1__mem_fail_at */
 static atomic_int_fast64_t fail_at; /* 0: never */

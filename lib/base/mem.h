@@ -12,7 +12,7 @@ void *sr1__malloc(size_t size);
 void *sr1__calloc(size_t count, size_t size); /* overflow-checked, zeroed */
 /* overflow-checked; keeps p on failure */
 void *sr1__realloc(void *p, size_t count, size_t size);
-/* At a cache line. A block of 32 MiB or more begins at a huge page and asks the system
+/* At a cache line. A block of 8 MiB or more begins at a huge page and asks the system
  * for such. Freed with sr1__free. */
 void *sr1__malloc_aligned(size_t size);
 char *sr1__strdup(const char *s);

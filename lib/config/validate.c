@@ -85,6 +85,16 @@ static sr1_status check_reference(const sr1_config *c)
     return SR1_OK;
 }
 
+static sr1_status check_quantization(const sr1_config *c)
+{
+    if (sr1__config_is(c, "quantization", "none") || !sr1__config_bool(c, "use_openai"))
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "quantization is of the weights that this process generates with, "
+                     "and a server (use_openai) has its own; set it there, and "
+                     "quantization to none");
+}
+
 /* Bounds of the ratio lie above 1. */
 static sr1_status check_ratio_bounds(const sr1_config *c)
 {
@@ -319,7 +329,7 @@ sr1_status sr1_config_validate(const sr1_config *config)
         check_data_splits,    check_validation_data, check_search_engine,
         check_protocol,       check_stage_files,     data_files,
         check_reward_weights, check_fsdp_size,       check_async_level,
-        check_chat_template};
+        check_chat_template,  check_quantization};
 
     SR1__REQUIRE(config, "configuration: config");
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)

@@ -79,14 +79,15 @@ void sr1__page_get(const struct sr1__page_head *h, void *keys, void *values)
 /* ---- attention ---- */
 
 #define TILE_MOST 4
+#define LANES_MOST 16
 
 /* Of the queries of a tile. */
 struct attend_state {
     float s[TILE_MOST][SR1__PAGE]; /* scores, then weights, of the tokens of a page */
     float top[TILE_MOST];          /* the largest score so far */
-    float total[TILE_MOST];        /* of the weights */
-    float scale[TILE_MOST];        /* of the sums so far, as the page moved the top */
-    int64_t first[TILE_MOST];      /* the query sees [first, end) of the page's tokens */
+    float total[TILE_MOST][LANES_MOST]; /* of the weights, by lane */
+    float scale[TILE_MOST];   /* of the sums so far, as the page moved the top */
+    int64_t first[TILE_MOST]; /* the query sees [first, end) of the page's tokens */
     int64_t end[TILE_MOST];
 };
 
@@ -95,12 +96,23 @@ struct shared_tokens {
     int64_t first, end, most;
 };
 
-/* As much as a vector of PAGE elements. */
+/* What is read after the page of token t: the next one's keys, or what the caller says.
+ */
+static const unsigned char *locate_next_keys(const struct sr1__page_head *h, int64_t t,
+                                             int64_t most)
+{
+    if (t + SR1__PAGE < most)
+        return h->pages[t / SR1__PAGE + 1] + h->keys;
+    return h->next ? h->next : h->pages[t / SR1__PAGE] + h->keys;
+}
+
+/* As much as a vector of PAGE elements, into the second cache: the first waits for too
+ * few lines at a time to keep a memory at work. */
 SR1__INLINE const unsigned char *prefetch_cache(const unsigned char *ahead, int bf16)
 {
-    __builtin_prefetch(ahead);
+    __builtin_prefetch(ahead, 0, 2);
     if (!bf16)
-        __builtin_prefetch(ahead + 64);
+        __builtin_prefetch(ahead + 64, 0, 2);
     return ahead + SR1__PAGE * (bf16 ? sizeof(uint16_t) : sizeof(float));
 }
 

@@ -15,11 +15,13 @@
 /* The cache of one row and one key-value head. */
 struct sr1__page_head {
     unsigned char *const *pages;
-    size_t keys;   /* bytes from a page's start to this head's keys */
-    size_t values; /* and to its values */
-    int64_t n;     /* tokens */
-    int32_t dim;   /* D <= SR1__HEAD_DIM_MAX */
-    int32_t bf16;  /* else fp32 */
+    size_t keys;               /* bytes from a page's start to this head's keys */
+    size_t values;             /* and to its values */
+    int64_t n;                 /* tokens */
+    int32_t dim;               /* D <= SR1__HEAD_DIM_MAX */
+    int32_t bf16;              /* else fp32 */
+    const unsigned char *next; /* keys of a page that are read after this head, to be
+                                  asked for meanwhile; NULL: none */
 };
 
 /* Bytes of the keys, or of the values, of one head in a page. */

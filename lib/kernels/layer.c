@@ -3,6 +3,8 @@
  *     rms norm:  y = w x r,  r = 1 / sqrt(mean(x^2) + eps)
  *                gx = r (w gy - x r^2 mean(w gy x)),   gw += gy x r
  *     gate:      s = sigmoid(g):  y = g s u,  gg = gy u s (1 + g (1 - s)),  gu = gy g s
+ *     gelu:      g (1 + tanh(t)) / 2 = g sigmoid(2 t),  t = sqrt(2 / pi) (g + 0.044715
+ * g^3)
  *
  * Plain loops over LANES independent sums, which compilers turn into vectors of any
  * width; on x86 each is compiled three times and chosen at run time. */
@@ -105,6 +107,9 @@ INLINE void compute_sigmoids(const float *restrict x, int64_t n, float *restrict
         s[i] = (x[i] > 0 ? 1.0F : s[i]) / (1.0F + s[i]);
 }
 
+typedef void (*gate_fn)(const float *restrict gate, const float *restrict up,
+                        float *restrict out, int64_t n);
+
 INLINE void gate_block(const float *restrict gate, const float *restrict up,
                        float *restrict out, int64_t n)
 {
@@ -115,15 +120,38 @@ INLINE void gate_block(const float *restrict gate, const float *restrict up,
         out[i] = gate[i] * s[i] * up[i];
 }
 
-INLINE void swiglu_body(const float *gate_up, float *y, int64_t n, int64_t f)
+INLINE void gelu_block(const float *restrict gate, const float *restrict up,
+                       float *restrict out, int64_t n)
+{
+    const float root = 1.5957691216F; /* 2 sqrt(2 / pi) */
+    float x[BLOCK];
+    float s[BLOCK];
+
+    for (int64_t i = 0; i < n; i++)
+        x[i] = gate[i] * (root + root * 0.044715F * gate[i] * gate[i]);
+    compute_sigmoids(x, n, s);
+    for (int64_t i = 0; i < n; i++)
+        out[i] = gate[i] * s[i] * up[i];
+}
+
+INLINE void gate_rows(const float *gate_up, float *y, int64_t n, int64_t f, gate_fn block)
 {
     for (int64_t t = 0; t < n; t++) {
         const float *gate = gate_up + t * 2 * f;
 
         for (int64_t i = 0; i < f; i += BLOCK)
-            gate_block(gate + i, gate + f + i, y + t * f + i,
-                       f - i < BLOCK ? f - i : BLOCK);
+            block(gate + i, gate + f + i, y + t * f + i, f - i < BLOCK ? f - i : BLOCK);
     }
+}
+
+INLINE void swiglu_body(const float *gate_up, float *y, int64_t n, int64_t f)
+{
+    gate_rows(gate_up, y, n, f, gate_block);
+}
+
+INLINE void geglu_body(const float *gate_up, float *y, int64_t n, int64_t f)
+{
+    gate_rows(gate_up, y, n, f, gelu_block);
 }
 
 INLINE void gate_block_back(const float *restrict gate, const float *restrict up,
@@ -247,6 +275,7 @@ INLINE void rotate_head_backward_body(const struct sr1__heads *h, const float *q
       (x, w, gy, gx, gw, n, d, eps))                                                     \
     X(swiglu, (const float *gate_up, float *y, int64_t n, int64_t f),                    \
       (gate_up, y, n, f))                                                                \
+    X(geglu, (const float *gate_up, float *y, int64_t n, int64_t f), (gate_up, y, n, f)) \
     X(swiglu_back,                                                                       \
       (const float *gate_up, const float *gy, float *g_gate_up, int64_t n, int64_t f),   \
       (gate_up, gy, g_gate_up, n, f))                                                    \
@@ -320,6 +349,11 @@ void sr1__rms_norm_backward(const float *x, const float *w, const float *gy, flo
 void sr1__swiglu(const float *gate_up, float *y, int64_t n, int64_t f)
 {
     pick_layer_kernels()->swiglu(gate_up, y, n, f);
+}
+
+void sr1__geglu(const float *gate_up, float *y, int64_t n, int64_t f)
+{
+    pick_layer_kernels()->geglu(gate_up, y, n, f);
 }
 
 void sr1__swiglu_backward(const float *gate_up, const float *gy, float *g_gate_up,

@@ -16,6 +16,8 @@ void sr1__rms_norm_backward(const float *x, const float *w, const float *gy, flo
 
 /* y = silu(gate) up for n rows gate_up = [gate | up] of 2f. */
 void sr1__swiglu(const float *gate_up, float *y, int64_t n, int64_t f);
+/* The same with gelu, approximated by tanh, in place of silu. */
+void sr1__geglu(const float *gate_up, float *y, int64_t n, int64_t f);
 void sr1__swiglu_backward(const float *gate_up, const float *gy, float *g_gate_up,
                           int64_t n, int64_t f);
 

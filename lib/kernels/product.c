@@ -3,6 +3,7 @@
 #include "kernels/product.h"
 
 #include "kernels/exp.h"
+#include "kernels/product_int8.h"
 #include "kernels/product_x86.h"
 
 #include <stdatomic.h>
@@ -18,14 +19,17 @@ size_t sr1__panels_groups(size_t n_out)
     return (n_out + SR1__GROUP_OUT - 1) / SR1__GROUP_OUT;
 }
 
-static size_t panel_bytes(size_t k, int bf16)
+static size_t panel_bytes(size_t k, int type)
 {
-    return sr1__panels_depth(k) * SR1__PANEL * (bf16 ? sizeof(uint16_t) : sizeof(float));
+    return sr1__panels_depth(k) * SR1__PANEL *
+           (type == SR1__PANELS_BF16 ? sizeof(uint16_t) : sizeof(float));
 }
 
-size_t sr1__panels_bytes(size_t n_out, size_t k, int bf16)
+size_t sr1__panels_bytes(size_t n_out, size_t k, int type)
 {
-    return sr1__panels_groups(n_out) * SR1__PANEL_GROUP * panel_bytes(k, bf16);
+    if (type == SR1__PANELS_INT8)
+        return sr1__int8_bytes(n_out, k);
+    return sr1__panels_groups(n_out) * SR1__PANEL_GROUP * panel_bytes(k, type);
 }
 
 /* ---- packing ---- */
@@ -54,13 +58,14 @@ static void pack_odd_column(uint16_t *to, const uint16_t *w, size_t n, size_t k)
 
 void sr1__panels_pack(const struct sr1__panels *p, size_t i, const void *w, size_t n)
 {
-    unsigned char *to = (unsigned char *)p->data + i * panel_bytes(p->k, p->bf16);
+    unsigned char *to = (unsigned char *)p->data + i * panel_bytes(p->k, p->type);
+    int bf16 = p->type == SR1__PANELS_BF16;
 
     if (n < SR1__PANEL || sr1__panels_depth(p->k) != p->k)
-        memset(to, 0, panel_bytes(p->k, p->bf16));
-    turn_words((uint32_t *)(void *)to, w, n, p->bf16 ? p->k / 2 : p->k,
-               p->k * (p->bf16 ? sizeof(uint16_t) : sizeof(float)));
-    if (p->bf16 && p->k % 2)
+        memset(to, 0, panel_bytes(p->k, p->type));
+    turn_words((uint32_t *)(void *)to, w, n, bf16 ? p->k / 2 : p->k,
+               p->k * (bf16 ? sizeof(uint16_t) : sizeof(float)));
+    if (bf16 && p->k % 2)
         pack_odd_column((uint16_t *)(void *)to, w, n, p->k);
 }
 
@@ -210,8 +215,8 @@ static void multiply_group(const struct sr1__panels *p, size_t group, const void
                                   .add = add};
 
     w.panels = (const unsigned char *)p->data +
-               group * SR1__PANEL_GROUP * panel_bytes(p->k, p->bf16);
-    sr1__product_run(&w, p->bf16);
+               group * SR1__PANEL_GROUP * panel_bytes(p->k, p->type);
+    sr1__product_run(&w, p->type == SR1__PANELS_BF16);
 }
 
 void sr1__product(const struct sr1__panels *p, size_t group, const void *x, size_t stride,

@@ -25,18 +25,25 @@
 #define SR1__PRODUCT_DEPTH 256
 #define SR1__PRODUCT_STEP 32 /* k is rounded up to a multiple */
 
+enum sr1__panel_type {
+    SR1__PANELS_F32,
+    SR1__PANELS_BF16,
+    SR1__PANELS_INT8 /* see product_int8.h */
+};
+
 /* A packed matrix: groups of panels, a panel after the other. */
 struct sr1__panels {
     void *data; /* at a cache line */
     size_t n_out;
     size_t k;
-    int bf16;
+    int type; /* enum sr1__panel_type */
 };
 
 size_t sr1__panels_depth(size_t k);      /* k rounded up: the length of rows of x */
 size_t sr1__panels_groups(size_t n_out); /* of SR1__GROUP_OUT outputs */
-size_t sr1__panels_bytes(size_t n_out, size_t k, int bf16);
-/* Fill panel i with rows [0, n) of w [n, k], n <= SR1__PANEL, and zeros. */
+size_t sr1__panels_bytes(size_t n_out, size_t k, int type);
+/* Those of fp32 and bf16: fill panel i with rows [0, n) of w [n, k], n <= SR1__PANEL, and
+ * zeros. */
 void sr1__panels_pack(const struct sr1__panels *p, size_t i, const void *w, size_t n);
 
 /* Outputs of a group for n rows of x, each of `stride` elements of the panels' type, at

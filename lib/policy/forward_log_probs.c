@@ -51,11 +51,10 @@ static sr1_tensor *run_packed_forward(sr1_scope *s, sr1_model *m,
     uint64_t *keys = dropout ? make_dropout_keys(mb, dropout) : NULL;
     struct sr1__lora_dropout drops = {dropout ? dropout->p : 0.0, keys};
     struct sr1__packed in;
-    struct sr1__forward_options o = {
-        .checkpoint = how->checkpoint,
-        .dropout = &drops,
-        .router = how->router,
-        .head = head};
+    struct sr1__forward_options o = {.checkpoint = how->checkpoint,
+                                     .dropout = &drops,
+                                     .router = how->router,
+                                     .head = head};
     sr1_tensor *hidden = NULL;
     sr1_status st =
         dropout && !keys ? sr1__fail_nomem("dropout") : pack_microbatch(&in, mb, &cu);

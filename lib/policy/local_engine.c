@@ -26,9 +26,7 @@ struct step_arrays {
 
 struct decoder_engine {
     sr1_model *model;
-    int32_t decoder_rows;
-    int64_t max_context;
-    int eager;
+    struct sr1__local_options options;
     struct sr1__decoder *decoder; /* NULL until needed */
     const struct sr1__engine_task *task;
     struct step_arrays a;
@@ -36,11 +34,15 @@ struct decoder_engine {
 
 static sr1_status make_decoder(struct decoder_engine *e)
 {
+    const struct sr1__local_options *o = &e->options;
+    struct sr1__decoder *d;
+
     if (e->decoder)
         return SR1_OK;
-    SR1__TRY(sr1__decoder_new(&e->decoder, e->model, e->decoder_rows, e->max_context));
-    sr1__decoder_eager(e->decoder, e->eager);
-    return SR1_OK;
+    SR1__TRY(sr1__decoder_new(&d, e->model, o->decoder_rows, o->max_context));
+    sr1__decoder_eager(d, o->eager);
+    SR1__RETURN_NEW(&e->decoder, d, o->int8 ? sr1__decoder_quantize(d) : SR1_OK,
+                    sr1__decoder_free);
 }
 
 static sr1_status begin_local(void *self, const struct sr1__engine_task *task)
@@ -219,18 +221,15 @@ static const struct sr1__generation_ops local_ops = {
     .destroy = destroy_local,
 };
 
-sr1_status sr1__local_engine_new(struct sr1__engine *out, sr1_model *m, int32_t n_slots,
-                                 int32_t decoder_rows, int64_t max_context, int eager)
+sr1_status sr1__local_engine_new(struct sr1__engine *out, sr1_model *m,
+                                 const struct sr1__local_options *o)
 {
     struct decoder_engine *e = sr1__calloc(1, sizeof(*e));
 
     if (!e)
         return sr1__fail_nomem("generation engine");
-    *e = (struct decoder_engine){.model = m,
-                                 .decoder_rows = decoder_rows,
-                                 .max_context = max_context,
-                                 .eager = eager};
-    *out = (struct sr1__engine){.ops = &local_ops, .self = e, .n_slots = n_slots};
+    *e = (struct decoder_engine){.model = m, .options = *o};
+    *out = (struct sr1__engine){.ops = &local_ops, .self = e, .n_slots = o->n_slots};
     return SR1_OK;
 }
 

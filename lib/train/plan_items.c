@@ -169,6 +169,7 @@ static sr1_status describe_models(struct planner *p, sr1__device device)
                                    .lora = s->stored.rank > 0 ? s->stored : p->set.lora};
     SR1__TRY(choose_dtype(p->config, "dtype", device == SR1__CPU ? SR1__F32 : SR1__BF16,
                           &p->policy.dtype));
+    p->policy.decodes_int8 = sr1__config_is(p->config, "quantization", "int8");
     p->has_critic = (p->set.estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES) != 0;
     p->critic = p->policy;
     p->critic.config = s->critic;

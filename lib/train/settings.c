@@ -106,6 +106,20 @@ static sr1_status check_correction(const struct sr1__settings *s)
                      s->loss->name);
 }
 
+/* What is sampled is not quite the policy. */
+static sr1_status check_quantized_policy(const struct sr1__settings *s,
+                                         const sr1_config *c)
+{
+    if (sr1__config_is(c, "quantization", "none") || sr1__config_imitates(c) ||
+        s->loss_options.correction || s->loss->ratio == SR1__RATIO_SEQUENCE_SUM)
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "quantization %s: tokens are sampled with other weights than are "
+                     "trained; set importance_correction (token_truncate) so that the "
+                     "difference is weighed, or quantization to none",
+                     sr1__config_str(c, "quantization"));
+}
+
 /* A cap inside the clip would hold a ratio that the clip lets through. */
 static sr1_status check_cap(const sr1_loss_options *o)
 {
@@ -130,6 +144,7 @@ static sr1_status read_loss(struct sr1__settings *s, const sr1_config *c)
     SR1__TRY(check_bounds(s, c));
     read_loss_options(s, c);
     SR1__TRY(check_correction(s));
+    SR1__TRY(check_quantized_policy(s, c));
     SR1__TRY(check_cap(&s->loss_options));
     s->frozen_reference = sr1__config_is(c, "kl_reference", "frozen") && s->beta > 0 &&
                           !sr1__config_imitates(c);

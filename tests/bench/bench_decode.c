@@ -10,6 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* QUANTIZATION=int8, as the key `quantization`. */
+static int asked_for_int8(void)
+{
+    const char *how = getenv("QUANTIZATION");
+
+    return how && strcmp(how, "int8") == 0;
+}
+
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a;
@@ -66,11 +74,7 @@ static double generate(const struct run *r, size_t n_new)
  * them. */
 static double count_step_bytes(const sr1_model *m)
 {
-    const struct sr1__hf_config *c = &m->config;
-
-    return sr1__host_panels_bytes(c->hidden_size, c->n_heads * c->head_dim,
-                                  c->n_kv_heads * c->head_dim, c->intermediate_size,
-                                  c->n_layers, c->vocab_size, m->dtype == SR1__BF16);
+    return sr1__host_panels_bytes(&m->config, m->dtype == SR1__BF16, asked_for_int8());
 }
 
 /* What the first decoding after an update costs more: weights packed, by two threads. */
@@ -86,7 +90,7 @@ static int measure_packing(sr1_model *m)
     st = sr1__team_new(&team, 2);
     for (size_t i = 0; i < 3 && st == SR1_OK; i++) {
         seconds[i] = sr1__now();
-        st = sr1__host_weights_renew(&w, m, team);
+        st = sr1__host_weights_renew(&w, m, asked_for_int8(), team);
         seconds[i] = sr1__now() - seconds[i];
         sr1__host_weights_release(&w, m);
     }
@@ -179,7 +183,8 @@ static int measure(sr1_model *m, int32_t batch, size_t prompt, size_t n_new, siz
     double all;
 
     r.prompts = make_prompts(m, (size_t)batch * prompt);
-    if (sr1__decoder_new(&r.d, m, batch, (int64_t)(prompt + n_new)) != SR1_OK)
+    if (sr1__decoder_new(&r.d, m, batch, (int64_t)(prompt + n_new)) != SR1_OK ||
+        (asked_for_int8() && sr1__decoder_quantize(r.d) != SR1_OK))
         return 1;
     generate(&r, 4);
     for (size_t i = 0; i < reps; i++) {
@@ -228,7 +233,7 @@ int main(int argc, char **argv)
     if (getenv("DEVICE"))
         options.device = getenv("DEVICE"); /* cpu or cuda; the default is cpu */
     options.dtype = getenv("DTYPE");       /* fp32 or bf16; the default is fp32 */
-    options.threads = 2;
+    options.threads = getenv("THREADS") ? atoi(getenv("THREADS")) : 2;
     failed = sr1_model_open(&m, argv[1], &options) != SR1_OK;
     if (!failed && strcmp(argv[2], "greedy") == 0) {
         failed = print_greedy(m, prompt, n_new);

@@ -11,6 +11,7 @@
 #include "config/model_folder.h"
 #include "policy/local_engine.h"
 #include "policy/server_engine.h"
+#include "tensor/model/host_weights.h"
 #include "text/data/question.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -243,6 +244,30 @@ int32_t sr1__choose_engine_count(const sr1_config *c, const sr1_model *m)
                                   (double)sr1_model_info(m, SR1_MODEL_PARAMETERS));
 }
 
+static sr1_status check_quantizable(const sr1_rollout *r, const sr1_config *c)
+{
+    if (sr1__config_is(c, "quantization", "none") || sr1__host_supports(r->model))
+        return SR1_OK;
+    return sr1__fail(SR1_E_UNSUPPORTED,
+                     "quantization %s is of generation on a CPU in fp32 or bf16; set "
+                     "device and dtype so, or quantization to none",
+                     sr1__config_str(c, "quantization"));
+}
+
+static sr1_status open_engines(sr1_rollout *r, const sr1_config *c)
+{
+    const struct sr1__local_options options = {
+        .n_slots = sr1__rollout_engine_sequences(r),
+        .decoder_rows = sr1__rollout_decoder_rows(r),
+        .max_context = r->limits.max_context,
+        .eager = sr1__config_bool(c, "enforce_eager"),
+        .int8 = sr1__config_is(c, "quantization", "int8")};
+
+    for (int32_t i = 0; i < r->n_engines; i++)
+        SR1__TRY(sr1__local_engine_new(&r->engines[i], r->replicas[i], &options));
+    return SR1_OK;
+}
+
 /* Engines share the weights; threads that are left over go into single operations. */
 static sr1_status make_engines(sr1_rollout *r, const sr1_config *c)
 {
@@ -251,6 +276,7 @@ static sr1_status make_engines(sr1_rollout *r, const sr1_config *c)
 
     if (n == 0)
         return SR1_OK;
+    SR1__TRY(check_quantizable(r, c));
     r->engines = sr1__calloc(n, sizeof(*r->engines));
     r->replicas = sr1__calloc(n, sizeof(sr1_model *));
     if (!r->engines || !r->replicas)
@@ -259,11 +285,7 @@ static sr1_status make_engines(sr1_rollout *r, const sr1_config *c)
     r->replicas[0] = sr1__model_retain(r->model);
     for (size_t i = 1; i < n; i++)
         SR1__TRY(sr1__model_replica(&r->replicas[i], r->model));
-    for (size_t i = 0; i < n; i++)
-        SR1__TRY(sr1__local_engine_new(
-            &r->engines[i], r->replicas[i], sr1__rollout_engine_sequences(r),
-            sr1__rollout_decoder_rows(r), r->limits.max_context,
-            sr1__config_bool(c, "enforce_eager")));
+    SR1__TRY(open_engines(r, c));
     SR1__TRY(sr1__torch_threads(each > 0 ? each : 1));
     return n > 1 ? sr1__pool_new(&r->pool, (int32_t)n) : SR1_OK;
 }

@@ -1,70 +1,17 @@
-/* tensor/model/experts.c - routing tokens to experts.
- *
- * A token and one of its experts are a place. Places are put in the order of experts, so
- * that the rows of an expert lie side by side: one product for each expert that has any,
- * and back. The number of a place, token * k + choice, is where its probability lies. */
+/* tensor/model/experts.c - the MLP of experts over tensors: one product for each expert
+ * that has any rows. */
 #include "tensor/model/experts.h"
 
 #include "base/mem.h"
+#include "tensor/model/routing.h"
 #include "tensor/ops/fused.h"
 #include "tensor/ops/int8_linear.h"
 #include "tensor/ops/linear.h"
 
-struct routing {
-    int64_t n;       /* places: tokens * k */
-    int64_t k;       /* of a token */
-    int64_t *chosen; /* [n] expert of each place */
-    int64_t *order;  /* [n] places by expert */
-    int64_t *back;   /* [n] where each place is in that order */
-    int64_t *token;  /* [n] in that order */
-    int64_t *counts; /* [n_experts] places */
-    int64_t used;    /* experts that have any */
-};
-
-static sr1_status make_routing(struct routing *r, int64_t tokens, int64_t k,
-                               int64_t n_experts)
-{
-    int64_t n = tokens * k;
-
-    *r = (struct routing){.n = n, .k = k};
-    r->chosen = sr1__calloc((size_t)(4 * n + n_experts), sizeof *r->chosen);
-    SR1__CHECK_ALLOC(r->chosen, "routing to experts");
-    r->order = r->chosen + n;
-    r->back = r->order + n;
-    r->token = r->back + n;
-    r->counts = r->token + n;
-    return SR1_OK;
-}
-
-/* A counting sort by expert, in which the places of one stay in their order. */
-static void sort_places(struct routing *r, int64_t n_experts)
-{
-    int64_t at = 0;
-
-    for (int64_t i = 0; i < r->n; i++)
-        r->counts[r->chosen[i]]++;
-    for (int64_t e = 0; e < n_experts; e++) {
-        int64_t n = r->counts[e];
-
-        r->used += n > 0;
-        r->counts[e] = at;
-        at += n;
-    }
-    for (int64_t i = 0; i < r->n; i++) {
-        int64_t to = r->counts[r->chosen[i]]++;
-
-        r->order[to] = i;
-        r->back[i] = to;
-        r->token[to] = i / r->k;
-    }
-    for (int64_t e = n_experts - 1; e > 0; e--)
-        r->counts[e] -= r->counts[e - 1];
-}
-
 /* Probabilities [N,k] of each token's experts, in x's type, and who they are. */
 static sr1_tensor *choose_experts(sr1_scope *s, const sr1_model *m, int32_t layer,
                                   sr1_tensor *x, struct sr1__expert_balance *balance,
-                                  struct routing *r)
+                                  struct sr1__routing *r)
 {
     const struct sr1__hf_config *c = &m->config;
     sr1_tensor *p = sr1__linear(s, x, m->layers[layer].router, NULL), *best, *chosen;
@@ -77,12 +24,12 @@ static sr1_tensor *choose_experts(sr1_scope *s, const sr1_model *m, int32_t laye
         best = t_div(s, best, t_sum_dim(s, best, -1, 1));
     if (sr1__scope_status(s) == SR1_OK)
         sr1__scope_check(
-            s, make_routing(r, t_size(x, 0), c->experts_per_token, c->n_experts));
+            s, sr1__routing_new(r, t_size(x, 0), c->experts_per_token, c->n_experts));
     if (sr1__scope_status(s) != SR1_OK)
         return NULL;
     t_to_host_i64(s, chosen, r->chosen, (size_t)r->n);
     if (sr1__scope_status(s) == SR1_OK)
-        sort_places(r, c->n_experts);
+        sr1__routing_sort(r, t_size(x, 0));
     if (balance)
         sr1__expert_balance_count(s, balance, p, r->chosen, r->k);
     return t_to(s, best, t_dtype(x));
@@ -131,8 +78,9 @@ static sr1_tensor *multiply_expert(sr1_scope *s, const struct sr1__attention *by
 /* x and the result [n,E] in the order of experts. */
 static sr1_tensor *run_experts(sr1_scope *s, const struct sr1__attention *by,
                                const struct expert_matrix *gate_up,
-                               const struct expert_matrix *down, const struct routing *r,
-                               sr1_tensor *x, int64_t n_experts)
+                               const struct expert_matrix *down,
+                               const struct sr1__routing *r, sr1_tensor *x,
+                               int64_t n_experts)
 {
     sr1_tensor **parts = sr1__calloc(2 * (size_t)r->used, sizeof(sr1_tensor *)), *y;
     int64_t *sizes = sr1__calloc((size_t)r->used, sizeof *sizes);
@@ -163,7 +111,8 @@ static sr1_tensor *run_experts(sr1_scope *s, const struct sr1__attention *by,
 
 static sr1_tensor *route_tokens(sr1_scope *s, const sr1_model *m,
                                 const struct sr1__attention *by, int32_t layer,
-                                sr1_tensor *x, sr1_tensor *p, const struct routing *r)
+                                sr1_tensor *x, sr1_tensor *p,
+                                const struct sr1__routing *r)
 {
     const struct sr1__hf_config *c = &m->config;
     const struct sr1__layer *w = &m->layers[layer];
@@ -189,7 +138,7 @@ sr1_tensor *sr1__experts_run(sr1_scope *s, const sr1_model *m,
                              const struct sr1__attention *by, int32_t layer,
                              sr1_tensor *x, struct sr1__expert_balance *balance)
 {
-    struct routing r = {.n = 0};
+    struct sr1__routing r = {.n = 0};
     sr1_tensor *p, *y = NULL;
 
     if (sr1__scope_status(s) != SR1_OK)
@@ -197,6 +146,6 @@ sr1_tensor *sr1__experts_run(sr1_scope *s, const sr1_model *m,
     p = choose_experts(s, m, layer, x, balance, &r);
     if (sr1__scope_status(s) == SR1_OK)
         y = route_tokens(s, m, by, layer, x, p, &r);
-    sr1__free(r.chosen);
+    sr1__routing_free(&r);
     return y;
 }

@@ -5,276 +5,38 @@
  *               a = attention(q);             x += Wo a
  *               h = norm(x);  f = silu(Wgate h) * (Wup h);  x += Wdown f
  *
+ * or what the architecture's row says in place of it (weights/decoder_archs.h).
  * A product's task is a group of outputs for some rows; what follows the product (an
  * adapter's, bias, gate, sum) is done to its tile while that is in a cache. x, q and sums
  * are fp32 in any model. In a bf16 model the inputs of products, keys and values are
  * rounded to bf16. A long pass is cut into pieces: a token needs nothing but the cache of
- * those before. */
-#include "tensor/model/host_pass.h"
+ * those before.
+ *
+ * Where there are many rows each thread takes some of them, a *lot*, through all layers
+ * by itself: none waits for another, and while one reads a cache from memory another
+ * multiplies. */
+#include "tensor/model/host_pass_internal.h"
 
-#include "base/mem.h"
 #include "kernels/attention.h"
 #include "kernels/bf16.h"
 #include "kernels/layer.h"
-#include "tensor/model/model.h"
 
 #include <math.h>
 #include <string.h>
 
-#define PIECE 512   /* tokens that go through the layers together */
-#define ROWS 128    /* of a product's tile */
-#define NORM_ROWS 8 /* of a task */
-#define ROPE_ROWS 4
-#define LORA_ROWS 16
-#define ATTEND_TOKENS 16 /* of a span, of a task */
-#define QUERIES 64       /* that a task hands to the kernel at once */
-#define WIDTH_AT 32      /* elements that rows are rounded up to, as products want */
-
-/* A thread's own. */
-struct host_scratch {
-    float *tile;    /* [ROWS, SR1__GROUP_OUT] */
-    float *gated;   /* [ROWS, SR1__HOST_GATES] */
-    float *row;     /* [widest] */
-    float *heads;   /* [QUERIES, D] */
-    float *angles;  /* [2, D] */
-    float *widened; /* [LORA_ROWS, widest] */
-};
-
-/* Tokens of one span in a piece, at most ATTEND_TOKENS. */
-struct host_block {
-    int32_t row;
-    int64_t first; /* of the piece */
-    int64_t past;
-    int64_t n;
-};
-
-struct sr1__host_pass {
-    sr1_model *m;
-    struct sr1__kv *kv;
-    struct sr1__team *team;
-    struct sr1__host_weights *weights;
-    size_t size; /* of an element of the weights */
-    size_t e, q, kv_width, f;
-    float *memory;                /* all below */
-    size_t tokens;                /* that it has room for */
-    float *x;                     /* [tokens, e] */
-    float *qkv;                   /* [tokens, q + 2 kv_width] */
-    float *queries;               /* [tokens, q], scaled */
-    unsigned char *h;             /* [tokens, depth(e)] of the weights' type */
-    unsigned char *attended;      /* [tokens, depth(q)] */
-    unsigned char *gated;         /* [tokens, depth(f)] */
-    size_t ranks;                 /* of the adapters of a matrix, at most */
-    float *lora;                  /* [tokens, depth(ranks)]: x A^T */
-    struct host_scratch *scratch; /* [threads] */
-    float *scratch_memory;
-    unsigned char *hidden; /* [wanted, depth(e)] of the weights' type */
-    size_t hidden_cap;
-    struct host_block *blocks;
-    size_t n_blocks, blocks_cap;
-    /* the piece under way */
-    const struct sr1__host_layer *layer;
-    int32_t layer_index;
-    size_t n;
-    int32_t *rows;      /* [PIECE] of its tokens */
-    int64_t *positions; /* [PIECE] */
-};
-
-/* ---- memory ---- */
-
-static size_t round_width(size_t n)
-{
-    return (n + WIDTH_AT - 1) / WIDTH_AT * WIDTH_AT;
-}
-
-static size_t piece_floats(const struct sr1__host_pass *p, size_t tokens)
-{
-    size_t typed = round_width(p->e) + round_width(p->q) + round_width(p->f);
-
-    return tokens *
-           (round_width(p->e) + round_width(p->q + 2 * p->kv_width) + round_width(p->q) +
-            round_width(p->ranks) + typed * p->size / sizeof(float));
-}
-
-/* The rows of products' inputs end in zeros that nothing overwrites. */
-static sr1_status reserve_piece(struct sr1__host_pass *p, size_t tokens)
-{
-    unsigned char *at;
-
-    if (tokens <= p->tokens)
-        return SR1_OK;
-    sr1__free(p->memory);
-    p->tokens = 0;
-    p->memory = sr1__malloc_aligned(piece_floats(p, tokens) * sizeof(float));
-    SR1__CHECK_ALLOC(p->memory, "decode pass");
-    memset(p->memory, 0, piece_floats(p, tokens) * sizeof(float));
-    p->x = p->memory;
-    p->qkv = p->x + tokens * round_width(p->e);
-    p->queries = p->qkv + tokens * round_width(p->q + 2 * p->kv_width);
-    p->lora = p->queries + tokens * round_width(p->q);
-    at = (unsigned char *)(p->lora + tokens * round_width(p->ranks));
-    p->h = at;
-    p->attended = p->h + tokens * round_width(p->e) * p->size;
-    p->gated = p->attended + tokens * round_width(p->q) * p->size;
-    p->tokens = tokens;
-    return SR1_OK;
-}
-
-static sr1_status reserve_hidden(struct sr1__host_pass *p, size_t n)
-{
-    size_t bytes = n * round_width(p->e) * p->size;
-
-    if (n <= p->hidden_cap)
-        return SR1_OK;
-    sr1__free(p->hidden);
-    p->hidden_cap = 0;
-    p->hidden = sr1__malloc_aligned(bytes);
-    SR1__CHECK_ALLOC(p->hidden, "decode pass");
-    memset(p->hidden, 0, bytes);
-    p->hidden_cap = n;
-    return SR1_OK;
-}
-
-/* Of the inputs of matrices. */
-static size_t find_widest(const struct sr1__host_pass *p)
-{
-    size_t widest = p->e > p->q ? p->e : p->q;
-
-    return widest > p->f ? widest : p->f;
-}
-
-static sr1_status make_scratch(struct sr1__host_pass *p)
-{
-    size_t n = (size_t)sr1__team_threads(p->team);
-    size_t d = round_width((size_t)p->m->config.head_dim);
-    size_t widest = round_width(p->e > p->kv_width ? p->e : p->kv_width);
-    size_t wide = !p->ranks || p->size == sizeof(float) ? 0 : round_width(find_widest(p));
-    size_t each = ROWS * (SR1__GROUP_OUT + SR1__HOST_GATES) + widest + QUERIES * d +
-                  2 * d + LORA_ROWS * wide;
-    float *at;
-
-    SR1__CALLOC(p->scratch, n, "decode pass");
-    p->scratch_memory = sr1__malloc_aligned(n * each * sizeof(float));
-    SR1__CHECK_ALLOC(p->scratch_memory, "decode pass");
-    at = p->scratch_memory;
-    for (size_t i = 0; i < n; i++) {
-        struct host_scratch *s = &p->scratch[i];
-
-        s->tile = at;
-        s->gated = s->tile + (size_t)ROWS * SR1__GROUP_OUT;
-        s->row = s->gated + (size_t)ROWS * SR1__HOST_GATES;
-        s->heads = s->row + widest;
-        s->angles = s->heads + QUERIES * d;
-        s->widened = s->angles + 2 * d;
-        at += each;
-    }
-    return SR1_OK;
-}
-
-static sr1_status fill_host_pass(struct sr1__host_pass *p)
-{
-    SR1__CALLOC(p->rows, PIECE, "decode pass");
-    SR1__CALLOC(p->positions, PIECE, "decode pass");
-    return make_scratch(p);
-}
-
-sr1_status sr1__host_pass_new(struct sr1__host_pass **out, sr1_model *m,
-                              struct sr1__kv *kv, struct sr1__team *team)
-{
-    const struct sr1__hf_config *c = &m->config;
-    struct sr1__host_pass *p;
-
-    SR1__CALLOC(p, 1, "decode pass");
-    p->m = m;
-    p->kv = kv;
-    p->team = team;
-    p->size = m->dtype == SR1__BF16 ? sizeof(uint16_t) : sizeof(float);
-    p->e = (size_t)c->hidden_size;
-    p->q = (size_t)(c->n_heads * c->head_dim);
-    p->kv_width = (size_t)(c->n_kv_heads * c->head_dim);
-    p->f = (size_t)c->intermediate_size;
-    p->ranks = sr1__host_ranks(m);
-    SR1__RETURN_NEW(out, p, fill_host_pass(p), sr1__host_pass_free);
-}
-
-void sr1__host_pass_reset(struct sr1__host_pass *p)
-{
-    sr1__host_weights_release(&p->weights, p->m);
-    sr1__free(p->memory);
-    sr1__free(p->hidden);
-    sr1__free(p->blocks);
-    p->memory = NULL;
-    p->hidden = NULL;
-    p->blocks = NULL;
-    p->tokens = p->hidden_cap = p->blocks_cap = 0;
-}
-
-void sr1__host_pass_free(struct sr1__host_pass *p)
-{
-    if (!p)
-        return;
-    sr1__host_pass_reset(p);
-    sr1__free(p->scratch);
-    sr1__free(p->scratch_memory);
-    sr1__free(p->rows);
-    sr1__free(p->positions);
-    sr1__free(p);
-}
-
-static size_t count_input_tokens(const struct sr1__host_input *in)
-{
-    const struct sr1__kv_span *last = &in->spans[in->n_spans - 1];
-
-    return (size_t)(last->first + last->n);
-}
-
-sr1_status sr1__host_pass_reserve(struct sr1__host_pass *p,
-                                  const struct sr1__host_input *in)
-{
-    size_t total = count_input_tokens(in);
-    size_t blocks = total < PIECE ? total : PIECE;
-
-    if (sr1__host_ranks(p->m) != p->ranks)
-        return sr1__fail(SR1_E_STATE, "decode pass: the model's adapter is another one");
-    SR1__TRY(reserve_piece(p, blocks));
-    SR1__TRY(reserve_hidden(p, in->n_wanted));
-    SR1__RESERVE(p->blocks, p->blocks_cap, blocks, "decode pass");
-    return sr1__host_weights_renew(&p->weights, p->m, p->team);
-}
-
-double sr1__host_pass_bytes(int64_t hidden, int64_t q, int64_t kv, int64_t ffn,
-                            double tokens, double wanted, int bf16)
-{
-    const struct sr1__host_pass p = {.size = bf16 ? sizeof(uint16_t) : sizeof(float),
-                                     .e = (size_t)hidden,
-                                     .q = (size_t)q,
-                                     .kv_width = (size_t)kv,
-                                     .f = (size_t)ffn};
-
-    return (tokens < PIECE ? tokens : PIECE) * 4.0 * (double)piece_floats(&p, 1) +
-           wanted * (double)(round_width(p.e) * p.size);
-}
-
 /* ---- rows ---- */
 
-static const float *get_embedding(const struct sr1__host_pass *p, int32_t id, float *row)
+static void embed_token(const struct sr1__host_pass *p, int32_t id, float *x)
 {
     const unsigned char *at =
         (const unsigned char *)p->weights->embed + (size_t)id * p->e * p->size;
 
-    if (!p->weights->bf16)
-        return (const float *)(const void *)at;
-    sr1__bf16_to_f32((const uint16_t *)(const void *)at, row, p->e);
-    return row;
-}
-
-/* A row of fp32 as the weights' type. */
-static void store_typed(const struct sr1__host_pass *p, const float *from, void *to,
-                        size_t n)
-{
     if (p->weights->bf16)
-        sr1__f32_to_bf16(from, to, n);
-    else if ((const void *)from != to)
-        memcpy(to, from, n * sizeof *from);
+        sr1__bf16_to_f32((const uint16_t *)(const void *)at, x, p->e);
+    else
+        memcpy(x, at, p->e * sizeof *x);
+    for (size_t i = 0; p->embed_scale != 1 && i < p->e; i++)
+        x[i] *= p->embed_scale;
 }
 
 static void norm_row(const struct sr1__host_pass *p, size_t i, const float *w, float *row,
@@ -284,7 +46,7 @@ static void norm_row(const struct sr1__host_pass *p, size_t i, const float *w, f
     float *y = p->weights->bf16 ? row : to;
 
     sr1__rms_norm(x, w, y, 1, (int64_t)p->e, p->m->config.rms_norm_eps);
-    store_typed(p, y, to, p->e);
+    sr1__host_store(p->weights, y, to, p->e);
 }
 
 /* Rows [i, i + 1) * NORM_ROWS of the piece; w is the norm's weights. */
@@ -332,6 +94,34 @@ struct product_task {
     float *const *out_rows; /* or by these */
 };
 
+#define QUANTIZED_ROWS 8 /* of a task */
+
+/* Rows [i, i + 1) * QUANTIZED_ROWS. */
+static void quantize_rows(void *arg, size_t i, int32_t thread)
+{
+    const struct product_task *t = arg;
+    const struct sr1__host_pass *p = t->p;
+    size_t first = i * QUANTIZED_ROWS, row = sr1__int8_row(t->w->k);
+    size_t n = t->n - first < QUANTIZED_ROWS ? t->n - first : QUANTIZED_ROWS;
+
+    for (size_t r = first; r < first + n; r++)
+        sr1__int8_row_fill(sr1__host_load(p->weights, t->in + r * t->width * p->size,
+                                          p->scratch[thread].row, t->w->k),
+                           t->w->k, p->quantized + r * row);
+}
+
+static void multiply_tile(const struct product_task *t, size_t group, size_t first,
+                          size_t n, float *tile)
+{
+    const struct sr1__host_pass *p = t->p;
+
+    if (t->w->type == SR1__PANELS_INT8)
+        sr1__int8_product(t->w, group, p->quantized + first * sr1__int8_row(t->w->k), n,
+                          tile);
+    else
+        sr1__product(t->w, group, t->in + first * t->width * p->size, t->width, n, tile);
+}
+
 static int has_lora(const struct product_task *t)
 {
     return t->lora && t->lora->a.n_out > 0;
@@ -345,8 +135,7 @@ static void run_product(void *arg, size_t i, int32_t thread)
     size_t first = i % cuts * ROWS;
     size_t n = t->n - first < ROWS ? t->n - first : ROWS;
 
-    sr1__product(t->w, i / cuts, t->in + first * t->width * t->p->size, t->width, n,
-                 s->tile);
+    multiply_tile(t, i / cuts, first, n, s->tile);
     if (has_lora(t))
         sr1__product_add(&t->lora->b, i / cuts,
                          t->p->lora + first * round_width(t->p->ranks),
@@ -397,6 +186,9 @@ static void multiply_rows(const struct product_task *t)
     if (has_lora(t))
         sr1__team_run(t->p->team, (t->n + LORA_ROWS - 1) / LORA_ROWS, run_lora,
                       (void *)(uintptr_t)t);
+    if (t->w->type == SR1__PANELS_INT8)
+        sr1__team_run(t->p->team, (t->n + QUANTIZED_ROWS - 1) / QUANTIZED_ROWS,
+                      quantize_rows, (void *)(uintptr_t)t);
     sr1__team_run(t->p->team, sr1__panels_groups(t->w->n_out) * cuts, run_product,
                   (void *)(uintptr_t)t);
 }
@@ -450,10 +242,12 @@ static void finish_gate(const struct product_task *t, size_t group, size_t first
     size_t at = group * SR1__HOST_GATES;
     size_t width = p->f - at < SR1__HOST_GATES ? p->f - at : SR1__HOST_GATES;
 
-    sr1__swiglu(s->tile, s->gated, (int64_t)n, SR1__HOST_GATES);
+    (p->m->arch->gelu ? sr1__geglu : sr1__swiglu)(s->tile, s->gated, (int64_t)n,
+                                                  SR1__HOST_GATES);
     for (size_t r = 0; r < n; r++)
-        store_typed(p, s->gated + r * SR1__HOST_GATES,
-                    p->gated + ((first + r) * round_width(p->f) + at) * p->size, width);
+        sr1__host_store(p->weights, s->gated + r * SR1__HOST_GATES,
+                        p->gated + ((first + r) * round_width(p->f) + at) * p->size,
+                        width);
 }
 
 /* ---- heads ---- */
@@ -461,10 +255,13 @@ static void finish_gate(const struct product_task *t, size_t group, size_t first
 static void fill_angles(const struct sr1__host_pass *p, int64_t position, float *angles)
 {
     size_t d = (size_t)p->m->config.head_dim;
-    const float *cos = sr1__shim_data(p->m->rope.cos);
-    const float *sin = sr1__shim_data(p->m->rope.sin);
+    int32_t turn = sr1__hf_config_turn(&p->m->config, p->layer_index);
+    const struct sr1__rope *rope =
+        turn == SR1__TURN_LOCAL ? &p->m->local_rope : &p->m->rope;
+    const float *cos = sr1__shim_data(rope->cos);
+    const float *sin = sr1__shim_data(rope->sin);
 
-    if (sr1__hf_config_turn(&p->m->config, p->layer_index) == SR1__TURN_NONE) {
+    if (turn == SR1__TURN_NONE) {
         for (size_t i = 0; i < 2 * d; i++)
             angles[i] = i < d;
         return;
@@ -511,12 +308,11 @@ static void turn_token(struct sr1__host_pass *p, size_t i, struct host_scratch *
                                      p->layer->q_norm, p->layer->k_norm, c->rms_norm_eps};
     const float *qkv = p->qkv + i * round_width(p->q + 2 * p->kv_width);
     float *q = p->queries + i * round_width(p->q);
-    float scale = 1.0F / sqrtf((float)c->head_dim);
 
     fill_angles(p, p->positions[i], s->angles);
     sr1__heads_rope(&heads, qkv, s->angles, s->angles + c->head_dim, q, s->row, 1);
     for (size_t j = 0; j < p->q; j++)
-        q[j] *= scale;
+        q[j] *= p->query_scale;
     store_key_value(p, i, s->row, qkv + p->q + p->kv_width);
 }
 
@@ -543,26 +339,50 @@ static void attend_queries(const struct sr1__host_pass *p, const struct sr1__pag
 {
     sr1__page_attend(h, l->list, l->n);
     for (size_t i = 0; i < l->n; i++)
-        store_typed(p, l->list[i].out, l->to[i], (size_t)h->dim);
+        sr1__host_store(p->weights, l->list[i].out, l->to[i], (size_t)h->dim);
     l->n = 0;
 }
 
-static void attend_block(const struct sr1__host_pass *p, const struct host_block *b,
-                         int64_t head, struct host_scratch *s)
+/* The cache that item i of the attention reads: key-value head i % heads of a block. */
+static struct sr1__page_head locate_item(const struct sr1__host_pass *p, size_t i)
+{
+    size_t heads = (size_t)p->m->config.n_kv_heads;
+    const struct host_block *b = &p->blocks[i / heads];
+
+    return sr1__kv_paged_head(p->kv, p->layer_index, b->row, (int64_t)(i % heads),
+                              b->past + b->n);
+}
+
+/* The first keys that an item reads. */
+static const unsigned char *locate_first_keys(const struct sr1__host_pass *p, size_t i)
+{
+    const struct host_block *b = &p->blocks[i / (size_t)p->m->config.n_kv_heads];
+    struct sr1__page_head h = locate_item(p, i);
+    int64_t window = sr1__hf_config_window(&p->m->config, p->layer_index);
+
+    return h.pages[sr1__window_start(b->past + 1, window) / SR1__PAGE] + h.keys;
+}
+
+/* next: the item that this thread goes on with. */
+static void attend_item(const struct sr1__host_pass *p, size_t i, size_t next,
+                        struct host_scratch *s)
 {
     const struct sr1__hf_config *c = &p->m->config;
+    const struct host_block *b = &p->blocks[i / (size_t)c->n_kv_heads];
+    size_t head = i % (size_t)c->n_kv_heads;
     size_t d = (size_t)c->head_dim;
     size_t group = (size_t)(c->n_heads / c->n_kv_heads);
-    struct sr1__page_head h =
-        sr1__kv_paged_head(p->kv, p->layer_index, b->row, head, b->past + b->n);
+    struct sr1__page_head h = locate_item(p, i);
     struct query_list l = {.n = 0};
     int64_t window = sr1__hf_config_window(c, p->layer_index);
+
+    h.next = next == i ? NULL : locate_first_keys(p, next);
 
     for (int64_t t = 0; t < b->n; t++) {
         int64_t end = b->past + t + 1;
 
         for (size_t g = 0; g < group; g++) {
-            size_t at = ((size_t)head * group + g) * d;
+            size_t at = (head * group + g) * d;
             size_t token = (size_t)(b->first + t);
 
             l.to[l.n] = p->attended + (token * round_width(p->q) + at) * p->size;
@@ -577,15 +397,60 @@ static void attend_block(const struct sr1__host_pass *p, const struct host_block
         attend_queries(p, &h, &l);
 }
 
-static void attend_head(void *arg, size_t i, int32_t thread)
+/* A task's items lie side by side. */
+static void attend_items(void *arg, size_t i, int32_t thread)
 {
-    struct sr1__host_pass *p = arg;
-    size_t heads = (size_t)p->m->config.n_kv_heads;
+    const struct sr1__host_pass *p = arg;
+    size_t all = p->n_blocks * (size_t)p->m->config.n_kv_heads;
+    size_t end = (i + 1) * p->items < all ? (i + 1) * p->items : all;
 
-    attend_block(p, &p->blocks[i / heads], (int64_t)(i % heads), &p->scratch[thread]);
+    for (size_t k = i * p->items; k < end; k++)
+        attend_item(p, k, k + 1 < end ? k + 1 : k, &p->scratch[thread]);
+}
+
+static void attend_piece(struct sr1__host_pass *p)
+{
+    size_t all = p->n_blocks * (size_t)p->m->config.n_kv_heads;
+    size_t most = (size_t)sr1__team_threads(p->team) * ATTEND_TASKS;
+
+    p->items = (all + most - 1) / most;
+    sr1__team_run(p->team, (all + p->items - 1) / p->items, attend_items, p);
 }
 
 /* ---- a piece ---- */
+
+/* Rows [i, i + 1) * NORM_ROWS of what a matrix gave, normalised and added to x. */
+static void add_normed_rows(void *arg, size_t i, int32_t thread)
+{
+    const struct norm_task *t = arg;
+    const struct sr1__host_pass *p = t->p;
+    size_t end = (i + 1) * NORM_ROWS < p->n ? (i + 1) * NORM_ROWS : p->n;
+    float *row = p->scratch[thread].row;
+
+    for (size_t r = i * NORM_ROWS; r < end; r++) {
+        float *x = p->x + r * round_width(p->e);
+
+        sr1__rms_norm(p->output + r * round_width(p->e), t->w, row, 1, (int64_t)p->e,
+                      p->m->config.rms_norm_eps);
+        for (size_t j = 0; j < p->e; j++)
+            x[j] += row[j];
+    }
+}
+
+/* x += the product, through a norm where there is one. */
+static void add_product(struct sr1__host_pass *p, struct product_task t,
+                        const float *norm)
+{
+    struct norm_task after = {p, norm};
+
+    t.finish = norm ? finish_store : finish_add;
+    t.out = norm ? p->output : p->x;
+    t.out_width = round_width(p->e);
+    multiply_rows(&t);
+    if (norm)
+        sr1__team_run(p->team, (p->n + NORM_ROWS - 1) / NORM_ROWS, add_normed_rows,
+                      &after);
+}
 
 static void attend_layer(struct sr1__host_pass *p)
 {
@@ -604,17 +469,16 @@ static void attend_layer(struct sr1__host_pass *p)
                                .out = p->qkv,
                                .out_width = round_width(p->q + 2 * p->kv_width)});
     sr1__team_run(p->team, (p->n + ROPE_ROWS - 1) / ROPE_ROWS, turn_rows, p);
-    sr1__team_run(p->team, p->n_blocks * (size_t)p->m->config.n_kv_heads, attend_head, p);
-    multiply_rows(&(struct product_task){.p = p,
-                                         .w = &l->o,
-                                         .lora = &l->o_lora,
-                                         .in = p->attended,
-                                         .width = round_width(p->q),
-                                         .n = p->n,
-                                         .bias = l->o_bias,
-                                         .finish = finish_add,
-                                         .out = p->x,
-                                         .out_width = round_width(p->e)});
+    attend_piece(p);
+    add_product(p,
+                (struct product_task){.p = p,
+                                      .w = &l->o,
+                                      .lora = &l->o_lora,
+                                      .in = p->attended,
+                                      .width = round_width(p->q),
+                                      .n = p->n,
+                                      .bias = l->o_bias},
+                l->attention_norm);
 }
 
 static void feed_forward_layer(struct sr1__host_pass *p)
@@ -622,22 +486,27 @@ static void feed_forward_layer(struct sr1__host_pass *p)
     const struct sr1__host_layer *l = p->layer;
 
     norm_piece(p, l->post_norm);
+    if (l->experts) {
+        sr1__host_experts_run(
+            p->experts, p->weights, l,
+            &(struct sr1__expert_rows){p->h, p->x, round_width(p->e), p->n});
+        return;
+    }
     multiply_rows(&(struct product_task){.p = p,
-                                         .w = &l->gate_up,
+                                         .w = &l->mlp.gate_up,
                                          .lora = &l->gate_up_lora,
                                          .in = p->h,
                                          .width = round_width(p->e),
                                          .n = p->n,
                                          .finish = finish_gate});
-    multiply_rows(&(struct product_task){.p = p,
-                                         .w = &l->down,
-                                         .lora = &l->down_lora,
-                                         .in = p->gated,
-                                         .width = round_width(p->f),
-                                         .n = p->n,
-                                         .finish = finish_add,
-                                         .out = p->x,
-                                         .out_width = round_width(p->e)});
+    add_product(p,
+                (struct product_task){.p = p,
+                                      .w = &l->mlp.down,
+                                      .lora = &l->down_lora,
+                                      .in = p->gated,
+                                      .width = round_width(p->f),
+                                      .n = p->n},
+                l->mlp_norm);
 }
 
 /* The tokens [from, from + n) of the input: their rows, positions, blocks, embeddings. */
@@ -665,13 +534,8 @@ static void begin_piece(struct sr1__host_pass *p, const struct sr1__host_input *
             t += m;
         }
     }
-    for (size_t i = 0; i < n; i++) {
-        float *x = p->x + i * round_width(p->e);
-        const float *e = get_embedding(p, in->ids[from + (int64_t)i], x);
-
-        if (e != x)
-            memcpy(x, e, p->e * sizeof *x);
-    }
+    for (size_t i = 0; i < n; i++)
+        embed_token(p, in->ids[from + (int64_t)i], p->x + i * round_width(p->e));
 }
 
 /* Hidden states of the wanted tokens of the piece; returns how many are kept now. */
@@ -686,24 +550,53 @@ static size_t keep_hidden(struct sr1__host_pass *p, const struct sr1__host_input
     return kept;
 }
 
-sr1_status sr1__host_pass_run(struct sr1__host_pass *p, const struct sr1__host_input *in)
+/* The tokens of a lot, or all of them. */
+static void run_tokens(struct sr1__host_pass *p, const struct sr1__host_input *in,
+                       const struct host_lot *lot)
 {
-    size_t total = count_input_tokens(in);
-    size_t kept = 0;
+    size_t kept = lot->kept;
 
-    SR1__TRY(sr1__causal_lm_begin(p->m));
-    for (size_t from = 0; from < total; from += PIECE) {
-        size_t n = total - from < PIECE ? total - from : PIECE;
+    for (int64_t from = lot->from; from < lot->end; from += PIECE) {
+        size_t n = (size_t)(lot->end - from < PIECE ? lot->end - from : PIECE);
 
-        begin_piece(p, in, (int64_t)from, n);
+        begin_piece(p, in, from, n);
         for (int32_t i = 0; i < p->m->config.n_layers; i++) {
             p->layer = &p->weights->layers[i];
             p->layer_index = i;
             attend_layer(p);
             feed_forward_layer(p);
         }
-        kept = keep_hidden(p, in, (int64_t)from, kept);
+        kept = keep_hidden(p, in, from, kept);
     }
+}
+
+struct lot_task {
+    struct sr1__host_pass *p;
+    const struct sr1__host_input *in;
+};
+
+static void run_lot(void *arg, size_t i, int32_t thread)
+{
+    const struct lot_task *t = arg;
+    struct sr1__host_pass *lane = t->p->lanes[thread];
+
+    lane->weights = t->p->weights;
+    lane->hidden = t->p->hidden;
+    run_tokens(lane, t->in, &t->p->lots[i]);
+    lane->weights = NULL;
+    lane->hidden = NULL;
+}
+
+sr1_status sr1__host_pass_run(struct sr1__host_pass *p, const struct sr1__host_input *in)
+{
+    const struct host_lot all = {0, (int64_t)count_input_tokens(in), 0};
+    struct lot_task t = {p, in};
+
+    SR1__TRY(sr1__causal_lm_begin(p->m));
+    if (p->n_lots > 0)
+        sr1__team_run(p->team, p->n_lots, run_lot, &t);
+    else
+        run_tokens(p, in, &all);
     sr1__causal_lm_end(p->m);
     return SR1_OK;
 }

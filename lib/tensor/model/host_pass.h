@@ -13,9 +13,9 @@
 
 struct sr1__host_pass;
 
-/* kv is a paged one, borrowed; m too. */
+/* kv is a paged one, borrowed; m too. int8: the weights of its products are. */
 sr1_status sr1__host_pass_new(struct sr1__host_pass **out, sr1_model *m,
-                              struct sr1__kv *kv, struct sr1__team *team);
+                              struct sr1__kv *kv, struct sr1__team *team, int int8);
 void sr1__host_pass_free(struct sr1__host_pass *p); /* NULL is fine */
 /* Give the weights and the memory of a pass back. */
 void sr1__host_pass_reset(struct sr1__host_pass *p);
@@ -41,7 +41,7 @@ void sr1__host_pass_logits(struct sr1__host_pass *p, size_t first, size_t n,
 void sr1__host_pass_hidden(const struct sr1__host_pass *p, size_t i, float *out);
 
 /* Bytes of a pass over so many tokens, so many of them wanted. */
-double sr1__host_pass_bytes(int64_t hidden, int64_t q, int64_t kv, int64_t ffn,
-                            double tokens, double wanted, int bf16);
+double sr1__host_pass_bytes(const struct sr1__hf_config *c, double tokens, double wanted,
+                            int bf16, int int8);
 
 #endif

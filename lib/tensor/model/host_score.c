@@ -291,7 +291,7 @@ static sr1_status run_host_score(struct host_score *h, int64_t chunk)
     SR1__TRY(sr1__pool_new(&h->pool, threads));
     SR1__TRY(sr1__team_new(&h->team, threads));
     SR1__TRY(sr1__kv_paged_new(&h->kv, h->m, (int32_t)h->in->n_seqs, h->pool));
-    SR1__TRY(sr1__host_pass_new(&h->pass, h->m, h->kv, h->team));
+    SR1__TRY(sr1__host_pass_new(&h->pass, h->m, h->kv, h->team, 0));
     for (h->first = 0; h->first < h->in->n_seqs; h->first = h->end) {
         h->end = find_cut_end(h->in, h->first);
         SR1__TRY(run_cut(h));

@@ -5,20 +5,21 @@
 #include "base/mem.h"
 #include "kernels/attention.h"
 #include "kernels/bf16.h"
+#include "kernels/product_int8.h"
 #include "tensor/model/model.h"
 
 #include <pthread.h>
 #include <stddef.h>
 #include <string.h>
 
-#define MATRICES 4    /* of a layer */
+#define MATRICES 4    /* of a layer that may have adapters */
 #define VECTORS_AT 16 /* floats that a vector's memory is rounded up to */
 
 struct sr1__host_share {
     pthread_mutex_t lock; /* guards the rest */
     int32_t refs;
     uint64_t version;
-    struct sr1__host_weights *made; /* the newest; NULL: nobody has any */
+    struct sr1__host_weights *made[2]; /* the newest, and of int8; NULL: nobody has any */
 };
 
 /* ---- sharing ---- */
@@ -64,19 +65,28 @@ void sr1__host_share_touch(struct sr1__host_share *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-int sr1__host_has_layers(int32_t arch)
-{
-    const struct sr1__arch_row *a = &sr1__archs[arch];
-
-    return !a->experts && !a->gelu && !a->norm_plus_one && !a->post_norms &&
-           !a->embedding_scale && a->local_rope_theta == 0;
-}
-
 int sr1__host_supports(const sr1_model *m)
 {
     return m->device == SR1__CPU && (m->dtype == SR1__F32 || m->dtype == SR1__BF16) &&
-           m->head && !m->quantized && sr1__host_has_layers(m->config.arch) &&
-           m->config.head_dim <= SR1__HEAD_DIM_MAX;
+           m->head && !m->quantized && m->config.head_dim <= SR1__HEAD_DIM_MAX;
+}
+
+void sr1__host_store(const struct sr1__host_weights *w, const float *from, void *to,
+                     size_t n)
+{
+    if (w->bf16)
+        sr1__f32_to_bf16(from, to, n);
+    else if ((const void *)from != to)
+        memcpy(to, from, n * sizeof *from);
+}
+
+const float *sr1__host_load(const struct sr1__host_weights *w, const void *from,
+                            float *room, size_t n)
+{
+    if (!w->bf16)
+        return from;
+    sr1__bf16_to_f32(from, room, n);
+    return room;
 }
 
 /* ---- layout ---- */
@@ -87,16 +97,38 @@ static size_t gate_up_rows(size_t ffn)
     return (ffn + SR1__HOST_GATES - 1) / SR1__HOST_GATES * SR1__GROUP_OUT;
 }
 
-double sr1__host_panels_bytes(int64_t hidden, int64_t q, int64_t kv, int64_t ffn,
-                              int64_t n_layers, int64_t vocab, int bf16)
+static double mlp_bytes(size_t hidden, size_t ffn, int type)
 {
-    size_t e = (size_t)hidden;
-    double layer = (double)sr1__panels_bytes((size_t)(q + 2 * kv), e, bf16) +
-                   (double)sr1__panels_bytes(e, (size_t)q, bf16) +
-                   (double)sr1__panels_bytes(gate_up_rows((size_t)ffn), e, bf16) +
-                   (double)sr1__panels_bytes(e, (size_t)ffn, bf16);
+    return (double)sr1__panels_bytes(gate_up_rows(ffn), hidden, type) +
+           (double)sr1__panels_bytes(hidden, ffn, type);
+}
 
-    return (double)n_layers * layer + (double)sr1__panels_bytes((size_t)vocab, e, bf16);
+/* Of routers, which decide by little, and of other matrices. */
+static int get_router_type(int bf16)
+{
+    return bf16 ? SR1__PANELS_BF16 : SR1__PANELS_F32;
+}
+
+static int get_matrix_type(int bf16, int int8)
+{
+    return int8 ? SR1__PANELS_INT8 : get_router_type(bf16);
+}
+
+double sr1__host_panels_bytes(const struct sr1__hf_config *c, int bf16, int int8)
+{
+    size_t e = (size_t)c->hidden_size, q = (size_t)(c->n_heads * c->head_dim);
+    size_t kv = (size_t)(c->n_kv_heads * c->head_dim), n = (size_t)c->n_experts;
+    int type = get_matrix_type(bf16, int8);
+    double sparse = (double)sr1__hf_config_count(c, SR1__LAYER_EXPERTS);
+    double attention = (double)sr1__panels_bytes(q + 2 * kv, e, type) +
+                       (double)sr1__panels_bytes(e, q, type);
+    double experts = (double)sr1__panels_bytes(n, e, get_router_type(bf16)) +
+                     (double)n * mlp_bytes(e, (size_t)c->expert_size, type);
+
+    return (double)c->n_layers * attention + sparse * experts +
+           ((double)c->n_layers - sparse) *
+               mlp_bytes(e, (size_t)c->intermediate_size, type) +
+           (double)sr1__panels_bytes((size_t)c->vocab_size, e, type);
 }
 
 /* A matrix to pack: `half` rows of gate and as many of up by turns; 0: as they are. */
@@ -104,40 +136,73 @@ struct matrix_packing {
     struct sr1__panels *panels;
     const void *w;
     size_t half;
+    int bf16; /* w is; else fp32 */
 };
 
-static void list_layer_packings(const sr1_model *m, int64_t i, struct sr1__host_layer *l,
-                                struct matrix_packing *list)
+/* Those of a model. */
+struct packing_list {
+    struct matrix_packing *list;
+    size_t n;
+    int bf16;
+    int type; /* of what is listed next */
+};
+
+static void list_matrix(struct packing_list *to, struct sr1__panels *p, const void *w,
+                        size_t n_out, size_t k, size_t half)
+{
+    *p = (struct sr1__panels){NULL, n_out, k, to->type};
+    to->list[to->n++] = (struct matrix_packing){p, w, half, to->bf16};
+}
+
+/* Expert i of the layer's, or its only MLP. */
+static void list_mlp(struct packing_list *to, struct sr1__host_mlp *mlp,
+                     const struct sr1__layer *w, size_t i, size_t hidden, size_t ffn)
+{
+    const unsigned char *gate_up = sr1__shim_data(w->gate_up);
+    const unsigned char *down = sr1__shim_data(w->down);
+    size_t bytes = hidden * ffn * (to->bf16 ? sizeof(uint16_t) : sizeof(float));
+
+    list_matrix(to, &mlp->gate_up, gate_up ? gate_up + 2 * i * bytes : NULL,
+                gate_up_rows(ffn), hidden, ffn);
+    list_matrix(to, &mlp->down, down ? down + i * bytes : NULL, hidden, ffn, 0);
+}
+
+static void list_layer(struct packing_list *to, const sr1_model *m, int64_t i,
+                       struct sr1__host_layer *l)
 {
     const struct sr1__hf_config *c = &m->config;
     const struct sr1__layer *w = &m->layers[i];
-    size_t e = (size_t)c->hidden_size;
-    size_t q = (size_t)(c->n_heads * c->head_dim);
+    size_t e = (size_t)c->hidden_size, q = (size_t)(c->n_heads * c->head_dim);
     size_t kv = (size_t)(c->n_kv_heads * c->head_dim);
-    size_t f = (size_t)c->intermediate_size;
-    int bf16 = m->dtype == SR1__BF16;
+    int type = to->type;
 
-    l->qkv = (struct sr1__panels){NULL, q + 2 * kv, e, bf16};
-    l->o = (struct sr1__panels){NULL, e, q, bf16};
-    l->gate_up = (struct sr1__panels){NULL, gate_up_rows(f), e, bf16};
-    l->down = (struct sr1__panels){NULL, e, f, bf16};
-    list[0] = (struct matrix_packing){&l->qkv, sr1__shim_data(w->qkv), 0};
-    list[1] = (struct matrix_packing){&l->o, sr1__shim_data(w->o), 0};
-    list[2] = (struct matrix_packing){&l->gate_up, sr1__shim_data(w->gate_up), f};
-    list[3] = (struct matrix_packing){&l->down, sr1__shim_data(w->down), 0};
+    list_matrix(to, &l->qkv, sr1__shim_data(w->qkv), q + 2 * kv, e, 0);
+    list_matrix(to, &l->o, sr1__shim_data(w->o), e, q, 0);
+    if (!w->router) {
+        list_mlp(to, &l->mlp, w, 0, e, (size_t)c->intermediate_size);
+        return;
+    }
+    to->type = get_router_type(to->bf16);
+    list_matrix(to, &l->router, sr1__shim_data(w->router), (size_t)c->n_experts, e, 0);
+    to->type = type;
+    for (size_t k = 0; k < (size_t)c->n_experts; k++)
+        list_mlp(to, &l->experts[k], w, k, e, (size_t)c->expert_size);
 }
 
-static size_t list_packings(const sr1_model *m, struct sr1__host_weights *w,
-                            struct matrix_packing *list)
+/* Their number, or more. */
+static size_t count_packings(const struct sr1__hf_config *c)
 {
-    size_t n = 0;
+    return (size_t)c->n_layers * 5 +
+           (size_t)(sr1__hf_config_count(c, SR1__LAYER_EXPERTS) * c->n_experts) * 2 + 1;
+}
 
-    for (int64_t i = 0; i < m->config.n_layers; i++, n += MATRICES)
-        list_layer_packings(m, i, &w->layers[i], list + n);
-    w->head = (struct sr1__panels){NULL, (size_t)m->config.vocab_size,
-                                   (size_t)m->config.hidden_size, w->bf16};
-    list[n++] = (struct matrix_packing){&w->head, sr1__shim_data(m->head), 0};
-    return n;
+static void list_packings(struct packing_list *to, const sr1_model *m,
+                          struct sr1__host_weights *w)
+{
+    for (int64_t i = 0; i < m->config.n_layers; i++)
+        list_layer(to, m, i, &w->layers[i]);
+    list_matrix(to, &w->head, sr1__shim_data(m->head), (size_t)m->config.vocab_size,
+                (size_t)m->config.hidden_size, 0);
 }
 
 /* ---- packing ---- */
@@ -162,15 +227,18 @@ static size_t find_panel_rows(const struct matrix_packing *p, size_t panel, size
 static void pack_group(void *arg, size_t group, int32_t thread)
 {
     const struct matrix_packing *p = arg;
-    size_t row_bytes =
-        p->panels->k * (p->panels->bf16 ? sizeof(uint16_t) : sizeof(float));
+    size_t row_bytes = p->panels->k * (p->bf16 ? sizeof(uint16_t) : sizeof(float));
 
     (void)thread;
     for (size_t i = group * SR1__PANEL_GROUP; i < (group + 1) * SR1__PANEL_GROUP; i++) {
         size_t n;
-        size_t row = find_panel_rows(p, i, &n);
+        const void *w =
+            (const unsigned char *)p->w + find_panel_rows(p, i, &n) * row_bytes;
 
-        sr1__panels_pack(p->panels, i, (const unsigned char *)p->w + row * row_bytes, n);
+        if (p->panels->type == SR1__PANELS_INT8)
+            sr1__int8_pack(p->panels, i, w, p->bf16, n);
+        else
+            sr1__panels_pack(p->panels, i, w, n);
     }
 }
 
@@ -185,7 +253,7 @@ static sr1_status pack_matrices(void **memory, const struct matrix_packing *list
 
         if (!list[i].w)
             return sr1__fail(SR1_E_STATE, "decode weights: a matrix is not contiguous");
-        bytes += sr1__panels_bytes(p->n_out, p->k, p->bf16);
+        bytes += sr1__panels_bytes(p->n_out, p->k, p->type);
     }
     *memory = sr1__malloc_aligned(bytes);
     SR1__CHECK_ALLOC(*memory, "decode weights");
@@ -195,7 +263,7 @@ static sr1_status pack_matrices(void **memory, const struct matrix_packing *list
         struct matrix_packing one = list[i];
 
         p->data = (unsigned char *)*memory + bytes;
-        bytes += sr1__panels_bytes(p->n_out, p->k, p->bf16);
+        bytes += sr1__panels_bytes(p->n_out, p->k, p->type);
         sr1__team_run(team, sr1__panels_groups(p->n_out), pack_group, &one);
     }
     return SR1_OK;
@@ -297,9 +365,9 @@ static sr1_status list_adapters(const sr1_model *m, const struct sr1__host_weigh
             h->a = (struct sr1__panels){NULL, s.rank, s.n_in, 0};
             h->b = (struct sr1__panels){NULL, x->gates ? gate_up_rows(f) : s.n_out,
                                         s.rank, 0};
-            list[(*n)++] = (struct matrix_packing){&h->a, to + *floats, 0};
+            list[(*n)++] = (struct matrix_packing){&h->a, to + *floats, 0, 0};
             list[(*n)++] = (struct matrix_packing){&h->b, to + *floats + s.rank * s.n_in,
-                                                   x->gates ? f : 0};
+                                                   x->gates ? f : 0, 0};
             SR1__TRY(copy_lora(lora, x->n, to + *floats));
         }
         *floats += s.rank * (s.n_in + s.n_out);
@@ -329,17 +397,21 @@ static sr1_status pack_adapter(struct sr1__host_weights *w, const sr1_model *m,
     return st;
 }
 
-double sr1__host_adapter_bytes(int64_t hidden, int64_t q, int64_t kv, int64_t ffn,
-                               int64_t n_layers, int64_t rank, uint32_t targets)
+double sr1__host_adapter_bytes(const struct sr1__hf_config *c, int64_t rank,
+                               uint32_t targets)
 {
+    int64_t hidden = c->hidden_size, q = c->n_heads * c->head_dim;
+    int64_t kv = c->n_kv_heads * c->head_dim, ffn = c->intermediate_size;
     const int64_t outs[SR1__LORA_MODULES] = {
         [SR1__LORA_Q] = q,        [SR1__LORA_K] = kv,     [SR1__LORA_V] = kv,
         [SR1__LORA_O] = hidden,   [SR1__LORA_GATE] = ffn, [SR1__LORA_UP] = ffn,
         [SR1__LORA_DOWN] = hidden};
     const int64_t ins[MATRICES] = {hidden, q, hidden, ffn};
+    double dense = (double)(c->n_layers - sr1__hf_config_count(c, SR1__LAYER_EXPERTS));
     double sum = 0;
 
     for (size_t i = 0; i < MATRICES; i++) {
+        double layers = adapted[i].module < SR1__LORA_GATE ? (double)c->n_layers : dense;
         size_t n_out = 0, ranks = 0;
 
         for (int32_t k = adapted[i].module; k < adapted[i].module + adapted[i].n; k++) {
@@ -347,12 +419,13 @@ double sr1__host_adapter_bytes(int64_t hidden, int64_t q, int64_t kv, int64_t ff
             ranks += targets & 1u << k ? (size_t)rank : 0;
         }
         if (ranks > 0)
-            sum += (double)(sr1__panels_bytes(ranks, (size_t)ins[i], 0) +
+            sum += layers *
+                   (double)(sr1__panels_bytes(ranks, (size_t)ins[i], 0) +
                             sr1__panels_bytes(adapted[i].gates ? gate_up_rows((size_t)ffn)
                                                                : n_out,
                                               ranks, 0));
     }
-    return (double)n_layers * sum;
+    return sum;
 }
 
 /* ---- vectors ---- */
@@ -363,7 +436,8 @@ struct vector_room {
     size_t used;
 };
 
-static void copy_vector(struct vector_room *r, float **to, sr1_tensor *from)
+/* more: what is added to each number. */
+static void copy_vector(struct vector_room *r, float **to, sr1_tensor *from, float more)
 {
     size_t n = from ? (size_t)t_numel(from) : 0;
 
@@ -375,6 +449,8 @@ static void copy_vector(struct vector_room *r, float **to, sr1_tensor *from)
             sr1__bf16_to_f32(sr1__shim_data(from), *to, n);
         else
             memcpy(*to, sr1__shim_data(from), n * sizeof **to);
+        for (size_t i = 0; i < n; i++)
+            (*to)[i] += more;
     }
     r->used += (n + VECTORS_AT - 1) / VECTORS_AT * VECTORS_AT;
 }
@@ -382,18 +458,22 @@ static void copy_vector(struct vector_room *r, float **to, sr1_tensor *from)
 static void copy_vectors(const sr1_model *m, struct sr1__host_weights *w,
                          struct vector_room *r)
 {
+    float more = m->arch->norm_plus_one ? 1 : 0;
+
     for (int64_t i = 0; i < m->config.n_layers; i++) {
         const struct sr1__layer *from = &m->layers[i];
         struct sr1__host_layer *to = &w->layers[i];
 
-        copy_vector(r, &to->input_norm, from->input_norm);
-        copy_vector(r, &to->post_norm, from->post_norm);
-        copy_vector(r, &to->q_norm, from->q_norm);
-        copy_vector(r, &to->k_norm, from->k_norm);
-        copy_vector(r, &to->qkv_bias, from->qkv_bias);
-        copy_vector(r, &to->o_bias, from->o_bias);
+        copy_vector(r, &to->input_norm, from->input_norm, more);
+        copy_vector(r, &to->attention_norm, from->attention_norm, more);
+        copy_vector(r, &to->post_norm, from->post_norm, more);
+        copy_vector(r, &to->mlp_norm, from->mlp_norm, more);
+        copy_vector(r, &to->q_norm, from->q_norm, more);
+        copy_vector(r, &to->k_norm, from->k_norm, more);
+        copy_vector(r, &to->qkv_bias, from->qkv_bias, 0);
+        copy_vector(r, &to->o_bias, from->o_bias, 0);
     }
-    copy_vector(r, &w->final_norm, m->final_norm);
+    copy_vector(r, &w->final_norm, m->final_norm, more);
 }
 
 static sr1_status make_vectors(const sr1_model *m, struct sr1__host_weights *w)
@@ -413,34 +493,57 @@ static sr1_status make_vectors(const sr1_model *m, struct sr1__host_weights *w)
 static void free_host_weights(struct sr1__host_weights *w)
 {
     sr1__free(w->layers);
+    sr1__free(w->experts);
     sr1__free(w->vectors);
     sr1__free(w->panels);
     sr1__free(w->adapter);
     sr1__free(w);
 }
 
+static sr1_status make_experts(struct sr1__host_weights *w, const sr1_model *m)
+{
+    const struct sr1__hf_config *c = &m->config;
+    struct sr1__host_mlp *next;
+
+    if (!sr1__hf_config_has(c, SR1__LAYER_EXPERTS))
+        return SR1_OK;
+    SR1__CALLOC(w->experts,
+                (size_t)(sr1__hf_config_count(c, SR1__LAYER_EXPERTS) * c->n_experts),
+                "decode weights");
+    next = w->experts;
+    for (int64_t i = 0; i < c->n_layers; i++) {
+        if (!m->layers[i].router)
+            continue;
+        w->layers[i].experts = next;
+        next += c->n_experts;
+    }
+    return SR1_OK;
+}
+
 static sr1_status fill_host_weights(struct sr1__host_weights *w, const sr1_model *m,
                                     struct sr1__team *team)
 {
-    size_t n = (size_t)m->config.n_layers * MATRICES + 1;
-    struct matrix_packing *list;
+    struct packing_list l = {.bf16 = w->bf16, .type = get_matrix_type(w->bf16, w->int8)};
     sr1_status st;
 
     SR1__CALLOC(w->layers, (size_t)m->config.n_layers, "decode weights");
     SR1__TRY(make_vectors(m, w));
-    SR1__CALLOC(list, n, "decode weights");
-    st = pack_matrices(&w->panels, list, list_packings(m, w, list), team);
-    sr1__free(list);
+    SR1__TRY(make_experts(w, m));
+    SR1__CALLOC(l.list, count_packings(&m->config), "decode weights");
+    list_packings(&l, m, w);
+    st = pack_matrices(&w->panels, l.list, l.n, team);
+    sr1__free(l.list);
     return st == SR1_OK && m->adapter ? pack_adapter(w, m, team) : st;
 }
 
 static sr1_status make_host_weights(struct sr1__host_weights **out, const sr1_model *m,
-                                    struct sr1__team *team)
+                                    int int8, struct sr1__team *team)
 {
     struct sr1__host_weights *w;
 
     SR1__CALLOC(w, 1, "decode weights");
     w->bf16 = m->dtype == SR1__BF16;
+    w->int8 = int8;
     w->embed = sr1__shim_data(m->embed);
     SR1__RETURN_NEW(out, w, fill_host_weights(w, m, team), free_host_weights);
 }
@@ -453,15 +556,16 @@ static void drop_reference(struct sr1__host_share *s, struct sr1__host_weights *
     *w = NULL;
     if (!old || --old->refs > 0)
         return;
-    if (s->made == old)
-        s->made = NULL;
+    if (s->made[old->int8] == old)
+        s->made[old->int8] = NULL;
     free_host_weights(old);
 }
 
 sr1_status sr1__host_weights_renew(struct sr1__host_weights **w, const sr1_model *m,
-                                   struct sr1__team *team)
+                                   int int8, struct sr1__team *team)
 {
     struct sr1__host_share *s = m->host;
+    struct sr1__host_weights **newest = &s->made[int8];
     sr1_status st = SR1_OK;
 
     pthread_mutex_lock(&s->lock);
@@ -470,17 +574,17 @@ sr1_status sr1__host_weights_renew(struct sr1__host_weights **w, const sr1_model
         return SR1_OK;
     }
     drop_reference(s, w);
-    if (!s->made || s->made->version != s->version) {
+    if (!*newest || (*newest)->version != s->version) {
         struct sr1__host_weights *made = NULL;
 
-        st = make_host_weights(&made, m, team);
+        st = make_host_weights(&made, m, int8, team);
         if (st == SR1_OK) {
             made->version = s->version;
-            s->made = made; /* older ones are their holders' */
+            *newest = made; /* older ones are their holders' */
         }
     }
     if (st == SR1_OK) {
-        *w = s->made;
+        *w = *newest;
         (*w)->refs++;
     }
     pthread_mutex_unlock(&s->lock);

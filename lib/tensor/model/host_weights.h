@@ -8,6 +8,7 @@
 
 #include "base/team.h"
 #include "kernels/product.h"
+#include "tensor/weights/hf_config.h"
 
 #include <searchr1/model.h>
 
@@ -20,17 +21,27 @@ struct sr1__host_lora {
     struct sr1__panels b;
 };
 
+/* The MLP of a layer, or one expert of it. */
+struct sr1__host_mlp {
+    struct sr1__panels gate_up; /* groups of SR1__HOST_GATES rows of gate and of up */
+    struct sr1__panels down;
+};
+
 struct sr1__host_layer {
     struct sr1__panels qkv;
     struct sr1__panels o;
-    struct sr1__panels gate_up; /* groups of SR1__HOST_GATES rows of gate and of up */
-    struct sr1__panels down;
+    struct sr1__panels router;     /* without outputs: no experts */
+    struct sr1__host_mlp *experts; /* [n_experts]; NULL: none, but */
+    struct sr1__host_mlp mlp;
     struct sr1__host_lora qkv_lora;
     struct sr1__host_lora o_lora;
     struct sr1__host_lora gate_up_lora;
     struct sr1__host_lora down_lora;
-    float *input_norm; /* NULL where the architecture has none, as all vectors */
+    float
+        *input_norm; /* as multiplied by; NULL where the architecture has none, as all */
+    float *attention_norm;
     float *post_norm;
+    float *mlp_norm;
     float *q_norm;
     float *k_norm;
     float *qkv_bias;
@@ -40,10 +51,12 @@ struct sr1__host_layer {
 
 struct sr1__host_weights {
     struct sr1__host_layer *layers;
+    struct sr1__host_mlp *experts; /* of all layers; NULL: there are none */
     float *final_norm;
     struct sr1__panels head;
     const void *embed; /* [V, E], the leaf itself */
-    int bf16;          /* else fp32 */
+    int bf16;          /* else fp32: rows, and matrices */
+    int int8;          /* but those of layers and the head are int8 */
     uint64_t version;  /* of the leaves */
     int32_t refs;
     float *vectors; /* their memory */
@@ -59,25 +72,28 @@ void sr1__host_share_free(struct sr1__host_share *s); /* NULL is fine */
 /* The leaves have changed. */
 void sr1__host_share_touch(struct sr1__host_share *s);
 
-/* Does the pass of host_pass.h do what the layers of this architecture do? Neither
- * experts nor what is Gemma's. */
-int sr1__host_has_layers(int32_t arch);
-/* Does it run this model? One of such layers on the CPU, in fp32 or bf16, that has a head
- * and no int8 matrices. */
+/* Does the pass of host_pass.h run this model? One on the CPU, in fp32 or bf16, that has
+ * a head and no int8 matrices. */
 int sr1__host_supports(const sr1_model *m);
-/* Bytes of the panels of a model of this shape. */
-double sr1__host_panels_bytes(int64_t hidden, int64_t q, int64_t kv, int64_t ffn,
-                              int64_t n_layers, int64_t vocab, int bf16);
+/* Bytes of the panels of such a model; int8: the matrices of layers and the head are. */
+double sr1__host_panels_bytes(const struct sr1__hf_config *c, int bf16, int int8);
+/* n numbers as the type that the weights have. */
+void sr1__host_store(const struct sr1__host_weights *w, const float *from, void *to,
+                     size_t n);
+/* And back: n numbers in fp32, where they are or in `room`. */
+const float *sr1__host_load(const struct sr1__host_weights *w, const void *from,
+                            float *room, size_t n);
 /* The ranks of the adapters of a matrix, added up, where they are most; 0: none. */
 size_t sr1__host_ranks(const sr1_model *m);
-/* And of an adapter of this rank on these modules (bits 1 << SR1__LORA_*). */
-double sr1__host_adapter_bytes(int64_t hidden, int64_t q, int64_t kv, int64_t ffn,
-                               int64_t n_layers, int64_t rank, uint32_t targets);
+/* Bytes of the panels of an adapter of this rank on these modules (bits
+ * 1 << SR1__LORA_*). */
+double sr1__host_adapter_bytes(const struct sr1__hf_config *c, int64_t rank,
+                               uint32_t targets);
 
 /* Replace *w, which may be NULL, by the weights of now; team makes them where they are
- * missing. On failure *w is NULL. */
+ * missing. The same int8 in all calls. On failure *w is NULL. */
 sr1_status sr1__host_weights_renew(struct sr1__host_weights **w, const sr1_model *m,
-                                   struct sr1__team *team);
+                                   int int8, struct sr1__team *team);
 /* Give *w back; the last one frees it. */
 void sr1__host_weights_release(struct sr1__host_weights **w, const sr1_model *m);
 

@@ -17,10 +17,22 @@
     400000 /* multiplications below which waking threads does not pay                    \
             */
 
+#define SLAB_MOST ((size_t)64 << 20) /* bytes of pages that are allocated together */
+
 struct page {
     struct page *next; /* in the free list */
+    struct slab *slab; /* that it lies in */
     int64_t refs;
     unsigned char data[] __attribute__((aligned(64)));
+};
+
+/* Pages side by side, which lie in huge pages of the system where they are many. */
+struct slab {
+    struct slab *next;
+    unsigned char *memory;
+    size_t n;    /* pages that it has room for, */
+    size_t made; /* the first so many of which have been handed out, */
+    size_t used; /* and so many are some row's */
 };
 
 struct page_table {
@@ -43,8 +55,8 @@ struct paged {
     size_t keys_bytes;
     size_t values_bytes;
     size_t page_bytes;
+    struct slab *slabs; /* the newest first; only that has room */
     struct page *free;
-    int64_t n_pages; /* free ones included */
 };
 
 /* ---- pages ---- */
@@ -54,18 +66,63 @@ static struct page *get_cache_page(unsigned char *data)
     return (struct page *)(void *)(data - offsetof(struct page, data));
 }
 
+static size_t count_made_pages(const struct paged *c)
+{
+    size_t n = 0;
+
+    for (const struct slab *s = c->slabs; s; s = s->next)
+        n += s->made;
+    return n;
+}
+
+/* As many pages as there are already, which are all in use: what is not handed out costs
+ * addresses, no memory. */
+static int add_slab(struct paged *c)
+{
+    size_t each = sizeof(struct page) + c->page_bytes;
+    size_t most = SLAB_MOST > each ? SLAB_MOST / each : 1;
+    size_t n = count_made_pages(c);
+    struct slab *s = sr1__calloc(1, sizeof *s);
+
+    if (!s)
+        return 0;
+    s->n = n < 1 ? 1 : n > most ? most : n;
+    s->memory = sr1__malloc_aligned(s->n * each);
+    if (!s->memory) {
+        sr1__free(s);
+        return 0;
+    }
+    s->next = c->slabs;
+    c->slabs = s;
+    return 1;
+}
+
+/* The next page of the newest slab; NULL without memory. */
+static struct page *make_page(struct paged *c)
+{
+    struct page *p;
+    struct slab *s;
+
+    if ((!c->slabs || c->slabs->made == c->slabs->n) && !add_slab(c))
+        return NULL;
+    s = c->slabs;
+    p = (struct page *)(void *)(s->memory +
+                                s->made++ * (sizeof(struct page) + c->page_bytes));
+    p->slab = s;
+    return p;
+}
+
 static unsigned char *take_page(struct paged *c)
 {
     struct page *p = c->free;
 
-    if (p) {
+    if (p)
         c->free = p->next;
-    } else {
-        p = sr1__malloc_aligned(sizeof *p + c->page_bytes);
-        if (!p)
-            return NULL;
-        c->n_pages++;
-    }
+    else
+        p = make_page(c);
+    if (!p)
+        return NULL;
+    p->slab->used++;
     p->refs = 1;
     return p->data;
 }
@@ -76,6 +133,7 @@ static void drop_page(struct paged *c, unsigned char *data)
 
     if (--p->refs > 0)
         return;
+    p->slab->used--;
     p->next = c->free;
     c->free = p;
 }
@@ -322,13 +380,23 @@ struct sr1__page_head sr1__kv_paged_head(const struct sr1__kv *kv, int32_t layer
 static void paged_trim(struct sr1__kv *kv)
 {
     struct paged *c = (struct paged *)(void *)kv;
+    struct page **at = &c->free;
 
-    while (c->free) {
-        struct page *p = c->free;
+    while (*at)
+        if ((*at)->slab->used > 0)
+            at = &(*at)->next;
+        else
+            *at = (*at)->next;
+    for (struct slab **s = &c->slabs; *s;) {
+        struct slab *gone = *s;
 
-        c->free = p->next;
-        sr1__free(p);
-        c->n_pages--;
+        if (gone->used > 0) {
+            s = &gone->next;
+            continue;
+        }
+        *s = gone->next;
+        sr1__free(gone->memory);
+        sr1__free(gone);
     }
 }
 
@@ -336,7 +404,7 @@ static int64_t paged_bytes(const struct sr1__kv *kv)
 {
     const struct paged *c = (const struct paged *)(const void *)kv;
 
-    return c->n_pages * (int64_t)(sizeof(struct page) + c->page_bytes);
+    return (int64_t)(count_made_pages(c) * (sizeof(struct page) + c->page_bytes));
 }
 
 static void paged_free(struct sr1__kv *kv)

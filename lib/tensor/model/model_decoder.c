@@ -19,7 +19,7 @@
 
 #include <string.h>
 
-#define PARALLEL_LOGITS 100000 /* logits below which waking threads does not pay */
+#define PARALLEL_LOGITS 4000 /* logits below which threads do not pay */
 
 struct decoder_sequence {
     int64_t length;
@@ -34,7 +34,7 @@ struct decoder_sequence {
 struct sr1__decoder {
     sr1_model *model;
     struct sr1__kv *kv;
-    struct sr1__team *team;      /* on the CPU, as host; else NULL */
+    struct sr1__team *team;      /* on the CPU; else NULL */
     struct sr1__host_pass *host; /* passes of models that it supports */
     /* on a device; NULL on the CPU */
     struct sr1__device_head *head; /* in place of the logits */
@@ -71,6 +71,11 @@ enum {
 
 /* ---- making ---- */
 
+static int runs_on_host(const struct sr1__decoder *d)
+{
+    return d->host && sr1__host_supports(d->model);
+}
+
 static sr1_status check_sequence_index(const struct sr1__decoder *d, int32_t row)
 {
     if (row < 0 || row >= d->n_rows)
@@ -83,11 +88,12 @@ static sr1_status new_cache(struct sr1__decoder *d)
 {
     const sr1_model *m = d->model;
 
+    if (m->device == SR1__CPU)
+        SR1__TRY(sr1__team_new(&d->team, sr1__torch_threads_get()));
     if (m->device != SR1__CPU || m->dtype == SR1__F16)
         return sr1__kv_slots_new(&d->kv, m, d->n_rows, d->max_tokens);
     SR1__TRY(sr1__kv_paged_new(&d->kv, m, d->n_rows, d->pool));
-    SR1__TRY(sr1__team_new(&d->team, sr1__torch_threads_get()));
-    return sr1__host_pass_new(&d->host, d->model, d->kv, d->team);
+    return sr1__host_pass_new(&d->host, d->model, d->kv, d->team, 0);
 }
 
 static sr1_status new_device_parts(struct sr1__decoder *d)
@@ -137,6 +143,19 @@ void sr1__decoder_eager(struct sr1__decoder *d, int on)
 {
     if (d->graphs)
         sr1__step_graphs_eager(d->graphs, on);
+}
+
+sr1_status sr1__decoder_quantize(struct sr1__decoder *d)
+{
+    struct sr1__host_pass *host;
+
+    if (!runs_on_host(d))
+        return sr1__fail(SR1_E_UNSUPPORTED,
+                         "decoder: int8 weights are for a CPU, in fp32 or bf16");
+    SR1__TRY(sr1__host_pass_new(&host, d->model, d->kv, d->team, 1));
+    sr1__host_pass_free(d->host);
+    d->host = host;
+    return SR1_OK;
 }
 
 void sr1__decoder_free(struct sr1__decoder *d)
@@ -396,11 +415,6 @@ static sr1_status check_ids(const struct sr1__decoder *d, int64_t total)
     return SR1_OK;
 }
 
-static int runs_on_host(const struct sr1__decoder *d)
-{
-    return d->host && sr1__host_supports(d->model);
-}
-
 /* The same in C on the CPU; wanted are the tokens whose hidden states it keeps. */
 static sr1_status run_host(struct sr1__decoder *d, size_t n, int64_t total,
                            const int64_t *wanted, size_t n_wanted)
@@ -492,9 +506,8 @@ static sr1_status run_lanes(struct sr1__decoder *d, size_t n, int64_t total)
 /* Graphs are of the cache, the tables and the weights of now. */
 static void keep_graphs(struct sr1__decoder *d)
 {
-    const struct sr1__step_state state = {.version = d->model->version,
-                                          .rope = d->model->rope.n,
-                                          .cache = d->kv->moves};
+    const struct sr1__step_state state = {
+        .version = d->model->version, .rope = d->model->rope.n, .cache = d->kv->moves};
 
     sr1__step_graphs_keep(d->graphs, &state);
 }
@@ -854,7 +867,7 @@ static sr1_status sample_here(struct sr1__decoder *d, const int32_t *rows, size_
 
     for (size_t i = 0; i < n; i++)
         d->logits[i] = d->rows[rows[i]].logits;
-    return sr1__sample_rows(n * vocab > PARALLEL_LOGITS ? d->pool : NULL, d->logits, n,
+    return sr1__sample_rows(n * vocab > PARALLEL_LOGITS ? d->team : NULL, d->logits, n,
                             vocab, sampling, rngs, d->samples);
 }
 

@@ -25,6 +25,10 @@ void sr1__decoder_free(struct sr1__decoder *d); /* NULL is fine */
 /* 1: on a device every step is launched kernel by kernel, never as a graph. */
 void sr1__decoder_eager(struct sr1__decoder *d, int on);
 
+/* From now on tokens are decoded with int8 weights (kernels/product_int8.h), made again
+ * after an update. Of a new decoder; SR1_E_UNSUPPORTED but on a CPU in fp32 or bf16. */
+sr1_status sr1__decoder_quantize(struct sr1__decoder *d);
+
 /* Tokens to append to one row. Borrowed. */
 struct sr1__decode_input {
     int32_t row;

@@ -620,30 +620,20 @@ static double graphs_kept(const struct sr1__memory_model *m, double rows, double
 /* The C pass of a CPU (host_pass.h), which has the weights once more, in panels. */
 static int is_host_pass(const struct sr1__memory_model *m)
 {
-    return is_paged(m) && !m->quantized && !m->config.value_head &&
-           sr1__host_has_layers(m->config.arch);
+    return is_paged(m) && !m->quantized && !m->config.value_head;
 }
 
-static double host_panels(const struct sr1__memory_model *m)
+static double host_panels(const struct sr1__memory_model *m, int int8)
 {
-    const struct sr1__hf_config *c = &m->config;
-
-    return sr1__host_panels_bytes(c->hidden_size, c->n_heads * c->head_dim,
-                                  c->n_kv_heads * c->head_dim, c->intermediate_size,
-                                  c->n_layers, c->vocab_size, is_narrow(m)) +
-           sr1__host_adapter_bytes(c->hidden_size, c->n_heads * c->head_dim,
-                                   c->n_kv_heads * c->head_dim, c->intermediate_size,
-                                   c->n_layers, m->lora.rank,
+    return sr1__host_panels_bytes(&m->config, is_narrow(m), int8) +
+           sr1__host_adapter_bytes(&m->config, m->lora.rank,
                                    m->lora.rank > 0 ? m->lora.targets : 0);
 }
 
-static double host_pass(const struct sr1__memory_model *m, double rows, double tokens)
+static double host_pass(const struct sr1__memory_model *m, double rows, double tokens,
+                        int int8)
 {
-    const struct sr1__hf_config *c = &m->config;
-
-    return sr1__host_pass_bytes(c->hidden_size, c->n_heads * c->head_dim,
-                                c->n_kv_heads * c->head_dim, c->intermediate_size, tokens,
-                                rows, is_narrow(m));
+    return sr1__host_pass_bytes(&m->config, tokens, rows, is_narrow(m), int8);
 }
 
 double sr1__memory_decode(const struct sr1__memory_model *m, double rows, double tokens,
@@ -652,7 +642,8 @@ double sr1__memory_decode(const struct sr1__memory_model *m, double rows, double
     struct sr1__memory_pass p = {.tokens = tokens, .targets = rows, .longest = longest};
 
     if (is_host_pass(m))
-        return host_panels(m) + host_pass(m, rows, tokens) +
+        return host_panels(m, m->decodes_int8) +
+               host_pass(m, rows, tokens, m->decodes_int8) +
                rows * (double)m->config.vocab_size * 4;
     return pass_inputs(m, &p) + graphs_kept(m, rows, longest) +
            fmax(measure_layer(m, &p, 0).peak * tokens,
@@ -670,8 +661,8 @@ double sr1__memory_score(const struct sr1__memory_model *m,
 
     if (!is_host_pass(m) || m->dtype != SR1__F32)
         return workers * sr1__memory_forward(m, p);
-    return host_panels(m) +
-           workers * (host_pass(m, fmin(p->targets, tokens), tokens) +
+    return host_panels(m, 0) +
+           workers * (host_pass(m, fmin(p->targets, tokens), tokens, 0) +
                       sr1__memory_cache(m, &one) +
                       fmin(p->targets * row, fmax(row, (double)SR1__SCORE_LOGITS)));
 }

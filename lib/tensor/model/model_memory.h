@@ -17,6 +17,7 @@ struct sr1__memory_model {
     sr1__device device;
     struct sr1__lora_config lora; /* rank 0: all weights are trained */
     int quantized;                /* the layers' matrices are int8 */
+    int decodes_int8;             /* as sr1__decoder_quantize */
 };
 
 int sr1__memory_is_cuda(const struct sr1__memory_model *m);

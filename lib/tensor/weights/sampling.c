@@ -11,6 +11,7 @@
 #include "kernels/softmax.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #define BUCKETS 2816 /* to exp(-88), where weights end; the last takes the rest */
@@ -344,22 +345,46 @@ struct sampling_batch {
     const struct sr1__sampling *s;
     struct sr1__rng *const *rngs;
     struct sr1__sample *out;
+    pthread_mutex_t lock; /* guards the rest */
+    struct sr1__error error;
+    size_t failed; /* the first row that has */
 };
 
-static sr1_status sample_batch_row(void *arg, size_t i)
+static void keep_first_failure(struct sampling_batch *b, size_t i, sr1_status st)
 {
-    const struct sampling_batch *b = arg;
-
-    return sr1__context(sr1__sample_row(b->logits[i], b->vocab, b->s,
-                                        b->rngs ? b->rngs[i] : NULL, &b->out[i]),
-                        "row %zu", i);
+    pthread_mutex_lock(&b->lock);
+    if (b->error.code == SR1_OK || i < b->failed) {
+        sr1__error_save(&b->error, st);
+        b->failed = i;
+    }
+    pthread_mutex_unlock(&b->lock);
 }
 
-sr1_status sr1__sample_rows(struct sr1__pool *pool, const float *const *logits, size_t n,
+static void sample_batch_row(void *arg, size_t i, int32_t thread)
+{
+    struct sampling_batch *b = arg;
+    sr1_status st = sr1__context(sr1__sample_row(b->logits[i], b->vocab, b->s,
+                                                 b->rngs ? b->rngs[i] : NULL, &b->out[i]),
+                                 "row %zu", i);
+
+    (void)thread;
+    if (st != SR1_OK)
+        keep_first_failure(b, i, st);
+}
+
+sr1_status sr1__sample_rows(struct sr1__team *team, const float *const *logits, size_t n,
                             size_t vocab, const struct sr1__sampling *s,
                             struct sr1__rng *const *rngs, struct sr1__sample *out)
 {
-    struct sampling_batch b = {logits, vocab, s, rngs, out};
+    struct sampling_batch b = {.logits = logits,
+                               .vocab = vocab,
+                               .s = s,
+                               .rngs = rngs,
+                               .out = out,
+                               .error = {.code = SR1_OK}};
 
-    return sr1__pool_run(pool, n, sample_batch_row, &b);
+    pthread_mutex_init(&b.lock, NULL);
+    sr1__team_run(team, n, sample_batch_row, &b);
+    pthread_mutex_destroy(&b.lock);
+    return sr1__error_raise(&b.error);
 }

@@ -11,8 +11,8 @@
 #define SR1__WEIGHTS_SAMPLING_H
 
 #include "base/error.h"
-#include "base/pool.h"
 #include "base/rng.h"
+#include "base/team.h"
 
 struct sr1__sampling {
     double
@@ -41,9 +41,9 @@ sr1_status sr1__sample_row(const float *logits, size_t vocab,
                            struct sr1__sample *out);
 
 /* n rows, row i at logits[i] with its own stream rngs[i] (rngs may be NULL for greedy).
- * pool may be NULL. On failure the error names the row and the streams of other rows may
+ * team may be NULL. On failure the error names the row and the streams of other rows may
  * have moved. */
-sr1_status sr1__sample_rows(struct sr1__pool *pool, const float *const *logits, size_t n,
+sr1_status sr1__sample_rows(struct sr1__team *team, const float *const *logits, size_t n,
                             size_t vocab, const struct sr1__sampling *s,
                             struct sr1__rng *const *rngs, struct sr1__sample *out);
 

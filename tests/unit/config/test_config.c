@@ -527,6 +527,8 @@ static const struct {
     {"rewards=none", NULL},
     {"rewards=none reward_weights=1", "but rewards is none"},
     {"rewards=em reward_weights=-1", NULL},
+    {"quantization=int8", NULL},
+    {"quantization=int8 use_openai=true", "a server (use_openai) has its own"},
 };
 
 static void rules_between_keys(void **state)

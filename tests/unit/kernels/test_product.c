@@ -34,7 +34,7 @@ static void round_bf16(float *v, uint16_t *half, size_t n)
 
 static void pack_all(struct numbers *m, const void *w)
 {
-    size_t size = m->panels.bf16 ? 2 : 4;
+    size_t size = m->panels.type ? 2 : 4;
     size_t n_panels = sr1__panels_groups(m->panels.n_out) * SR1__PANEL_GROUP;
 
     for (size_t i = 0; i < n_panels; i++) {
@@ -90,7 +90,7 @@ static void free_numbers(struct numbers *m)
 static void run(const struct numbers *m, sr1__product_fn fn, size_t group, size_t row,
                 size_t n, float *tile)
 {
-    size_t size = m->panels.bf16 ? 2 : 4;
+    size_t size = m->panels.type ? 2 : 4;
     struct sr1__product_work w = {(const char *)m->panels.data +
                                       group * SR1__GROUP_OUT * m->depth * size,
                                   (const char *)m->rows + row * m->depth * size,
@@ -145,7 +145,7 @@ static void check_rows(const struct numbers *m, sr1__product_fn fn, size_t group
 /* Rows that lie across memory: [word of k][row]. */
 static void run_across(const struct numbers *m, sr1__product_fn fn, size_t group)
 {
-    size_t size = m->panels.bf16 ? 2 : 4, words = m->depth * size / 4;
+    size_t size = m->panels.type == SR1__PANELS_BF16 ? 2 : 4, words = m->depth * size / 4;
     uint32_t *across = malloc(words * ROWS_MAX * sizeof *across);
     struct sr1__product_work w = {.panels = (const char *)m->panels.data +
                                             group * SR1__GROUP_OUT * m->depth * size,

@@ -6,6 +6,7 @@
 #include "tensor/model/model_decoder.h"
 #include "tensor/model/host_weights.h"
 #include "tensor/model/kv.h"
+#include "tensor/ops/int8_linear.h"
 #include "support/device.h"
 #include "support/golden_models.h"
 
@@ -45,11 +46,15 @@ static sr1_model *open_model(const char *name, const char *dtype)
     return m;
 }
 
+static int int8; /* decoders have int8 weights */
+
 static struct sr1__decoder *new_decoder(sr1_model *m, int32_t rows, int64_t tokens)
 {
     struct sr1__decoder *d = NULL;
 
     assert_int_equal(sr1__decoder_new(&d, m, rows, tokens), SR1_OK);
+    if (int8)
+        assert_int_equal(sr1__decoder_quantize(d), SR1_OK);
     return d;
 }
 
@@ -606,6 +611,32 @@ static void feed_beside_others(sr1_model *m, const char *name, int32_t threads)
     sr1__decoder_free(d);
 }
 
+/* So many rows that each thread takes some of them by itself. */
+static void feed_many(sr1_model *m, const char *name, int32_t threads)
+{
+    enum { MANY = 75, STEPS = 36 };
+    struct sr1__decode_input feeds[MANY];
+    struct sr1__decoder *d;
+
+    assert_int_equal(sr1__torch_threads(threads), SR1_OK);
+    d = new_decoder(m, MANY, TOKENS);
+    for (int32_t r = 0; r < MANY; r++)
+        feeds[r] = (struct sr1__decode_input){r, ids[r % ROWS], 1 + (size_t)r % 7};
+    for (size_t step = 0; step < STEPS; step++) {
+        assert_int_equal(sr1__decoder_decode(d, feeds, MANY), SR1_OK);
+        for (int32_t r = 0; r < MANY; r++) {
+            int64_t n = sr1__decoder_length(d, r);
+
+            if (memcmp(sr1__decoder_logits(d, r), full[r % ROWS][n - 1],
+                       sizeof full[0][0]) != 0)
+                fail_msg("%s, %d threads: row %d of many after %d tokens has other bits",
+                         name, (int)threads, (int)r, (int)n);
+            feeds[r] = (struct sr1__decode_input){r, ids[r % ROWS] + n, 1};
+        }
+    }
+    sr1__decoder_free(d);
+}
+
 /* On the CPU a row's logits, ids and log-probs are those of the row alone, to the bit:
  * beside any others, in any order, by any cut of its tokens, by any number of threads. */
 static void test_bits_of_a_row(void **state)
@@ -614,10 +645,12 @@ static void test_bits_of_a_row(void **state)
     size_t supported = 0;
 
     (void)state;
-    for (size_t i = 0; test_on_cpu() && i < N_KINDS; i++) {
+    for (size_t k = 0; test_on_cpu() && k < 2 * N_KINDS; k++) {
+        size_t i = k / 2;
         sr1_model *m;
 
         m = open_model(kinds[i].name, kinds[i].dtype);
+        int8 = (int)(k % 2) && sr1__host_supports(m);
         if (!sr1__host_supports(m)) { /* libtorch's */
             sr1_model_free(m);
             continue;
@@ -627,10 +660,90 @@ static void test_bits_of_a_row(void **state)
         make_rows_alone(m);
         for (int32_t threads = 1; threads <= 3; threads++)
             feed_beside_others(m, kinds[i].name, threads);
+        for (int32_t threads = 2; threads <= 3; threads++)
+            feed_many(m, kinds[i].name, threads);
         sr1_model_free(m);
     }
+    int8 = 0;
     assert_true(supported > 0 || !test_on_cpu());
     assert_int_equal(sr1__torch_threads(before), SR1_OK);
+}
+
+/* w = its int8 numbers times their scales, as libtorch computes them. */
+static void round_to_int8(sr1_model *m, sr1_tensor *w)
+{
+    sr1_scope *s = sr1__scope_open(m->device, "test");
+    int64_t n = w ? t_size(w, 0) : 0;
+    sr1_tensor *q, *scale;
+
+    sr1__scope_no_grad(s);
+    if (w) {
+        q = t_empty(s, SR1__I8, T_SHAPE(n, t_size(w, 1)));
+        scale = t_empty(s, SR1__F32, T_SHAPE(n, 1));
+        sr1__int8_quantize(s, q, scale, w);
+        t_copy_(s, w, t_mul(s, q, scale));
+    }
+    assert_int_equal(sr1__scope_close(s), SR1_OK);
+}
+
+static void round_matrices(sr1_model *m)
+{
+    for (int64_t i = 0; i < m->config.n_layers; i++) {
+        round_to_int8(m, m->layers[i].qkv);
+        round_to_int8(m, m->layers[i].o);
+        round_to_int8(m, m->layers[i].gate_up);
+        round_to_int8(m, m->layers[i].down);
+    }
+    round_to_int8(m, m->head);
+    sr1__model_touch(m);
+}
+
+/* What the model says whose matrices are those int8 numbers: inputs of products have 15
+ * bits. Where head and embedding are one matrix only the head is int8. */
+static void test_int8_weights(void **state)
+{
+    size_t checked = 0;
+
+    (void)state;
+    for (size_t i = 0; test_on_cpu() && i < N_KINDS; i++) {
+        sr1_model *m = open_model(kinds[i].name, kinds[i].dtype);
+        struct sr1__decoder *d;
+
+        if (m->head != m->embed && m->dtype == SR1__F32) {
+            int8 = 1;
+            d = new_decoder(m, 1, TOKENS);
+            int8 = 0;
+            make_rows(m, 8);
+            feed(d, 0, ids[0], TOKENS);
+            check_logits(d, 0, 0, 0.1);
+            memcpy(full[1][0], sr1__decoder_logits(d, 0), sizeof full[1][0]);
+            assert_memory_not_equal(full[1][0], full[0][TOKENS - 1], sizeof full[1][0]);
+            sr1__decoder_reset(d);
+            round_matrices(m);
+            make_rows(m, 8);
+            feed(d, 0, ids[0], TOKENS);
+            check_logits(d, 0, 0, 1e-3);
+            sr1__decoder_free(d);
+            checked++;
+        }
+        sr1_model_free(m);
+    }
+    assert_true(checked > 1 || !test_on_cpu());
+}
+
+static void int8_weights_are_refused(void **state)
+{
+    sr1_model *m = open_model("qwen3-fp16", "fp16");
+    struct sr1__decoder *d = new_decoder(m, 1, TOKENS);
+
+    (void)state;
+    assert_int_equal(sr1__decoder_quantize(d), SR1_E_UNSUPPORTED);
+    assert_non_null(strstr(sr1_last_error(), "CPU"));
+    make_rows(m, 3);
+    feed(d, 0, ids[0], 5);
+    check_logits(d, 0, 0, 0.01);
+    sr1__decoder_free(d);
+    sr1_model_free(m);
 }
 
 /* Weights of now are decoded with, by replicas too, and a reset gives their memory back.
@@ -725,6 +838,8 @@ int main(void)
         cmocka_unit_test(test_slot_again),
         cmocka_unit_test(test_log_probs),
         cmocka_unit_test(test_bits_of_a_row),
+        cmocka_unit_test(test_int8_weights),
+        cmocka_unit_test(int8_weights_are_refused),
         cmocka_unit_test(test_weights_are_packed_again),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_allocation_failures),

@@ -177,11 +177,55 @@ static void sampling_and_updates_agree(void **state)
     }
 }
 
+/* Sampled with int8 weights: tokens' log-probs differ from those of the weights that are
+ * trained, the metrics show by how much, and they are weighed by it. */
+static void int8_sampling_is_weighed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_FAMILIES; i++) {
+        const char *run = join_run_name(families[i].name, "int8");
+        json_t *rows;
+
+        run_whole(tiny_config(families[i].name, train_path, knowledge_path, out_pair(run),
+                              "max_steps=2", "entropy_coef=0.1", "quantization=int8",
+                              "importance_correction=token_truncate", NULL));
+        rows = metrics(run);
+        for (size_t step = 0; step < 2; step++) {
+            double most = metric(rows, step, "sampling/sampling_logp_difference/max");
+            double mean = metric(rows, step, "sampling/sampling_logp_difference/mean");
+
+            /* a token's most where it is routed to another expert */
+            if (!(most > 1e-5 && mean < 0.05))
+                fail_msg("%s, step %d: log-probs differ by %g, on average %g",
+                         families[i].name, (int)step, most, mean);
+            assert_true(metric(rows, step, "rollout_corr/rollout_is_max") != 1);
+        }
+        json_decref(rows);
+    }
+}
+
+static void unweighed_int8_sampling_is_refused(void **state)
+{
+    sr1_config *c = tiny_config(families[0].name, train_path, knowledge_path,
+                                out_pair("unweighed"), "quantization=int8", NULL);
+    sr1_trainer *tr = NULL;
+
+    (void)state;
+    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, "set importance_correction");
+    OK(sr1_config_set_pair(c, "dtype=fp16"));
+    OK(sr1_config_set_pair(c, "importance_correction=token_truncate"));
+    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_UNSUPPORTED, "on a CPU in fp32 or bf16");
+    sr1_config_free(c);
+    run_whole(imitate(&families[0], "int8-told", "quantization=int8")); /* no sampling */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(imitation_resumes_to_the_same_bits),
         cmocka_unit_test(sampling_and_updates_agree),
+        cmocka_unit_test(int8_sampling_is_weighed),
+        cmocka_unit_test(unweighed_int8_sampling_is_refused),
         cmocka_unit_test(tiny_nothing_leaks),
     };
 

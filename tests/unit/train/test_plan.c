@@ -381,6 +381,25 @@ static void int8_references_take_half(void **state)
     sr1_plan_free(int8);
 }
 
+static void int8_generation_takes_half(void **state)
+{
+    const char *path = write_shape("shape.json", 4096, 36, 32, 12288, 0);
+    sr1_plan *plain = PLAN(path, 200, "device=cpu", "dtype=bf16"),
+             *int8 = PLAN(path, 200, "device=cpu", "dtype=bf16", "quantization=int8",
+                          "importance_correction=token_truncate");
+    double less =
+        (double)(sr1_plan_peak(plain, "generate") - sr1_plan_peak(int8, "generate"));
+
+    (void)state;
+    /* 8.19e9 parameters without the embeddings, less 1 byte each, but for the scales and
+     * the inputs of products */
+    assert_true(less > 7.5e9 && less < 7.57e9);
+    assert_int_equal(sr1_plan_peak(plain, "update"), sr1_plan_peak(int8, "update"));
+    sr1_plan_free(plain);
+    sr1_plan_free(int8);
+    refuse(path, "quantization=int8", SR1_E_CONFIG, "set importance_correction");
+}
+
 /* Where it has nothing to do. */
 static void int8_references_are_refused(void **state)
 {
@@ -500,6 +519,7 @@ int main(void)
         cmocka_unit_test(ranks_beyond_the_model_are_told),
         cmocka_unit_test(what_is_chosen_has_bounds),
         cmocka_unit_test(int8_references_take_half),
+        cmocka_unit_test(int8_generation_takes_half),
         cmocka_unit_test(int8_references_are_refused),
         cmocka_unit_test(both_forms_agree),
         cmocka_unit_test(headers_are_compared),

@@ -292,7 +292,7 @@ static void test_rows(void **state)
     struct sr1__rng *rngs[N];
     struct sr1__sample alone[N];
     struct sr1__sample together[N];
-    struct sr1__pool *pool = NULL;
+    struct sr1__team *team = NULL;
 
     (void)state;
     for (size_t i = 0; i < N; i++) {
@@ -306,14 +306,14 @@ static void test_rows(void **state)
 
         assert_int_equal(sr1__sample_row(x[i], V, &s, &copy, &alone[i]), SR1_OK);
     }
-    assert_int_equal(sr1__pool_new(&pool, 2), SR1_OK);
-    assert_int_equal(sr1__sample_rows(pool, rows, N, V, &s, rngs, together), SR1_OK);
+    assert_int_equal(sr1__team_new(&team, 2), SR1_OK);
+    assert_int_equal(sr1__sample_rows(team, rows, N, V, &s, rngs, together), SR1_OK);
     assert_memory_equal(alone, together, sizeof alone);
     x[4][7] = NAN;
-    assert_int_equal(sr1__sample_rows(pool, rows, N, V, &s, rngs, together),
+    assert_int_equal(sr1__sample_rows(team, rows, N, V, &s, rngs, together),
                      SR1_E_NUMERIC);
     assert_non_null(strstr(sr1_last_error(), "row 4"));
-    sr1__pool_free(pool);
+    sr1__team_free(team);
 }
 
 static void test_allocation_failures(void **state)
