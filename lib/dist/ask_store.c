@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #define ANSWER_SECONDS 2.0 /* that the store is given */
 
@@ -30,7 +31,7 @@ static int run_within(struct sr1__task *task, double seconds)
 
 struct store_opening {
     struct sr1__launch launch;
-    int64_t limit_ms;
+    int64_t connect_ms, limit_ms;
     struct sr1__store *store;
     sr1_status status;
     struct sr1__error error;
@@ -41,9 +42,9 @@ static void connect_to_store(void *arg)
     struct store_opening *o = arg;
     const struct sr1__launch *l = &o->launch;
 
-    o->status =
-        sr1__store_tcp(&o->store, l->master_addr, l->master_port,
-                       l->rank == 0 && !l->agent_store, l->world_size, o->limit_ms);
+    o->status = sr1__store_tcp(&o->store, l->master_addr, l->master_port,
+                               l->rank == 0 && !l->agent_store, l->world_size,
+                               o->connect_ms, o->limit_ms);
     sr1__error_save(&o->error, o->status);
 }
 
@@ -56,7 +57,7 @@ static void free_store_opening(void *arg)
 }
 
 sr1_status sr1__ask_for_store(struct sr1__store **out, const struct sr1__launch *l,
-                              int64_t limit_ms)
+                              int64_t connect_ms, int64_t limit_ms)
 {
     struct store_opening *o;
     struct sr1__task task = {.run = connect_to_store, .free = free_store_opening};
@@ -64,9 +65,10 @@ sr1_status sr1__ask_for_store(struct sr1__store **out, const struct sr1__launch 
     sr1_status st;
 
     SR1__CALLOC(o, 1, "store");
-    *o = (struct store_opening){.launch = *l, .limit_ms = limit_ms};
+    *o = (struct store_opening){
+        .launch = *l, .connect_ms = connect_ms, .limit_ms = limit_ms};
     task.arg = o;
-    ended = run_within(&task, (double)limit_ms / 1000.0 + ANSWER_SECONDS);
+    ended = run_within(&task, (double)connect_ms / 1000.0 + ANSWER_SECONDS);
     if (ended == 0)
         return sr1__fail(SR1_E_TIMEOUT,
                          "port %u of %s does not answer as rank 0's store; another "
@@ -82,30 +84,50 @@ sr1_status sr1__ask_for_store(struct sr1__store **out, const struct sr1__launch 
     return st;
 }
 
-/* ---- the roll call ---- */
+/* ---- marks ---- */
 
-void sr1__mark_key(const char *what, int64_t meeting, int32_t rank,
-                   char out[SR1__MARK_MAX])
+#define KEY_MAX 64
+
+static void name_mark(const char *what, int64_t meeting, int32_t rank, char key[KEY_MAX])
 {
-    snprintf(out, SR1__MARK_MAX, "%s/%" PRId64 "/%" PRId32, what, meeting, rank);
+    snprintf(key, KEY_MAX, "%s/%" PRId64 "/%" PRId32, what, meeting, rank);
 }
 
-static int has_come(struct sr1__roll_call *c, int32_t rank)
+sr1_status sr1__mark_leave(struct sr1__store *s, const char *what, int64_t meeting,
+                           int32_t rank, const char *text)
 {
-    char key[SR1__MARK_MAX], at[24] = "";
+    char key[KEY_MAX];
+
+    name_mark(what, meeting, rank, key);
+    return sr1__store_set(s, key, text, strlen(text));
+}
+
+sr1_status sr1__mark_read(struct sr1__store *s, const char *what, int64_t meeting,
+                          int32_t rank, char *text, size_t size)
+{
+    char key[KEY_MAX];
     const char *keys = key;
-    int64_t seen = 0;
     size_t n = 0;
     int there = 0;
 
-    sr1__mark_key(c->what, 0, rank, key);
-    if (sr1__store_has(c->store, &keys, 1, &there) != SR1_OK)
+    memset(text, 0, size);
+    name_mark(what, meeting, rank, key);
+    SR1__TRY(sr1__store_has(s, &keys, 1, &there));
+    return there ? sr1__store_get(s, key, text, size - 1, &n) : SR1_OK;
+}
+
+/* ---- the roll call ---- */
+
+static int has_come(struct sr1__roll_call *c, int32_t rank)
+{
+    char at[24];
+    int64_t seen = 0;
+
+    if (sr1__mark_read(c->store, c->what, 0, rank, at, sizeof(at)) != SR1_OK)
         c->failed = 1;
-    if (!there || c->meeting == 0)
-        return there;
-    if (sr1__store_get(c->store, key, at, sizeof(at) - 1, &n) != SR1_OK)
-        c->failed = 1;
-    return sr1__parse_int(at, n, &seen) && seen >= c->meeting;
+    if (at[0] == '\0' || c->meeting == 0)
+        return at[0] != '\0';
+    return sr1__parse_int(at, strlen(at), &seen) && seen >= c->meeting;
 }
 
 static void run_call(void *arg)

@@ -1,22 +1,23 @@
 /* dist/ask_store.h - what is asked of a job's store, which may never answer: its process
- * stands still, or another program has its port. Each call asks on a thread of its own,
- * and gives up after a time. */
+ * stands still, or another program has its port. All but marks are asked for on a thread
+ * of its own, and given up after a time. */
 #ifndef SR1__DIST_ASK_STORE_H
 #define SR1__DIST_ASK_STORE_H
 
 #include "dist/launch.h"
 #include "tensor/torch/comm.h"
 
-/* The store of l's job, for at most limit_ms and a moment more. SR1_E_TIMEOUT: what has
- * the port does not answer. */
+/* The store of l's job, for at most connect_ms and a moment more; then its keys are
+ * waited for up to limit_ms. SR1_E_TIMEOUT: what has the port does not answer. */
 sr1_status sr1__ask_for_store(struct sr1__store **out, const struct sr1__launch *l,
-                              int64_t limit_ms);
+                              int64_t connect_ms, int64_t limit_ms);
 
-#define SR1__MARK_MAX 64
-
-/* The key of a mark that a rank leaves at the store. */
-void sr1__mark_key(const char *what, int64_t meeting, int32_t rank,
-                   char out[SR1__MARK_MAX]);
+/* Marks of ranks at the store, a text each. text: "" for one that is not there. Leaving
+ * does not wait for the store's answer. */
+sr1_status sr1__mark_leave(struct sr1__store *s, const char *what, int64_t meeting,
+                           int32_t rank, const char *text);
+sr1_status sr1__mark_read(struct sr1__store *s, const char *what, int64_t meeting,
+                          int32_t rank, char *text, size_t size);
 
 /* Who has not come to meeting `meeting`, by the marks at the store. */
 struct sr1__roll_call {

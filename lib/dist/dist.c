@@ -18,10 +18,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #define PART ((int64_t)1 << 20) /* elements that a rank adds up at once */
 #define LAST_WORDS 1.0          /* seconds for others to notice a loss, too */
 #define FAREWELL 2.0            /* seconds that the store waits for others' last words */
+#define HANDOVER 3.0            /* seconds that rank 0 waits for its port, a bit longer */
+#define TOKEN_MAX 24
 
 struct sr1__dist {
     int32_t rank, size;
@@ -179,10 +183,8 @@ static void name_lost(struct sr1__dist *d, char *out, size_t size)
 {
     struct sr1__roll_call c = {0};
     double began = sr1__now();
-    char key[SR1__MARK_MAX];
 
-    sr1__mark_key("lost", 0, d->rank, key);
-    c.failed = sr1__store_set(d->store, key, "1", 1) != SR1_OK;
+    c.failed = sr1__mark_leave(d->store, "lost", 0, d->rank, "1") != SR1_OK;
     while (!c.failed && d->store && c.missing != 1 && sr1__now() - began < LAST_WORDS) {
         pause_briefly(began - 0.1);
         c = ask_who_is_missing(d, "lost", 0);
@@ -253,11 +255,10 @@ static int64_t hash_place(const char *place)
  * not waited for: a rank 0 that stands still would be waited for without limit. */
 static sr1_status mark_arrival(struct sr1__dist *d)
 {
-    char key[SR1__MARK_MAX], at[24];
+    char at[24];
 
-    sr1__mark_key("at", 0, d->rank, key);
     snprintf(at, sizeof(at), "%" PRId64, d->meetings);
-    return sr1__store_set(d->store, key, at, strlen(at));
+    return sr1__mark_leave(d->store, "at", 0, d->rank, at);
 }
 
 static const int64_t *words_of(const struct sr1__dist *d, int32_t rank)
@@ -306,15 +307,12 @@ static int names_rank(const char *text)
 
 static sr1_status raise_failed(struct sr1__dist *d, int32_t rank)
 {
-    char key[SR1__MARK_MAX], text[SR1__ERROR_MAX] = "";
+    char text[SR1__ERROR_MAX];
     int64_t code = words_of(d, rank)[WORD_CODE];
-    const char *keys = key;
-    size_t n = 0;
-    int there = 0;
 
-    sr1__mark_key("error", d->meetings, rank, key);
-    if (sr1__store_has(d->store, &keys, 1, &there) != SR1_OK || !there ||
-        sr1__store_get(d->store, key, text, sizeof(text) - 1, &n) != SR1_OK)
+    if (sr1__mark_read(d->store, "error", d->meetings, rank, text, sizeof(text)) !=
+            SR1_OK ||
+        text[0] == '\0')
         snprintf(text, sizeof(text), "its text is lost");
     if (code < INT32_MIN || code > 0)
         code = SR1_E_INTERNAL;
@@ -380,15 +378,13 @@ static sr1_status agree_with_size(struct sr1__dist *d, const char *place, sr1_st
                                   size_t size)
 {
     struct sr1__error own;
-    char key[SR1__MARK_MAX];
     int32_t failed;
 
     if (d->failure.code) /* others cannot hear it any more */
         return st != SR1_OK ? st : check_alive(d);
     sr1__error_save(&own, st);
-    sr1__mark_key("error", d->meetings + 1, d->rank, key);
     if (st != SR1_OK) /* a store that is gone is met below */
-        (void)sr1__store_set(d->store, key, own.text, strlen(own.text));
+        (void)sr1__mark_leave(d->store, "error", d->meetings + 1, d->rank, own.text);
     if (hold_meeting(d, place, 0, st, (int64_t)size) != SR1_OK) /* its own is the cause */
         return own.code ? sr1__error_raise(&own) : check_alive(d);
     failed = find_failed(d);
@@ -645,35 +641,19 @@ sr1_status sr1__dist_sum(struct sr1__dist *d, const char *place, sr1_status st,
     return st;
 }
 
-sr1_status sr1__dist_all_to_all(struct sr1__dist *d, const char *place, sr1_status st,
-                                sr1_tensor *to, sr1_tensor *from)
-{
-    struct sr1__work *w = NULL;
+/* ---- exchanges of tensors ---- */
 
+typedef sr1_status (*collective_fn)(struct sr1__work **out, struct sr1__process_group *g,
+                                    sr1_tensor *to, sr1_tensor *from, int64_t limit_ms);
+
+/* A collective that all ranks have begun when it returns SR1_OK. */
+static sr1_status begin_collective(struct sr1__work **out, struct sr1__dist *d,
+                                   const char *place, sr1_status st, collective_fn run,
+                                   sr1_tensor *to, sr1_tensor *from)
+{
     SR1__TRY(agree_with_size(d, place, st, (size_t)t_numel(from)));
     SR1__TRY(check_sizes_equal(d, place));
-    st = sr1__pg_all_to_all(&w, tensor_group(d), to, from, transport_limit(d));
-    return run_work(d, st, w, place, d->limit);
-}
-
-sr1_status sr1__dist_reduce_scatter(struct sr1__dist *d, const char *place, sr1_status st,
-                                    sr1_tensor *to, sr1_tensor *from)
-{
-    struct sr1__work *w = NULL;
-
-    SR1__TRY(agree_with_size(d, place, st, (size_t)t_numel(from)));
-    SR1__TRY(check_sizes_equal(d, place));
-    st = sr1__pg_reduce_scatter(&w, tensor_group(d), to, from, transport_limit(d));
-    return run_work(d, st, w, place, d->limit);
-}
-
-sr1_status sr1__dist_all_gather_begin(struct sr1__work **out, struct sr1__dist *d,
-                                      const char *place, sr1_status st, sr1_tensor *all,
-                                      sr1_tensor *own)
-{
-    SR1__TRY(agree_with_size(d, place, st, (size_t)t_numel(own)));
-    SR1__TRY(check_sizes_equal(d, place));
-    st = sr1__pg_all_gather(out, tensor_group(d), all, own, transport_limit(d));
+    st = run(out, tensor_group(d), to, from, transport_limit(d));
     if (st != SR1_OK)
         return end_job(d, explain_loss(d, st, place), 0);
     d->under_way++;
@@ -689,6 +669,22 @@ sr1_status sr1__dist_finish(struct sr1__dist *d, struct sr1__work *w, const char
     return check_alive(d);
 }
 
+sr1_status sr1__dist_scatter_begin(struct sr1__work **out, struct sr1__dist *d,
+                                   const char *place, sr1_status st, sr1_tensor *to,
+                                   sr1_tensor *from)
+{
+    return begin_collective(out, d, place, st,
+                            d->reduces ? sr1__pg_reduce_scatter : sr1__pg_all_to_all, to,
+                            from);
+}
+
+sr1_status sr1__dist_all_gather_begin(struct sr1__work **out, struct sr1__dist *d,
+                                      const char *place, sr1_status st, sr1_tensor *all,
+                                      sr1_tensor *own)
+{
+    return begin_collective(out, d, place, st, sr1__pg_all_gather, all, own);
+}
+
 sr1_status sr1__dist_all_gather(struct sr1__dist *d, const char *place, sr1_status st,
                                 sr1_tensor *all, sr1_tensor *own)
 {
@@ -700,16 +696,10 @@ sr1_status sr1__dist_all_gather(struct sr1__dist *d, const char *place, sr1_stat
 
 /* ---- opening ---- */
 
-/* One of several openings in a process, each attempt of a launcher and each size of its
- * world have their own keys: those of before outlive them in the launcher's store. */
-static sr1_status open_store(struct sr1__dist *d, const struct sr1__launch *l)
+static sr1_status open_store(struct sr1__dist *d, const struct sr1__launch *l,
+                             const char *prefix, double limit)
 {
-    static atomic_int openings;
-    char prefix[96];
-
-    snprintf(prefix, sizeof(prefix), "searchr1/%" PRId64 "/%" PRId32 "/%d/", l->attempt,
-             l->world_size, atomic_fetch_add(&openings, 1));
-    SR1__TRY(sr1__context(sr1__ask_for_store(&d->root, l, to_ms(d->limit)),
+    SR1__TRY(sr1__context(sr1__ask_for_store(&d->root, l, to_ms(limit), to_ms(d->limit)),
                           l->rank == 0 && !l->agent_store
                               ? "rank 0 cannot open its store at port %u of %s"
                               : "no store of rank 0 at port %u of %s",
@@ -717,38 +707,108 @@ static sr1_status open_store(struct sr1__dist *d, const struct sr1__launch *l)
     return sr1__store_prefix(&d->store, d->root, prefix);
 }
 
-/* At the store alone: there is no group yet. */
-static sr1_status wait_for_all(struct sr1__dist *d, const char *what, double limit)
+static void free_store(struct sr1__dist *d)
+{
+    sr1__store_free(d->store);
+    sr1__store_free(d->root);
+    d->store = d->root = NULL;
+}
+
+/* For a rank's mark, at the store alone: there is no group yet. token: the mark has to be
+ * this one; NULL: any. */
+static sr1_status wait_for_mark(struct sr1__dist *d, const char *what, int32_t rank,
+                                const char *token, double until)
 {
     static const char place[] = "start";
     double began = sr1__now();
+    char found[TOKEN_MAX];
 
-    for (int32_t r = 0; r < d->size; r++) {
-        char key[SR1__MARK_MAX];
-        const char *keys = key;
-        int there = 0;
+    for (;;) {
+        SR1__TRY(sr1__mark_read(d->store, what, 0, rank, found, TOKEN_MAX));
+        if (token ? strcmp(found, token) == 0 : found[0] != '\0')
+            return SR1_OK;
+        if (is_stopped(d))
+            return fail_stopped(place);
+        if (sr1__now() >= until)
+            return fail_missing(d, token ? "here" : what, 0, place, d->limit);
+        pause_briefly(began);
+    }
+}
 
-        sr1__mark_key(what, 0, r, key);
-        for (;;) {
-            SR1__TRY(sr1__store_has(d->store, &keys, 1, &there));
-            if (there)
-                break;
-            if (is_stopped(d))
-                return fail_stopped(place);
-            if (sr1__now() - began >= limit)
-                return fail_missing(d, what, 0, place, limit);
-            pause_briefly(began);
-        }
+static sr1_status wait_for_all(struct sr1__dist *d, const char *what, double until)
+{
+    for (int32_t r = 0; r < d->size; r++)
+        SR1__TRY(wait_for_mark(d, what, r, NULL, until));
+    return SR1_OK;
+}
+
+/* Rank 0 answers every rank with that rank's own token, once all are here: the rank 0 of
+ * a job that ends does not. */
+static sr1_status meet_at_store(struct sr1__dist *d, const char *token, double until)
+{
+    char theirs[TOKEN_MAX];
+
+    SR1__TRY(sr1__mark_leave(d->store, "here", 0, d->rank, token));
+    if (d->rank > 0)
+        return wait_for_mark(d, "welcome", d->rank, token, until);
+    SR1__TRY(wait_for_all(d, "here", until));
+    for (int32_t r = 1; r < d->size; r++) {
+        SR1__TRY(sr1__mark_read(d->store, "here", 0, r, theirs, TOKEN_MAX));
+        SR1__TRY(sr1__mark_leave(d->store, "welcome", 0, r, theirs));
     }
     return SR1_OK;
 }
 
-static sr1_status say_here(struct sr1__dist *d, const char *what)
+/* Of this opening alone. */
+static void make_token(int32_t opening, char token[TOKEN_MAX])
 {
-    char key[SR1__MARK_MAX];
+    struct timespec now;
+    uint64_t of[4];
 
-    sr1__mark_key(what, 0, d->rank, key);
-    return sr1__store_set(d->store, key, "1", 1);
+    clock_gettime(CLOCK_REALTIME, &now);
+    of[0] = (uint64_t)now.tv_sec;
+    of[1] = (uint64_t)now.tv_nsec;
+    of[2] = (uint64_t)getpid();
+    of[3] = (uint64_t)opening;
+    snprintf(token, TOKEN_MAX, "%016" PRIx64, sr1__hash64(of, sizeof(of), 0));
+}
+
+/* Seconds that opening the store is tried. A store of rank 0 may be met that goes away,
+ * or its port that is still taken: those of a job that ends. A launcher's stays. */
+static double choose_patience(const struct sr1__dist *d)
+{
+    if (d->agent_store)
+        return 0.0;
+    return d->rank > 0 || d->limit < HANDOVER ? d->limit : HANDOVER;
+}
+
+/* One of several openings in a process, each attempt of a launcher and each size of its
+ * world have their own keys: those of before outlive them in the launcher's store. */
+static sr1_status find_others(struct sr1__dist *d, const struct sr1__launch *l)
+{
+    static atomic_int openings;
+    int32_t opening = atomic_fetch_add(&openings, 1);
+    double began = sr1__now(), until = began + d->limit;
+    char prefix[96], token[TOKEN_MAX];
+    struct sr1__error lost;
+    sr1_status st;
+
+    snprintf(prefix, sizeof(prefix), "searchr1/%" PRId64 "/%" PRId32 "/%" PRId32 "/",
+             l->attempt, l->world_size, opening);
+    make_token(opening, token);
+    sr1__error_save(&lost, SR1_OK);
+    for (;;) {
+        st = open_store(d, l, prefix, until - sr1__now());
+        if (st == SR1_OK)
+            st = meet_at_store(d, token, until);
+        if (st == SR1_E_TIMEOUT && lost.code) /* that none came after it */
+            return sr1__error_raise(&lost);
+        if (st != SR1_E_NETWORK || sr1__now() - began >= choose_patience(d))
+            return st;
+        sr1__error_save(&lost, st);
+        free_store(d);
+        pause_briefly(began);
+    }
 }
 
 static sr1_status open_group(struct sr1__process_group **out, struct sr1__dist *d,
@@ -803,9 +863,7 @@ static sr1_status open_dist(struct sr1__dist *d, const struct sr1__launch *l)
     sr1__comm_quiet();
     SR1__TRY(sr1__own_address(l->master_addr, l->master_port, d->address));
     SR1__TRY(make_words(d));
-    SR1__TRY(open_store(d, l));
-    SR1__TRY(say_here(d, "here"));
-    SR1__TRY(wait_for_all(d, "here", d->limit));
+    SR1__TRY(find_others(d, l));
     SR1__TRY(open_groups(d));
     return sr1__dist_meet(d, "start", 0);
 }
@@ -817,8 +875,9 @@ static void say_farewell(struct sr1__dist *d)
 
     sr1__error_save(&e, SR1_E_INTERNAL);
     d->stop = NULL;
-    if (say_here(d, "gone") == SR1_OK && d->rank == 0)
-        (void)wait_for_all(d, "gone", d->failure.code ? FAREWELL / 4 : FAREWELL);
+    if (sr1__mark_leave(d->store, "gone", 0, d->rank, "1") == SR1_OK && d->rank == 0)
+        (void)wait_for_all(d, "gone",
+                           sr1__now() + (d->failure.code ? FAREWELL / 4 : FAREWELL));
     (void)sr1__error_raise(&e);
 }
 
@@ -829,8 +888,7 @@ void sr1__dist_free(struct sr1__dist *d)
     if (d->store && d->root) /* a group's goes with its job */
         say_farewell(d);
     free_groups(d, 0);
-    sr1__store_free(d->store);
-    sr1__store_free(d->root);
+    free_store(d);
     sr1__tensor_free(d->said);
     sr1__tensor_free(d->heard);
     sr1__free(d);

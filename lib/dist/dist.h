@@ -50,7 +50,7 @@ int32_t sr1__dist_rank(const struct sr1__dist *d);
 int32_t sr1__dist_size(const struct sr1__dist *d);
 /* Where tensors have to be that are exchanged: the CPU, or with nccl this rank's GPU. */
 sr1__device sr1__dist_device(const struct sr1__dist *d);
-/* Are sums the backend's own (sr1__dist_reduce_scatter)? Otherwise they are added here,
+/* Are sums the backend's own (sr1__dist_scatter_begin)? Otherwise they are added here,
  * in the order of ranks. */
 int32_t sr1__dist_reduces(const struct sr1__dist *d);
 
@@ -92,15 +92,7 @@ sr1_status sr1__dist_sum(struct sr1__dist *d, const char *place, sr1_status st,
 /* Tensors on sr1__dist_device; st is the status with which this rank comes, and where it
  * is not SR1_OK its tensors may be NULL: then all ranks return that of sr1__dist_agree.
  *
- * Part r of `from` goes to rank r; part r of `to` came from there. */
-sr1_status sr1__dist_all_to_all(struct sr1__dist *d, const char *place, sr1_status st,
-                                sr1_tensor *to, sr1_tensor *from);
-/* Part r of the sum of all ranks' from [size n] into to [n] of rank r, added in an order
- * of the backend's: its bits may depend on the network, and on how many ranks there are.
- */
-sr1_status sr1__dist_reduce_scatter(struct sr1__dist *d, const char *place, sr1_status st,
-                                    sr1_tensor *to, sr1_tensor *from);
-/* own [n] of rank r into part r of the all [size n] of every rank. */
+ * own [n] of rank r into part r of the all [size n] of every rank. */
 sr1_status sr1__dist_all_gather(struct sr1__dist *d, const char *place, sr1_status st,
                                 sr1_tensor *all, sr1_tensor *own);
 
@@ -111,7 +103,13 @@ struct sr1__work;
 sr1_status sr1__dist_all_gather_begin(struct sr1__work **out, struct sr1__dist *d,
                                       const char *place, sr1_status st, sr1_tensor *all,
                                       sr1_tensor *own);
-/* Wait for it and free it. */
+/* Part r of every rank's from [size n] goes to rank r: part q of to [size n] came from
+ * rank q; where sr1__dist_reduces, to [n] is their sum, added in an order of the
+ * backend's: its bits may depend on the network, and on how many ranks there are. */
+sr1_status sr1__dist_scatter_begin(struct sr1__work **out, struct sr1__dist *d,
+                                   const char *place, sr1_status st, sr1_tensor *to,
+                                   sr1_tensor *from);
+/* Wait for one of them and free it. */
 sr1_status sr1__dist_finish(struct sr1__dist *d, struct sr1__work *w, const char *place);
 
 #endif

@@ -203,7 +203,8 @@ static int64_t largest_range(const struct exchange *e)
     return most;
 }
 
-/* Those of the numbers that tensor i has, to flat, which has them all, or from it. */
+/* Those of the numbers that tensor i has, to flat, which has them all, or from it; zeros
+ * to it where there is no tensor. */
 static void copy_tensor(sr1_scope *s, const struct exchange *e, size_t i,
                         struct number_range r, sr1_tensor *flat, int back)
 {
@@ -211,9 +212,13 @@ static void copy_tensor(sr1_scope *s, const struct exchange *e, size_t i,
     int64_t end = sr1__min_i64(r.end, e->s->starts[i + 1]);
     sr1_tensor *t = e->tensors[i], *part;
 
-    if (first >= end || !t)
+    if (first >= end || (!t && back))
         return;
     part = t_narrow(s, flat, 0, first - r.begin, end - first);
+    if (!t) {
+        t_fill_(s, part, 0.0);
+        return;
+    }
     t = t_narrow(s, t_reshape(s, t, T_SHAPE(t_numel(t))), 0, first - e->s->starts[i],
                  end - first);
     if (back)
@@ -222,6 +227,14 @@ static void copy_tensor(sr1_scope *s, const struct exchange *e, size_t i,
         t_copy_(s, part, t);
 }
 
+/* Zeros into what flat has beyond its first n numbers. */
+static void fill_up(sr1_scope *s, sr1_tensor *flat, int64_t n)
+{
+    if (flat && t_numel(flat) > n)
+        t_fill_(s, t_narrow(s, flat, 0, n, t_numel(flat) - n), 0.0);
+}
+
+/* A range to flat, which is filled up, or from it. */
 static void copy_range(sr1_scope *outer, const struct exchange *e, struct number_range r,
                        sr1_tensor *flat, int back)
 {
@@ -231,6 +244,8 @@ static void copy_range(sr1_scope *outer, const struct exchange *e, struct number
     for (size_t i = sr1__shards_first(e->s, e->u);
          i < e->s->ends[e->u] && r.begin < r.end; i++)
         copy_tensor(s, e, i, r, flat, back);
+    if (!back)
+        fill_up(s, flat, r.end - r.begin);
     (void)sr1__scope_close(s);
 }
 
@@ -246,56 +261,152 @@ static sr1_status close_round(sr1_scope *s, sr1_status st)
     return sr1__error_raise(&e);
 }
 
+void sr1__exchange_room_free(struct sr1__exchange_room *r)
+{
+    sr1__tensor_free(r->sent);
+    sr1__tensor_free(r->got);
+    *r = (struct sr1__exchange_room){NULL, NULL};
+}
+
+/* n numbers of it. */
+static sr1_tensor *take_room(sr1_scope *s, sr1_tensor **kept, int32_t dtype, int64_t n)
+{
+    if (*kept && (t_dtype(*kept) != dtype || t_numel(*kept) < n)) {
+        sr1__tensor_free(*kept);
+        *kept = NULL;
+    }
+    if (!*kept)
+        *kept = t_hold(s, t_empty(s, dtype, T_SHAPE(n)));
+    return *kept ? t_narrow(s, *kept, 0, 0, n) : NULL;
+}
+
 /* ---- to the owners ---- */
 
-static sr1_status scatter_round(struct sr1__dist *d, const struct exchange *e, int64_t k,
-                                int64_t part, sr1__scattered_fn fn, void *user)
+/* A round on its way: what part of it each rank has. */
+struct scatter_round {
+    int64_t k, part;
+    struct sr1__exchange_room *room;
+    struct sr1__work *work;
+};
+
+/* Of each rank a row, or where sr1__dist_reduces their sum. */
+static int32_t count_rows(const struct sr1__dist *d, const struct exchange *e)
+{
+    return sr1__dist_reduces(d) ? 1 : e->ranks;
+}
+
+static sr1_status begin_scatter(struct scatter_round *r, struct sr1__dist *d,
+                                const struct exchange *e)
 {
     sr1_scope *s = sr1__scope_open(sr1__dist_device(d), "sum of gradients");
-    struct number_range own = range_in_round(e, sr1__dist_rank(d), k);
-    int32_t rows = sr1__dist_reduces(d) ? 1 : e->ranks;
-    sr1_tensor *flat, *got, *to;
+    int64_t part = r->part;
+    sr1_tensor *flat, *got;
     sr1_status st = e->st;
 
     sr1__scope_no_grad(s);
-    flat = t_full(s, 0.0, e->dtype, T_SHAPE(e->ranks * part));
-    got = t_empty(s, e->dtype, T_SHAPE(rows, part));
-    for (int32_t r = 0; r < e->ranks && st == SR1_OK; r++)
-        copy_range(s, e, range_in_round(e, r, k), t_narrow(s, flat, 0, r * part, part),
-                   0);
+    flat = take_room(s, &r->room->sent, e->dtype, e->ranks * part);
+    got = take_room(s, &r->room->got, e->dtype, count_rows(d, e) * part);
+    for (int32_t rank = 0; rank < e->ranks && st == SR1_OK; rank++)
+        copy_range(s, e, range_in_round(e, rank, r->k),
+                   t_narrow(s, flat, 0, rank * part, part), 0);
     if (st == SR1_OK)
         st = sr1__scope_status(s);
-    to = got ? t_reshape(s, got, T_SHAPE(rows * part)) : NULL;
-    st = sr1__dist_reduces(d)
-             ? sr1__dist_reduce_scatter(d, "sum of gradients", st, to, flat)
-             : sr1__dist_all_to_all(d, "sum of gradients", st, to, flat);
-    if (st == SR1_OK && own.begin < own.end)
-        fn(s, user, k * e->round, t_narrow(s, got, 1, 0, own.end - own.begin));
+    st = sr1__dist_scatter_begin(&r->work, d, "sum of gradients", st, got, flat);
     return close_round(s, st);
+}
+
+/* began is how it began, and st the status with which this rank comes to its end. */
+static sr1_status end_scatter(struct scatter_round *r, struct sr1__dist *d,
+                              const struct exchange *e, sr1_status began, sr1_status st,
+                              sr1__scattered_fn fn, void *user)
+{
+    sr1_scope *s = sr1__scope_open(sr1__dist_device(d), "sum of gradients");
+    struct number_range own = range_in_round(e, sr1__dist_rank(d), r->k);
+    int64_t rows = count_rows(d, e), n = own.end - own.begin;
+    struct sr1__error failed;
+    sr1_tensor *got;
+
+    sr1__scope_no_grad(s);
+    sr1__error_save(&failed, st);
+    sr1__error_keep_first(&failed, began == SR1_OK
+                                       ? sr1__dist_finish(d, r->work, "sum of gradients")
+                                       : began);
+    if (failed.code == SR1_OK && n > 0) {
+        got = t_narrow(s, r->room->got, 0, 0, rows * r->part);
+        got = t_reshape(s, got, T_SHAPE(rows, r->part));
+        fn(s, user, r->k * e->round, t_narrow(s, got, 1, 0, n));
+    }
+    return close_round(s, sr1__error_raise(&failed));
+}
+
+static struct exchange scatter_exchange(const struct sr1__shards *s, size_t u,
+                                        sr1_status st, sr1_tensor *const *tensors,
+                                        int32_t dtype)
+{
+    return (struct exchange){.s = s,
+                             .tensors = tensors,
+                             .u = u,
+                             .ranks = s->ranks * s->groups,
+                             .pieces = 1,
+                             .round = SR1__SHARD_ROUND,
+                             .dtype = dtype,
+                             .st = st};
 }
 
 sr1_status sr1__shards_scatter(const struct sr1__mesh *m, const struct sr1__shards *s,
                                size_t u, sr1_status st, sr1_tensor *const *tensors,
-                               int32_t dtype, sr1__scattered_fn fn, void *user)
+                               int32_t dtype, struct sr1__exchange_room *room,
+                               sr1__scattered_fn fn, void *user)
 {
-    struct exchange e = {.s = s,
-                         .tensors = tensors,
-                         .u = u,
-                         .ranks = s->ranks * s->groups,
-                         .pieces = 1,
-                         .round = SR1__SHARD_ROUND,
-                         .dtype = dtype,
-                         .st = st};
+    struct exchange e = scatter_exchange(s, u, st, tensors, dtype);
+    struct scatter_round r = {.room = room};
     struct sr1__error failed;
-    int64_t part;
 
     sr1__error_save(&failed, st);
     /* who fails between two rounds comes to the next and says so: none waits for it */
-    for (int64_t k = 0; (part = size_round(&e, k)) > 0; k++) {
+    for (; (r.part = size_round(&e, r.k)) > 0; r.k++) {
         e.st = sr1__error_raise(&failed);
-        sr1__error_keep_first(&failed, scatter_round(m->world, &e, k, part, fn, user));
+        st = begin_scatter(&r, m->world, &e);
+        sr1__error_keep_first(&failed,
+                              end_scatter(&r, m->world, &e, st, SR1_OK, fn, user));
     }
     return sr1__error_raise(&failed);
+}
+
+struct sr1__scattering {
+    struct exchange e;
+    struct scatter_round round;
+};
+
+sr1_status sr1__shards_scatter_begin(struct sr1__scattering **out,
+                                     const struct sr1__mesh *m,
+                                     const struct sr1__shards *s, size_t u, sr1_status st,
+                                     sr1_tensor *const *tensors, int32_t dtype,
+                                     struct sr1__exchange_room *room)
+{
+    struct sr1__scattering *g = sr1__calloc(1, sizeof(*g)), none = {.round = {.k = 0}};
+    struct sr1__scattering *at = g ? g : &none; /* all ranks are to hear of that */
+
+    if (!g && st == SR1_OK)
+        st = sr1__fail_nomem("gradients under way");
+    at->e = scatter_exchange(s, u, st, tensors, dtype);
+    at->round.room = room;
+    at->round.part = at->e.round = largest_range(&at->e);
+    st = begin_scatter(&at->round, m->world, &at->e);
+    at->e.tensors = NULL;
+    if (st == SR1_OK)
+        *out = g;
+    else
+        sr1__free(g);
+    return st;
+}
+
+sr1_status sr1__shards_scatter_end(struct sr1__scattering *g, const struct sr1__mesh *m,
+                                   sr1_status st, sr1__scattered_fn fn, void *user)
+{
+    st = end_scatter(&g->round, m->world, &g->e, SR1_OK, st, fn, user);
+    sr1__free(g);
+    return st;
 }
 
 sr1_status sr1__shards_join(const struct sr1__mesh *m, const struct sr1__shards *s,
@@ -327,10 +438,10 @@ sr1_status sr1__shards_join(const struct sr1__mesh *m, const struct sr1__shards 
 
 /* ---- from the owners ---- */
 
-/* A round on its way: what part of it each rank has, and where all come. */
+/* The same of a round of weights. */
 struct gather_round {
     int64_t k, part;
-    sr1_tensor *all; /* [ranks * part] */
+    struct sr1__exchange_room *room;
     struct sr1__work *work;
 };
 
@@ -339,20 +450,22 @@ static sr1_status begin_round(struct gather_round *r, struct sr1__dist *d,
 {
     sr1_scope *s = sr1__scope_open(sr1__dist_device(d), "updated weights");
     struct number_range own = range_in_round(e, e->s->rank, r->k);
-    sr1_tensor *mine;
+    int64_t n = own.end - own.begin;
+    sr1_tensor *mine, *all;
     sr1_status st = e->st;
 
     sr1__scope_no_grad(s);
-    mine = t_full(s, 0.0, e->dtype, T_SHAPE(r->part));
-    r->all = t_hold(s, t_empty(s, e->dtype, T_SHAPE(e->ranks * r->part)));
-    if (st == SR1_OK && held && own.begin < own.end)
-        t_copy_(s, t_narrow(s, mine, 0, 0, own.end - own.begin),
-                t_narrow(s, held, 0, r->k * e->round, own.end - own.begin));
-    else if (st == SR1_OK)
+    mine = take_room(s, &r->room->sent, e->dtype, r->part);
+    all = take_room(s, &r->room->got, e->dtype, e->ranks * r->part);
+    if (st == SR1_OK && held && n > 0) {
+        t_copy_(s, t_narrow(s, mine, 0, 0, n), t_narrow(s, held, 0, r->k * e->round, n));
+        fill_up(s, mine, n);
+    } else if (st == SR1_OK) {
         copy_range(s, e, own, mine, 0);
+    }
     if (st == SR1_OK)
         st = sr1__scope_status(s);
-    st = sr1__dist_all_gather_begin(&r->work, d, "updated weights", st, r->all, mine);
+    st = sr1__dist_all_gather_begin(&r->work, d, "updated weights", st, all, mine);
     return close_round(s, st);
 }
 
@@ -368,8 +481,7 @@ static sr1_status end_round(struct gather_round *r, struct sr1__dist *d,
     for (int32_t rank = 0; rank < e->ranks && st == SR1_OK; rank++)
         if (held || rank != e->s->rank)
             copy_range(s, e, range_in_round(e, rank, r->k),
-                       t_narrow(s, r->all, 0, rank * r->part, r->part), 1);
-    sr1__tensor_free(r->all);
+                       t_narrow(s, r->room->got, 0, rank * r->part, r->part), 1);
     return close_round(s, st);
 }
 
@@ -388,10 +500,11 @@ static struct exchange gather_exchange(const struct sr1__shards *s, size_t u,
 
 sr1_status sr1__shards_gather(const struct sr1__mesh *m, const struct sr1__shards *s,
                               size_t u, sr1_status st, sr1_tensor *const *tensors,
-                              sr1_tensor *part, int32_t dtype)
+                              sr1_tensor *part, int32_t dtype,
+                              struct sr1__exchange_room *room)
 {
     struct exchange e = gather_exchange(s, u, st, tensors, dtype);
-    struct gather_round r = {.k = 0};
+    struct gather_round r = {.room = room};
     struct sr1__error failed;
 
     sr1__error_save(&failed, st);
@@ -406,6 +519,7 @@ sr1_status sr1__shards_gather(const struct sr1__mesh *m, const struct sr1__shard
 struct sr1__gathering {
     struct exchange e;
     struct gather_round round;
+    struct sr1__exchange_room room;
     sr1_tensor *part;
 };
 
@@ -422,13 +536,14 @@ sr1_status sr1__shards_gather_begin(struct sr1__gathering **out,
         st = sr1__fail_nomem("weights under way");
     at->e = gather_exchange(s, u, st, tensors, dtype);
     at->part = part;
+    at->round.room = &at->room;
     at->round.part = at->e.round = largest_range(&at->e);
     st = begin_round(&at->round, m->group, &at->e, part);
     if (st == SR1_OK) {
         *out = g;
         return SR1_OK;
     }
-    sr1__tensor_free(at->round.all);
+    sr1__exchange_room_free(&at->room);
     sr1__free(g);
     return st;
 }
@@ -443,6 +558,7 @@ sr1_status sr1__shards_gather_end(struct sr1__gathering *g, const struct sr1__me
         g->e.ranks = 0;
     sr1__error_keep_first(&failed,
                           end_round(&g->round, m->group, &g->e, g->part, SR1_OK));
+    sr1__exchange_room_free(&g->room);
     sr1__free(g);
     return sr1__error_raise(&failed);
 }

@@ -62,6 +62,13 @@ int64_t sr1__shards_own(const struct sr1__shards *s, size_t i, int64_t *from);
 int64_t sr1__shards_part(const struct sr1__shards *s, size_t u);
 int64_t sr1__shards_piece(const struct sr1__shards *s, size_t u);
 
+/* Memory of exchanges, used again by the next: fresh pages for each would take longer
+ * than to send them. Zeroed at first; the caller frees it after the last. */
+struct sr1__exchange_room {
+    sr1_tensor *sent, *got;
+};
+void sr1__exchange_room_free(struct sr1__exchange_room *r);
+
 /* What all ranks of the world have of numbers [at, at + n) of this rank's piece:
  * got [world, n], row r of rank r, on sr1__dist_device; where sr1__dist_reduces [1, n],
  * their sum, as dtype adds. s owns it. */
@@ -74,7 +81,21 @@ typedef void (*sr1__scattered_fn)(sr1_scope *s, void *user, int64_t at, sr1_tens
  * agrees on what is returned, or goes on to the next exchange with it. */
 sr1_status sr1__shards_scatter(const struct sr1__mesh *m, const struct sr1__shards *s,
                                size_t u, sr1_status st, sr1_tensor *const *tensors,
-                               int32_t dtype, sr1__scattered_fn fn, void *user);
+                               int32_t dtype, struct sr1__exchange_room *room,
+                               sr1__scattered_fn fn, void *user);
+
+/* The same of a unit that has numbers, under way when the call returns; *out is set only
+ * with SR1_OK, which all ranks get together. The tensors are not needed any more, the
+ * room is. At the end fn sees all at once: not where this rank's st is a failure, which
+ * it returns. */
+struct sr1__scattering;
+sr1_status sr1__shards_scatter_begin(struct sr1__scattering **out,
+                                     const struct sr1__mesh *m,
+                                     const struct sr1__shards *s, size_t u, sr1_status st,
+                                     sr1_tensor *const *tensors, int32_t dtype,
+                                     struct sr1__exchange_room *room);
+sr1_status sr1__shards_scatter_end(struct sr1__scattering *g, const struct sr1__mesh *m,
+                                   sr1_status st, sr1__scattered_fn fn, void *user);
 
 /* The pieces of unit u's part, flat, from all its owners into the part [sr1__shards_part]
  * of each. */
@@ -86,12 +107,13 @@ sr1_status sr1__shards_join(const struct sr1__mesh *m, const struct sr1__shards 
  * and st as above. */
 sr1_status sr1__shards_gather(const struct sr1__mesh *m, const struct sr1__shards *s,
                               size_t u, sr1_status st, sr1_tensor *const *tensors,
-                              sr1_tensor *part, int32_t dtype);
+                              sr1_tensor *part, int32_t dtype,
+                              struct sr1__exchange_room *room);
 
-/* The same, which is under way when the call returns; *out is set only with SR1_OK, which
- * all ranks of the group get together. `tensors` and `part` stay as they are until the
- * end, where the first are filled: not where this rank's st is a failure, which it
- * returns. */
+/* The same in memory of its own, which is under way when the call returns; *out is set
+ * only with SR1_OK, which all ranks of the group get together. `tensors` and `part` stay
+ * as they are until the end, where the first are filled: not where this rank's st is a
+ * failure, which it returns. */
 struct sr1__gathering;
 sr1_status sr1__shards_gather_begin(struct sr1__gathering **out,
                                     const struct sr1__mesh *m,

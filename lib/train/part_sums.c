@@ -11,9 +11,20 @@ struct unit_sum {
     sr1_tensor *done;   /* of those before; NULL: none */
 };
 
+/* Gradients of a unit on their way into its sum. */
+struct addition {
+    struct unit_sum *to;
+    const struct sr1__sum_order *order;
+    sr1__device device;
+    int started, finished; /* there was a worker's sum before, and a sum of workers */
+};
+
 struct sr1__part_sums {
     const struct sr1__learner *l;
     struct unit_sum *units;
+    struct sr1__exchange_room room;
+    struct sr1__scattering *under_way; /* for `next`; NULL: none */
+    struct addition next;
     sr1_tensor **grads; /* [n_params] while a unit is added; borrowed */
     uint8_t *trained;   /* [n_params] */
 };
@@ -48,6 +59,7 @@ void sr1__part_sums_clear(struct sr1__part_sums *p)
     for (size_t u = 0; u < p->l->shards->n_units; u++)
         free_unit_sum(&p->units[u]);
     memset(p->trained, 0, p->l->shards->n);
+    sr1__exchange_room_free(&p->room);
 }
 
 void sr1__part_sums_free(struct sr1__part_sums *p)
@@ -69,54 +81,46 @@ uint8_t *sr1__part_sums_trained(struct sr1__part_sums *p)
 
 /* ---- adding ---- */
 
-/* Gradients of a unit on their way into its sum. */
-struct addition {
-    struct unit_sum *to;
-    const struct sr1__sum_order *order;
-    sr1__device device;
-    int started, finished; /* there was a worker's sum before, and a sum of workers */
-};
-
 /* Numbers [at, at + n) of a sum. */
 static sr1_tensor *view_sum(sr1_scope *s, sr1_tensor *sum, int64_t at, int64_t n)
 {
     return t_narrow(s, sum, 0, at, n);
 }
 
-/* A worker begins: what the one before has is added to those before it. */
-static void close_worker(sr1_scope *s, const struct addition *a, int finished, int64_t at,
-                         int64_t n)
+static void swap_tensors(sr1_tensor **a, sr1_tensor **b)
 {
-    sr1_tensor *done = view_sum(s, a->to->done, at, n);
-    sr1_tensor *worker = view_sum(s, a->to->worker, at, n);
+    sr1_tensor *t = *a;
 
-    if (finished)
-        t_add_(s, done, worker, 1.0);
-    else
-        t_copy_(s, done, worker);
+    *a = *b;
+    *b = t;
 }
 
+/* A worker that begins closes the one before: its sum is added to those before it, or is
+ * the first of them, whose place the next takes. */
 static void add_rows(sr1_scope *outer, void *user, int64_t at, sr1_tensor *got)
 {
     const struct addition *a = user;
+    sr1_tensor *worker = a->to->worker, *done = a->to->done;
     int64_t n = t_size(got, 1);
     int started = a->started, finished = a->finished;
 
     for (int32_t r = 0; r < a->order->n; r++) {
         sr1_scope *s = sr1__scope_nest(outer, "rank %d", (int)r);
-        sr1_tensor *sum = view_sum(s, a->to->worker, at, n);
         sr1_tensor *row = t_to_device(
             s, t_reshape(s, t_narrow(s, got, 0, r, 1), T_SHAPE(n)), a->device);
 
         sr1__scope_no_grad(s);
         if (a->order->fresh[r] && started) {
-            close_worker(s, a, finished, at, n);
+            if (finished)
+                t_add_(s, view_sum(s, done, at, n), view_sum(s, worker, at, n), 1.0);
+            else
+                swap_tensors(&worker, &done);
             finished = 1;
         }
         if (a->order->fresh[r] || !started)
-            t_copy_(s, sum, row);
+            t_copy_(s, view_sum(s, worker, at, n), row);
         else
-            t_add_(s, sum, row, 1.0);
+            t_add_(s, view_sum(s, worker, at, n), row, 1.0);
         started = 1;
         (void)sr1__scope_close(s);
     }
@@ -128,6 +132,13 @@ static int begins_second_worker(const struct addition *a)
         if (a->order->fresh[r])
             return 1;
     return 0;
+}
+
+/* Once all numbers of the unit are added. */
+static void end_addition(const struct addition *a)
+{
+    if (!a->finished && begins_second_worker(a))
+        swap_tensors(&a->to->worker, &a->to->done);
 }
 
 static void reserve_sums(sr1_scope *s, struct addition *a, int64_t n)
@@ -145,6 +156,8 @@ static int32_t choose_exchange(const struct sr1__learner *l, size_t u, int32_t s
     size_t begin = sr1__shards_first(l->shards, u);
     int32_t dtype = t_dtype(m->params[begin].tensor);
 
+    summed |= sr1__dist_reduces(l->mesh.world);
+
     for (size_t i = begin; i < l->shards->ends[u]; i++)
         if (summed || t_dtype(m->params[i].tensor) != dtype)
             return SR1__F32;
@@ -159,35 +172,83 @@ static void find_gradients(sr1_scope *s, struct sr1__part_sums *p, size_t u)
     }
 }
 
+/* Sums that are added here come as one. */
+static struct addition plan_addition(const struct sr1__part_sums *p, size_t u,
+                                     const struct sr1__sum_order *order)
+{
+    static const uint8_t none;
+    static const struct sr1__sum_order once = {.n = 1, .fresh = &none};
+
+    return (struct addition){.to = &p->units[u],
+                             .order = sr1__dist_reduces(p->l->mesh.world) ? &once : order,
+                             .device = p->l->replicas[0]->device,
+                             .started = p->units[u].worker != NULL,
+                             .finished = p->units[u].done != NULL};
+}
+
+static sr1_status reserve_addition(sr1_scope *s, struct sr1__part_sums *p, size_t u,
+                                   struct addition *a, sr1_status st)
+{
+    sr1__scope_no_grad(s);
+    if (st != SR1_OK)
+        return st;
+    reserve_sums(s, a, sr1__shards_piece(p->l->shards, u));
+    find_gradients(s, p, u);
+    return sr1__scope_status(s);
+}
+
+/* st is how they went. */
+static sr1_status forget_gradients(sr1_scope *s, struct sr1__part_sums *p, size_t u,
+                                   sr1_status st)
+{
+    const struct sr1__shards *shards = p->l->shards;
+    struct sr1__error e;
+
+    sr1__error_save(&e, st);
+    (void)sr1__scope_close(s);
+    sr1__model_clear_grads(p->l->replicas[0], sr1__shards_first(shards, u),
+                           shards->ends[u]);
+    return sr1__error_raise(&e);
+}
+
 sr1_status sr1__part_sums_add(struct sr1__part_sums *p, size_t u, sr1_status st,
                               const struct sr1__sum_order *order)
 {
     const struct sr1__learner *l = p->l;
-    sr1_model *m = l->replicas[0];
-    sr1_scope *s = sr1__scope_open(m->device, "sum of gradients");
-    static const uint8_t none;
-    int reduces = sr1__dist_reduces(l->mesh.world);
-    struct sr1__sum_order once = {.n = 1, .fresh = &none};
-    struct addition a = {.to = &p->units[u],
-                         .order = reduces ? &once : order,
-                         .device = m->device,
-                         .started = p->units[u].worker != NULL,
-                         .finished = p->units[u].done != NULL};
-    struct sr1__error e;
+    sr1_scope *s = sr1__scope_open(l->replicas[0]->device, "sum of gradients");
+    struct addition a = plan_addition(p, u, order);
 
-    sr1__scope_no_grad(s);
-    if (st == SR1_OK) {
-        reserve_sums(s, &a, sr1__shards_piece(l->shards, u));
-        find_gradients(s, p, u);
-        st = sr1__scope_status(s);
-    }
-    st = sr1__shards_scatter(&l->mesh, l->shards, u, st, p->grads,
-                             choose_exchange(l, u, order->summed || reduces), add_rows,
-                             &a);
-    sr1__error_save(&e, st);
-    (void)sr1__scope_close(s);
-    sr1__model_clear_grads(m, sr1__shards_first(l->shards, u), l->shards->ends[u]);
-    return sr1__error_raise(&e);
+    st = reserve_addition(s, p, u, &a, st);
+    st =
+        sr1__shards_scatter(&l->mesh, l->shards, u, st, p->grads,
+                            choose_exchange(l, u, order->summed), &p->room, add_rows, &a);
+    end_addition(&a);
+    return forget_gradients(s, p, u, st);
+}
+
+sr1_status sr1__part_sums_begin(struct sr1__part_sums *p, size_t u, sr1_status st,
+                                const struct sr1__sum_order *order)
+{
+    const struct sr1__learner *l = p->l;
+    sr1_scope *s = sr1__scope_open(l->replicas[0]->device, "sum of gradients");
+
+    p->next = plan_addition(p, u, order);
+    st = reserve_addition(s, p, u, &p->next, st);
+    st = sr1__shards_scatter_begin(&p->under_way, &l->mesh, l->shards, u, st, p->grads,
+                                   choose_exchange(l, u, order->summed), &p->room);
+    return forget_gradients(s, p, u, st);
+}
+
+sr1_status sr1__part_sums_end(struct sr1__part_sums *p, sr1_status st)
+{
+    struct sr1__scattering *g = p->under_way;
+
+    if (!g)
+        return st;
+    p->under_way = NULL;
+    st = sr1__shards_scatter_end(g, &p->l->mesh, st, add_rows, &p->next);
+    end_addition(&p->next);
+    return st;
 }
 
 /* ---- the sum of all ---- */
@@ -241,6 +302,7 @@ sr1_status sr1__part_sums_finish(struct sr1__part_sums *p, const uint8_t *wanted
 {
     struct sr1__error failed;
 
+    sr1__exchange_room_free(&p->room);
     sr1__error_save(&failed, SR1_OK);
     for (size_t u = 0; u < p->l->shards->n_units; u++) {
         sr1_status st = finish_part(p, u, wanted, parts, sr1__error_raise(&failed));

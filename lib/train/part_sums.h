@@ -27,6 +27,14 @@ void sr1__part_sums_clear(struct sr1__part_sums *p);
  * it; st as for sr1__shards_scatter. */
 sr1_status sr1__part_sums_add(struct sr1__part_sums *p, size_t u, sr1_status st,
                               const struct sr1__sum_order *order);
+
+/* The same of a unit that has numbers, whose gradients are on their way when the call
+ * returns SR1_OK; `order` is needed up to the end, which adds them, and before which no
+ * other unit is begun. Nothing is on its way: the end returns st. */
+sr1_status sr1__part_sums_begin(struct sr1__part_sums *p, size_t u, sr1_status st,
+                                const struct sr1__sum_order *order);
+sr1_status sr1__part_sums_end(struct sr1__part_sums *p, sr1_status st);
+
 /* [n_params]: of which there was a gradient here. Borrowed. */
 uint8_t *sr1__part_sums_trained(struct sr1__part_sums *p);
 /* Once all are added: parts[n_params], flat, of what this rank owns, NULL where wanted[i]

@@ -340,6 +340,18 @@ struct learner_names {
     uint32_t update;
 };
 
+/* What is sent and what comes of gradients at once: a layer, or pieces of other units. */
+static double count_exchange(const struct planner *p, const struct sr1__memory_model *m)
+{
+    const struct sr1__plan_step *s = &p->out->step;
+    double numbers = sr1__memory_trained(m), unit = fmin(numbers, sr1__memory_unit(m));
+    double each = sums_by_nccl(p) ? sizeof(float) : sr1__memory_gradients(m) / numbers;
+    double sent = fmin(SR1__SHARD_ROUND, ceil(unit / s->pieces)) * s->pieces;
+    double layer = m->lora.rank ? 0 : sr1__memory_layer(m);
+
+    return 2 * fmax(sent * sizeof(float), layer * each);
+}
+
 /* Gradients that go to their owners as they come. A rank adds up a worker's beside those
  * of the workers before it. */
 static void plan_by_unit(struct planner *p, const struct sr1__memory_model *m,
@@ -350,7 +362,6 @@ static void plan_by_unit(struct planner *p, const struct sr1__memory_model *m,
     double numbers = sr1__memory_trained(m), grads = sr1__memory_gradients(m);
     double unit = fmin(numbers, sr1__memory_unit(m)), now = grads * unit / numbers;
     int twice = s->passes > 1 && !sums_by_nccl(p);
-    double sent = fmin(SR1__SHARD_ROUND, ceil(unit / s->pieces)) * s->pieces;
 
     if (s->pieces > s->shards) /* pieces become a part */
         piece += numbers * sizeof(float) / s->shards;
@@ -360,7 +371,7 @@ static void plan_by_unit(struct planner *p, const struct sr1__memory_model *m,
     add_item(p, n->activations,
              fmax(fmax(0, sr1__memory_backward(m, &pass) - now), piece), SR1__PLAN_DEVICE,
              n->update);
-    add_item(p, "exchange", 2 * sent * sizeof(float), place_of_exchange(p), n->update);
+    add_item(p, "exchange", count_exchange(p, m), place_of_exchange(p), n->update);
 }
 
 static void plan_learner(struct planner *p, const struct sr1__memory_model *m,

@@ -283,6 +283,7 @@ static int32_t choose_exchange(const sr1_model *m)
 static sr1_status gather_weights(struct sharded_step *p)
 {
     const struct sr1__shards *shards = p->l->shards;
+    struct sr1__exchange_room room = {NULL, NULL};
     struct sr1__error failed;
 
     if (sr1__unit_pass_in_parts(p->l->pass) && p->m->params == p->m->leaves)
@@ -293,10 +294,11 @@ static sr1_status gather_weights(struct sharded_step *p)
     for (size_t u = 0; u < shards->n_units; u++) {
         sr1_status st =
             sr1__shards_gather(&p->l->mesh, shards, u, sr1__error_raise(&failed),
-                               p->weights, NULL, choose_exchange(p->m));
+                               p->weights, NULL, choose_exchange(p->m), &room);
 
         sr1__error_keep_first(&failed, st);
     }
+    sr1__exchange_room_free(&room);
     return sr1__dist_agree(p->l->mesh.world, "updated weights",
                            sr1__error_raise(&failed));
 }

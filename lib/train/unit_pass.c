@@ -19,6 +19,7 @@ struct sr1__unit_pass {
     sr1_tensor **leaves;      /* [n_leaves] their memory outside of autograd; NULL: it
                                  stays, whole */
     struct sr1__gathering *under_way; /* the next weights of the list; NULL: none */
+    struct sr1__exchange_room room;   /* of weights */
 };
 
 /* ---- memory of weights ---- */
@@ -45,7 +46,7 @@ static sr1_status gather_unit(struct sr1__unit_pass *p, int32_t u, sr1_status st
     if (st == SR1_OK)
         st = reserve_unit(p, u);
     return sr1__shards_gather(&p->l->mesh, p->held, (size_t)u, st, p->leaves, p->parts[u],
-                              p->m->dtype);
+                              p->m->dtype, &p->room);
 }
 
 /* The head is the embedding too: what one needs, the other has. */
@@ -94,12 +95,25 @@ static int adds_gradients(const struct sr1__unit_pass *p, int32_t u)
     return p->l->shards->n_units > 1 || u == 0;
 }
 
+/* What is on its way. */
+static void end_adding(struct sr1__unit_pass *p)
+{
+    sr1__error_keep_first(&p->failed,
+                          sr1__part_sums_end(p->l->sums, sr1__error_raise(&p->failed)));
+}
+
+/* A layer's travel while backward goes on through the one below. The head's and the
+ * embedding's, which may be many times as large, go piece by piece. */
 static void add_gradients(struct sr1__unit_pass *p, int32_t u)
 {
+    int layer = u > 0 && u < p->units - 1;
+
+    end_adding(p);
     if (adds_gradients(p, u))
-        sr1__error_keep_first(&p->failed, sr1__part_sums_add(p->l->sums, (size_t)u,
-                                                             sr1__error_raise(&p->failed),
-                                                             &p->order));
+        sr1__error_keep_first(
+            &p->failed,
+            (layer ? sr1__part_sums_begin : sr1__part_sums_add)(
+                p->l->sums, (size_t)u, sr1__error_raise(&p->failed), &p->order));
     release_unit(p, u);
     if (u == p->units - 1 && is_tied(p))
         release_unit(p, 0);
@@ -213,6 +227,7 @@ sr1_status sr1__unit_pass_end(struct sr1__unit_pass *p, sr1_status st)
     p->m->hooks = NULL;
     for (int32_t u = 0; u < p->units; u++)
         release_unit(p, u);
+    sr1__exchange_room_free(&p->room);
     return sr1__dist_agree(p->l->mesh.world, "micro-batch", sr1__error_raise(&p->failed));
 }
 
@@ -312,6 +327,7 @@ static sr1_status restore_units(struct sr1__unit_pass *p)
     }
     sr1__free(p->parts);
     p->parts = NULL;
+    sr1__exchange_room_free(&p->room);
     sr1__model_touch(p->m); /* they lie elsewhere: graphs of decoding are to see it */
     st = sr1__dist_agree(p->l->mesh.world, "whole weights", sr1__error_raise(&failed));
     sr1__error_save(&failed, st);

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "dist/ranks.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 
 static char tool[512], recipe[512];
@@ -63,6 +64,7 @@ static inline const char *stream_of(int rank, const char *which)
 }
 
 static const char *places[RANKS_MAX]; /* of the ranks; NULL: the test's own */
+static pid_t started[RANKS_MAX];      /* last */
 
 static inline pid_t start_rank(int rank, uint16_t port, int mpi, const char *const *args)
 {
@@ -87,6 +89,7 @@ static inline pid_t start_rank(int rank, uint16_t port, int mpi, const char *con
         _exit(99);
     }
     assert_true(pid > 0);
+    started[rank] = pid;
     return pid;
 }
 
@@ -98,20 +101,83 @@ static inline void start_job(struct job *j, int mpi, const char *const *args)
 }
 #define START_JOB(j, ...) start_job(j, 0, (const char *const[]){__VA_ARGS__, NULL})
 
-/* Exit code, or 1000 + signal; 9999 for one that had to be killed. */
+/* ---- how ranks end ---- */
+
+/* Threads, as their lines in /proc/PID/task/TID/stat tell. */
+struct threads_seen {
+    int at_work;    /* of them, whether or not a processor is free for them */
+    double seconds; /* of processor time, so far */
+};
+
+static inline void look_at_threads(pid_t pid, struct threads_seen *all, FILE *show)
+{
+    char path[64], line[512];
+    struct dirent *e;
+    DIR *d;
+
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    d = opendir(path);
+    while (d && (e = readdir(d))) {
+        unsigned long user = 0, system = 0;
+        const char *at = NULL;
+        char state = '?';
+        FILE *f;
+
+        snprintf(path, sizeof path, "/proc/%d/task/%.20s/stat", (int)pid, e->d_name);
+        f = e->d_name[0] == '.' ? NULL : fopen(path, "r");
+        if (f && fgets(line, sizeof line, f))
+            at = strrchr(line, ')');
+        if (f)
+            fclose(f);
+        if (!at || sscanf(at + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+                          &state, &user, &system) != 3)
+            continue;
+        all->at_work += state == 'R' || state == 'D';
+        all->seconds += (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+        if (show)
+            fprintf(show, "%.*s: %c, %lu ticks\n", (int)(at + 1 - line), line, state,
+                    user + system);
+    }
+    if (d)
+        closedir(d);
+}
+
+/* Of all ranks of the last job. */
+static inline struct threads_seen look_at_ranks(FILE *show)
+{
+    struct threads_seen all = {0};
+
+    for (int rank = 0; rank < world; rank++)
+        if (started[rank] > 0)
+            look_at_threads(started[rank], &all, show);
+    return all;
+}
+
+/* Exit code, or 1000 + signal; 9999 for one that had to be killed: no rank had anything
+ * to do for so many seconds, or they worked so long. That others have the machine is no
+ * reason. */
 static inline int end_of_rank(pid_t pid, double seconds)
 {
-    double began = sr1__now();
+    double last = sr1__now(), idle = 0.0, worked = look_at_ranks(NULL).seconds;
     int status;
 
-    while (sr1__now() - began < seconds) {
-        if (waitpid(pid, &status, WNOHANG) == pid)
-            return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+    for (int i = 1; waitpid(pid, &status, WNOHANG) != pid; i++) {
+        struct threads_seen now;
+
         usleep(2000);
+        if (i % 32 != 0)
+            continue;
+        now = look_at_ranks(NULL);
+        idle += now.at_work ? 0.0 : sr1__now() - last;
+        last = sr1__now();
+        if (idle > seconds || now.seconds - worked > seconds) {
+            (void)look_at_ranks(stderr);
+            kill(pid, SIGKILL);
+            waitpid(pid, &status, 0);
+            return 9999;
+        }
     }
-    kill(pid, SIGKILL);
-    waitpid(pid, &status, 0);
-    return 9999;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
 static inline void show_errors(void)

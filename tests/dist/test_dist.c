@@ -7,6 +7,8 @@
 
 #include <math.h>
 
+#define REOPENINGS 12
+
 /* ---- what goes well ---- */
 
 #define N 3000017 /* more than one range, and no multiple of any number of ranks */
@@ -121,6 +123,60 @@ static void test_twice(void **state)
 
     (void)state;
     ranks_run(&r, open_twice, 0);
+}
+
+/* One rank lags when it leaves, so that rank 0 keeps the old store while another comes
+ * back already. */
+static void open_again(const struct ranks *r)
+{
+    for (int i = 0; i < REOPENINGS; i++) {
+        struct sr1__dist *d = NULL;
+
+        RANK_CHECK(ranks_open(r, &d) == SR1_OK);
+        RANK_CHECK(sr1__dist_meet(d, "here", 0) == SR1_OK);
+        if (ranks_self == 1 + i % (r->size - 1))
+            usleep(20000);
+        sr1__dist_free(d);
+    }
+}
+
+static void test_again(void **state)
+{
+    (void)state;
+    for (int32_t n = 2; n <= RANKS_MAX; n++) {
+        struct ranks r = {.size = n, .limit = 30};
+
+        ranks_run(&r, open_again, 0);
+    }
+}
+
+/* Two jobs of two ranks at one port, each in processes of its own: the second begins
+ * while the first one's store waits for its rank 1. */
+static void follow_at_once(const struct ranks *r)
+{
+    struct sr1__launch l = ranks_launch(r);
+    struct sr1__dist_options o = {.backend = "gloo", .limit = r->limit};
+    int second = ranks_self >= 2;
+    struct sr1__dist *d = NULL;
+
+    l.world_size = l.local_world_size = 2;
+    l.rank = l.local_rank = ranks_self % 2;
+    while (second && !(r->shared->at[0] && r->shared->at[1]))
+        usleep(1000);
+    RANK_CHECK(sr1__dist_open(&d, &l, &o) == SR1_OK);
+    RANK_CHECK(sr1__dist_meet(d, second ? "second" : "first", 0) == SR1_OK);
+    r->shared->at[ranks_self] = 1;
+    if (ranks_self == 1)
+        usleep(500000);
+    sr1__dist_free(d);
+}
+
+static void test_follows_at_once(void **state)
+{
+    struct ranks r = {.size = 4, .limit = 20};
+
+    (void)state;
+    ranks_run(&r, follow_at_once, 0);
 }
 
 static void test_world_of_one(void **state)
@@ -274,8 +330,8 @@ static void mismatch_below(const struct ranks *r)
     sr1_status st;
 
     sr1__comm_quiet();
-    RANK_CHECK(sr1__store_tcp(&store, "127.0.0.1", r->port, ranks_self == 0, 2, 20000) ==
-               SR1_OK);
+    RANK_CHECK(sr1__store_tcp(&store, "127.0.0.1", r->port, ranks_self == 0, 2, 20000,
+                              20000) == SR1_OK);
     RANK_CHECK(sr1__store_prefix(&at[0], store, "a/") == SR1_OK);
     RANK_CHECK(sr1__store_prefix(&at[1], store, "b/") == SR1_OK);
     RANK_CHECK(sr1__pg_gloo(&group, at[0], ranks_self, 2, NULL, 20000) == SR1_OK);
@@ -495,6 +551,8 @@ int main(void)
         cmocka_unit_test(test_sum),
         cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_twice),
+        cmocka_unit_test(test_again),
+        cmocka_unit_test(test_follows_at_once),
         cmocka_unit_test(test_agree),
         cmocka_unit_test(test_missing_at_start),
         cmocka_unit_test(test_missing_at_meeting),

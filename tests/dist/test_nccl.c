@@ -44,6 +44,14 @@ static float sum_of(int32_t first, int32_t step, int64_t i)
     return sum;
 }
 
+static sr1_status reduce_scatter(struct sr1__dist *d, sr1_tensor *to, sr1_tensor *from)
+{
+    struct sr1__work *w = NULL;
+    sr1_status st = sr1__dist_scatter_begin(&w, d, "sums", SR1_OK, to, from);
+
+    return st == SR1_OK ? sr1__dist_finish(d, w, "sums") : st;
+}
+
 static void exchange_tensors(const struct ranks *r)
 {
     struct sr1__dist *d = NULL;
@@ -56,7 +64,7 @@ static void exchange_tensors(const struct ranks *r)
     RANK_CHECK(sr1__dist_reduces(d) && fake_nccl_groups == 1);
     for (int64_t i = 0; i < NUMBERS; i++)
         x[i] = number_of(ranks_self, i);
-    OK(sr1__dist_reduce_scatter(d, "sums", SR1_OK, to, from));
+    OK(reduce_scatter(d, to, from));
     for (int64_t i = 0; i < NUMBERS / 4; i++) /* from the last rank to the first */
         RANK_CHECK(y[i] == sum_of(3, -1, ranks_self * NUMBERS / 4 + i));
     for (int64_t i = 0; i < NUMBERS; i++)
@@ -106,7 +114,7 @@ static void differ_in_size(const struct ranks *r)
     sr1_tensor *to = t_empty(s, SR1__F32, T_SHAPE(2 + 2 * ranks_self));
 
     OK(open_job(r, 1, &d));
-    RANK_CHECK(sr1__dist_reduce_scatter(d, "sums", SR1_OK, to, t) == SR1_E_STATE);
+    RANK_CHECK(reduce_scatter(d, to, t) == SR1_E_STATE);
     RANK_CHECK(strstr(sr1_last_error(), "rank 1 has size 8 and rank 0 size 4"));
     sr1__dist_free(d);
     (void)sr1__scope_close(s);

@@ -249,6 +249,7 @@ static int run_alone(const char *const *words)
         execv(tool, (char *const *)(uintptr_t)argv);
         _exit(99);
     }
+    started[0] = pid;
     return end_of_rank(pid, 60);
 }
 

@@ -87,7 +87,7 @@ static void check_sum(const struct ranks *r, const struct sr1__shards *s, size_t
 
 /* Each rank changes what it owns, and all have all of it. */
 static void gather_owned(const struct sr1__mesh *d, const struct sr1__shards *s,
-                         sr1_tensor **whole)
+                         sr1_tensor **whole, struct sr1__exchange_room *room)
 {
     for (size_t i = 0; i < TENSORS; i++) {
         int64_t from, n = sr1__shards_own(s, i, &from);
@@ -97,17 +97,61 @@ static void gather_owned(const struct sr1__mesh *d, const struct sr1__shards *s,
         for (int64_t k = from; k < from + n; k++)
             v[k] = value_of(7, i, k);
     }
-    RANK_CHECK(sr1__shards_gather(d, s, 0, SR1_OK, whole, NULL, SR1__F32) == SR1_OK);
+    RANK_CHECK(sr1__shards_gather(d, s, 0, SR1_OK, whole, NULL, SR1__F32, room) ==
+               SR1_OK);
     for (size_t i = 0; i < TENSORS; i++)
         for (int64_t k = 0; k < sizes[i]; k++)
             RANK_CHECK(((float *)sr1__shim_data(whole[i]))[k] == value_of(7, i, k));
 }
 
+static void check_sums(const struct ranks *r, const struct sr1__shards *s,
+                       sr1_tensor *sum)
+{
+    const float *part = sr1__shim_data(sum);
+
+    for (size_t i = 0; i < TENSORS; i++) {
+        int64_t from;
+
+        check_sum(r, s, i, part);
+        part += sr1__shards_own(s, i, &from);
+    }
+    memset(sr1__shim_data(sum), 0xff, (size_t)t_numel(sum) * sizeof(float));
+}
+
+/* On their way the tensors are free already, and other calls come between. A rank that
+ * has failed meanwhile gets its own error, and the others their sums. */
+static void sum_on_the_way(const struct ranks *r, const struct sr1__mesh *d,
+                           const struct sr1__shards *s, sr1_tensor **given,
+                           sr1_tensor *sum, struct sr1__exchange_room *room)
+{
+    struct sr1__scattering *g = NULL;
+
+    for (int fails = 0; fails < 2; fails++) {
+        sr1_status st = fails && ranks_self == 1 ? SR1_E_IO : SR1_OK;
+
+        RANK_CHECK(sr1__shards_scatter_begin(&g, d, s, 0, SR1_OK, given, SR1__F32,
+                                             room) == SR1_OK);
+        for (size_t i = 0; fails && i < TENSORS; i++)
+            if (given[i])
+                memset(sr1__shim_data(given[i]), 0xff, (size_t)sizes[i] * sizeof(float));
+        RANK_CHECK(sr1__dist_meet(d->world, "meanwhile", 0) == SR1_OK);
+        RANK_CHECK(sr1__shards_scatter_end(g, d, st ? sr1__fail(st, "a disk") : SR1_OK,
+                                           sum_rows, sum) == st);
+        if (st == SR1_OK)
+            check_sums(r, s, sum);
+    }
+    RANK_CHECK(sr1__shards_scatter_begin(
+                   &g, d, s, 0,
+                   ranks_self == 1 ? sr1__fail(SR1_E_NOMEM, "memory") : SR1_OK, given,
+                   SR1__F32, room) == SR1_E_NOMEM);
+    RANK_CHECK(strcmp(sr1_last_error(), "rank 1: memory") == 0);
+}
+
 static void exchange_shards(const struct ranks *r)
 {
     sr1_tensor *whole[TENSORS], *given[TENSORS], *sum;
-    const float *part;
     struct sr1__shard_layout layout = {.sizes = sizes, .n = TENSORS, .chunk = CHUNK};
+    struct sr1__exchange_room room = {NULL, NULL};
     struct sr1__shards *s = NULL;
     struct sr1__mesh d = {0};
 
@@ -122,19 +166,15 @@ static void exchange_shards(const struct ranks *r)
         given[i] = i == 2 && ranks_self <= 1 ? NULL : whole[i]; /* NULL: zeros */
     }
     sum = make_floats(sr1__shards_piece(s, 0));
-    RANK_CHECK(sr1__shards_scatter(&d, s, 0, SR1_OK, given, SR1__F32, sum_rows, sum) ==
-               SR1_OK);
-    part = sr1__shim_data(sum);
-    for (size_t i = 0; i < TENSORS; i++) {
-        int64_t from;
-
-        check_sum(r, s, i, part);
-        part += sr1__shards_own(s, i, &from);
-    }
-    gather_owned(&d, s, whole);
+    RANK_CHECK(sr1__shards_scatter(&d, s, 0, SR1_OK, given, SR1__F32, &room, sum_rows,
+                                   sum) == SR1_OK);
+    check_sums(r, s, sum);
+    sum_on_the_way(r, &d, s, given, sum, &room);
+    gather_owned(&d, s, whole, &room);
     for (size_t i = 0; i < TENSORS; i++)
         sr1__tensor_free(whole[i]);
     sr1__tensor_free(sum);
+    sr1__exchange_room_free(&room);
     sr1__shards_free(s);
     sr1__dist_free(d.world);
 }

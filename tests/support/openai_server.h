@@ -22,41 +22,45 @@
 
 #define OPENAI_KEPT 4096
 
+enum { NO_ENGINE, VLLM, SGLANG };
+
+/* What a test may set while the server answers is atomic. */
 struct openai_server {
     struct server http;
     sr1_model *model;
     sr1_tokenizer *tokenizer;
     struct sr1__decoder *decoder;
-    const char *model_name; /* NULL: "tiny" */
-    int plain;              /* models without max_model_len, no ids, stop texts cut off */
-    int no_ids;             /* neither token_ids nor token_id:... */
-    int no_log_probs;       /* and no texts of tokens */
-    int cut_stop;           /* stop texts are cut off, ids and all */
-    int ignore_stop;        /* it goes on until its tokens run out */
-    int64_t most;           /* tokens of one answer at most; 0: as asked */
-    double delay_s;
-    int fail_code;     /* answers of this code ... */
-    int fail_first;    /* ... to the first so many, */
-    int fail_every;    /* ... or to each so manieth */
-    int garbage;       /* what is no JSON */
-    int down;          /* connections are closed without a word */
-    int wrong_ids;     /* ids that do not spell the text */
-    int cut_end;       /* the id that ends a message is not given */
-    int adds_prompt;   /* it reads one id more than it was sent */
-    int default_top_k; /* of its generation_config.json; 0: none */
-    int completions;   /* asked for so far */
-    enum { NO_ENGINE, VLLM, SGLANG } engine;
-    int die_after_pause; /* it is down then */
-    int refuse_flush;
-    char old_version[16]; /* it goes on saying; "": the one it was told */
-    double update_delay_s;
-    const char *other_weights; /* that it loads in place of those it is told */
-    int answers_paused; /* it goes on when it is paused, as pause_mode keep lets it */
-    int paused;
+    const char *_Atomic model_name; /* NULL: "tiny" */
+    atomic_int plain;  /* models without max_model_len, no ids, stop texts cut off */
+    atomic_int no_ids; /* neither token_ids nor token_id:... */
+    atomic_int no_log_probs; /* and no texts of tokens */
+    atomic_int cut_stop;     /* stop texts are cut off, ids and all */
+    atomic_int ignore_stop;  /* it goes on until its tokens run out */
+    _Atomic int64_t most;    /* tokens of one answer at most; 0: as asked */
+    _Atomic double delay_s;
+    atomic_int fail_code;       /* answers of this code ... */
+    atomic_int fail_first;      /* ... to the first so many, */
+    atomic_int fail_every;      /* ... or to each so manieth */
+    atomic_int garbage;         /* what is no JSON */
+    atomic_int down;            /* connections are closed without a word */
+    atomic_int wrong_ids;       /* ids that do not spell the text */
+    atomic_int cut_end;         /* the id that ends a message is not given */
+    atomic_int adds_prompt;     /* it reads one id more than it was sent */
+    atomic_int default_top_k;   /* of its generation_config.json; 0: none */
+    atomic_int completions;     /* asked for so far */
+    atomic_int engine;          /* whose control routes it has */
+    atomic_int die_after_pause; /* it is down then */
+    atomic_int refuse_flush;
+    const char *_Atomic old_version; /* it goes on saying; NULL: the one it was told */
+    _Atomic double update_delay_s;
+    const char *_Atomic other_weights; /* that it loads in place of those it is told */
+    atomic_int
+        answers_paused; /* it goes on when it is paused, as pause_mode keep lets it */
+    atomic_int paused;
     char version[32];
     char adapter[64];        /* the name that completions must ask for; "": any */
     char steps[512];         /* of the control routes asked for, "pause wait;..." */
-    int loads;               /* POST /update_weights_from_disk */
+    atomic_int loads;        /* POST /update_weights_from_disk */
     char loaded[512];        /* its last body */
     char *kept[OPENAI_KEPT]; /* bodies; they must outlive the reply */
     size_t n_kept;
@@ -389,7 +393,7 @@ static inline void openai_say_version(struct openai_server *s, struct reply *r)
 {
     openai_note(s, "version");
     snprintf(r->made, sizeof r->made, "{\"weight_version\": \"%s\"}",
-             s->old_version[0] ? s->old_version : s->version);
+             s->old_version ? s->old_version : s->version);
     r->body = r->made;
 }
 

@@ -515,6 +515,11 @@ static double count_layer(const struct sr1__hf_config *c)
     return layers / (double)c->n_layers;
 }
 
+double sr1__memory_layer(const struct sr1__memory_model *m)
+{
+    return count_layer(&m->config);
+}
+
 double sr1__memory_unit(const struct sr1__memory_model *m)
 {
     return fmax(count_embedding(&m->config), count_layer(&m->config));

@@ -52,8 +52,9 @@ double sr1__memory_offload_piece(const struct sr1__memory_model *m);
  * they are added up in place). */
 double sr1__memory_gradients(const struct sr1__memory_model *m);
 double sr1__memory_sums(const struct sr1__memory_model *m);
-/* Numbers of the largest unit, and of the most units whose weights are read at once:
- * the head's with a layer's. */
+/* Numbers of the largest layer, of the largest unit, and of the most units whose weights
+ * are read at once: the head's with a layer's. */
+double sr1__memory_layer(const struct sr1__memory_model *m);
 double sr1__memory_unit(const struct sr1__memory_model *m);
 double sr1__memory_units_at_once(const struct sr1__memory_model *m);
 

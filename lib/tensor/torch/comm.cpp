@@ -82,7 +82,8 @@ void sr1__comm_quiet(void)
 /* ---- store ---- */
 
 sr1_status sr1__store_tcp(struct sr1__store **out, const char *host, uint16_t port,
-                          int hosts, int32_t world_size, int64_t limit_ms)
+                          int hosts, int32_t world_size, int64_t connect_ms,
+                          int64_t limit_ms)
 {
     return guard_comm([&] {
         c10d::TCPStoreOptions o;
@@ -91,8 +92,11 @@ sr1_status sr1__store_tcp(struct sr1__store **out, const char *host, uint16_t po
         o.isServer = hosts != 0;
         o.numWorkers = world_size;
         o.waitWorkers = false;
-        o.timeout = limit_of(limit_ms);
-        *out = new sr1__store{c10::make_intrusive<c10d::TCPStore>(host, o)};
+        o.timeout = limit_of(connect_ms);
+        auto store = c10::make_intrusive<c10d::TCPStore>(host, o);
+
+        store->setTimeout(limit_of(limit_ms));
+        *out = new sr1__store{std::move(store)};
     });
 }
 

@@ -22,9 +22,11 @@ void sr1__comm_quiet(void);
 
 /* ---- store ---- */
 
-/* A TCPStore: its server (hosts != 0) or a client, which tries to connect up to limit. */
+/* A TCPStore: its server (hosts != 0) or a client, which tries to connect up to
+ * connect_ms. A key that is not there is waited for up to limit_ms. */
 sr1_status sr1__store_tcp(struct sr1__store **out, const char *host, uint16_t port,
-                          int hosts, int32_t world_size, int64_t limit_ms);
+                          int hosts, int32_t world_size, int64_t connect_ms,
+                          int64_t limit_ms);
 /* The same store with prefix before every key. */
 sr1_status sr1__store_prefix(struct sr1__store **out, struct sr1__store *of,
                              const char *prefix);
