@@ -156,24 +156,3 @@ void sr1__page_attend(const struct sr1__page_head *h, const struct sr1__page_que
 #endif
     attend_portable(h, q, n);
 }
-
-void sr1__bf16_to_f32(const uint16_t *in, float *out, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits = (uint32_t)in[i] << 16;
-
-        memcpy(&out[i], &bits, sizeof bits);
-    }
-}
-
-void sr1__f32_to_bf16(const float *in, uint16_t *out, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits;
-        uint32_t rounded;
-
-        memcpy(&bits, &in[i], sizeof bits);
-        rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-        out[i] = (uint16_t)(in[i] == in[i] ? rounded : (bits >> 16 | 0x40));
-    }
-}

@@ -54,8 +54,4 @@ static inline int64_t sr1__window_start(int64_t n, int64_t window)
 void sr1__page_attend(const struct sr1__page_head *h, const struct sr1__page_query *q,
                       size_t n);
 
-/* n values between fp32 and bf16 (to nearest, ties to even; NaN stays NaN). */
-void sr1__bf16_to_f32(const uint16_t *in, float *out, size_t n);
-void sr1__f32_to_bf16(const float *in, uint16_t *out, size_t n);
-
 #endif

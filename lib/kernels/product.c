@@ -92,12 +92,13 @@ SR1__INLINE float widen_bf16(uint16_t v)
 }
 
 SR1__INLINE void sum_bf16(const uint16_t *w, const uint16_t *x, size_t stride,
-                          size_t rows, size_t depth, float sum[ROWS][SR1__PANEL])
+                          size_t step, size_t rows, size_t depth,
+                          float sum[ROWS][SR1__PANEL])
 {
     for (size_t k = 0; k < depth; k += 2, w += 2 * SR1__PANEL) {
         for (size_t r = 0; r < rows; r++) {
-            float even = widen_bf16(x[r * stride + k]);
-            float odd = widen_bf16(x[r * stride + k + 1]);
+            float even = widen_bf16(x[r * stride + k * step]);
+            float odd = widen_bf16(x[r * stride + k * step + 1]);
 
             for (size_t o = 0; o < SR1__PANEL; o++)
                 sum[r][o] += widen_bf16(w[2 * o]) * even;
@@ -117,8 +118,8 @@ SR1__INLINE void add_portable_block(const struct sr1__product_work *w, size_t ro
 
     if (bf16)
         sum_bf16((const uint16_t *)w->panels + at,
-                 (const uint16_t *)w->x + row * w->stride + k, w->stride, rows, depth,
-                 sum);
+                 (const uint16_t *)w->x + row * w->stride + k * w->step, w->stride,
+                 w->step, rows, depth, sum);
     else
         sum_f32((const float *)w->panels + at,
                 (const float *)w->x + row * w->stride + k * w->step, w->stride, w->step,

@@ -59,7 +59,7 @@ struct sr1__product_work {
     const void *panels; /* of the group */
     const void *x;
     size_t stride; /* from a row of x to the next */
-    size_t step;   /* from a k to the next; 1 in bf16 */
+    size_t step;   /* from a k to the next; in bf16 from a pair to the next, in pairs */
     size_t n;
     size_t depth; /* of the panels; a multiple of SR1__PRODUCT_STEP in bf16 */
     float *tile;
@@ -76,7 +76,7 @@ struct sr1__product_variant {
 /* All that this build has, the best first, "portable" last: for tests. sr1__product takes
  * of each type the first usable one that has it (fp32 or bf16 may be NULL). */
 const struct sr1__product_variant *sr1__product_variants(size_t *n);
-/* As sr1__product: any row and step of fp32 x, any place of the outputs. */
+/* As sr1__product: any row and step of x, any place of the outputs. */
 void sr1__product_run(const struct sr1__product_work *w, int bf16);
 /* The name of the one that sr1__product takes. */
 const char *sr1__product_variant_name(int bf16);

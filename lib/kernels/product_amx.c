@@ -94,10 +94,15 @@ AMX static void multiply_amx_block(const struct sr1__product_work *w, size_t row
     }
 }
 
+/* Rows of x that lie across memory are no tile. */
 AMX void sr1__product_bf16_amx(const struct sr1__product_work *w)
 {
     struct tile_config config;
 
+    if (w->step != 1) {
+        sr1__product_bf16_avx512bf16(w);
+        return;
+    }
     for (size_t row = 0; row < w->n; row += (size_t)2 * TILE_ROWS) {
         size_t left = w->n - row;
         size_t rows = left < (size_t)2 * TILE_ROWS ? left : (size_t)2 * TILE_ROWS;

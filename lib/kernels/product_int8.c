@@ -1,7 +1,7 @@
 /* kernels/product_int8.c - packing and products of int8 panels; see product_int8.h. */
 #include "kernels/product_int8.h"
 
-#include "kernels/attention.h"
+#include "kernels/bf16.h"
 #include "kernels/exp.h"
 #include "kernels/product_x86.h"
 

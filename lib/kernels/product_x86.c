@@ -13,6 +13,7 @@
 
 #define GROUP SR1__PANEL_GROUP
 #define AHEAD 16 /* lines that a stream of weights is asked for before it is read */
+#define WORD 4   /* bytes of a k in fp32, of two in bf16 */
 
 #define AVX2 __attribute__((target("avx2,fma"), always_inline)) static inline
 #define AVX512                                                                           \
@@ -44,8 +45,8 @@ struct block {
     size_t panel;            /* bytes from a panel to the next */
     const char *x;           /* the first row's */
     size_t row;              /* bytes from a row to the next */
-    size_t step;             /* and from a k to the next, in fp32 */
     size_t lines;            /* of each panel: k in fp32, k / 2 in bf16 */
+    size_t step;             /* bytes from what a row has of a line to that of the next */
     float *y;                /* the first row's outputs; */
     size_t y_row;            /* floats from a row to the next */
     int first;               /* set y, else add to it */
@@ -63,8 +64,8 @@ static struct block locate_block(const struct sr1__product_work *w, size_t row, 
                           .x =
                               (const char *)w->x + (row * w->stride + k * w->step) * size,
                           .row = w->stride * size,
-                          .step = w->step * size,
                           .lines = bf16 ? depth / 2 : depth,
+                          .step = w->step * WORD,
                           .y = w->tile + row * w->tile_stride,
                           .y_row = w->tile_stride,
                           .first = k == 0 && !w->add};
@@ -143,7 +144,7 @@ AVX512 void prefetch_512(const struct block *b, size_t i)
         _mm_prefetch(b->next[p] + i * 64, _MM_HINT_T1);
 }
 
-/* step: from a k of x to the next, which compilers are to know. */
+/* step: the block's, which compilers are to know. */
 AVX512 void block_f32_512(const struct block *b, size_t rows, size_t step)
 {
     __m512 sum[ROWS_512][GROUP];
@@ -182,15 +183,15 @@ AVX512 __m512 widen_odd_512(__m512i v)
     return _mm512_castsi512_ps(_mm512_and_si512(v, _mm512_set1_epi32((int)0xffff0000u)));
 }
 
-AVX512 __m512i read_pair_512(const struct block *b, size_t r, size_t i)
+AVX512 __m512i read_pair_512(const struct block *b, size_t r, size_t at)
 {
     int pair;
 
-    memcpy(&pair, b->x + r * b->row + i * sizeof pair, sizeof pair);
+    memcpy(&pair, b->x + r * b->row + at, sizeof pair);
     return _mm512_set1_epi32(pair);
 }
 
-AVX512 void block_bf16_512(const struct block *b, size_t rows)
+AVX512 void block_bf16_512(const struct block *b, size_t rows, size_t step)
 {
     __m512 sum[ROWS_512_WIDENED][GROUP];
 
@@ -201,7 +202,7 @@ AVX512 void block_bf16_512(const struct block *b, size_t rows)
 
 #pragma GCC unroll 4
         for (size_t r = 0; r < rows; r++)
-            x[r] = read_pair_512(b, r, i);
+            x[r] = read_pair_512(b, r, i * step);
 #pragma GCC unroll 4
         for (size_t p = 0; p < GROUP; p++) {
             __m512i v = _mm512_load_si512(w + p * b->panel);
@@ -219,7 +220,7 @@ AVX512 void block_bf16_512(const struct block *b, size_t rows)
     store_block_512(b, sum, rows);
 }
 
-AVX512BF16 void block_dpbf16(const struct block *b, size_t rows)
+AVX512BF16 void block_dpbf16(const struct block *b, size_t rows, size_t step)
 {
     __m512 sum[ROWS_512][GROUP];
 
@@ -235,7 +236,7 @@ AVX512BF16 void block_dpbf16(const struct block *b, size_t rows)
         prefetch_512(b, i);
 #pragma GCC unroll 6
         for (size_t r = 0; r < rows; r++) {
-            __m512bh x = (__m512bh)read_pair_512(b, r, i);
+            __m512bh x = (__m512bh)read_pair_512(b, r, i * step);
 
 #pragma GCC unroll 4
             for (size_t p = 0; p < GROUP; p++)
@@ -247,10 +248,6 @@ AVX512BF16 void block_dpbf16(const struct block *b, size_t rows)
 
 #define CASE(fn, n)                                                                      \
     case n:                                                                              \
-        fn(b, n);                                                                        \
-        break;
-#define STEP_CASE(fn, n)                                                                 \
-    case n:                                                                              \
         fn(b, n, step);                                                                  \
         break;
 
@@ -258,41 +255,31 @@ AVX512BF16 void block_dpbf16(const struct block *b, size_t rows)
 #define TARGET_512BF16                                                                   \
     __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16,avx2,fma")))
 
-AVX512 void choose_rows_512(const struct block *b, size_t rows, size_t step)
+AVX512 void choose_f32_512(const struct block *b, size_t rows, size_t step)
 {
     switch (rows) {
-        STEP_CASE(block_f32_512, 1)
-        STEP_CASE(block_f32_512, 2)
-        STEP_CASE(block_f32_512, 3)
-        STEP_CASE(block_f32_512, 4)
-        STEP_CASE(block_f32_512, 5)
+        CASE(block_f32_512, 1)
+        CASE(block_f32_512, 2)
+        CASE(block_f32_512, 3)
+        CASE(block_f32_512, 4)
+        CASE(block_f32_512, 5)
     default:
         block_f32_512(b, ROWS_512, step);
     }
 }
 
-TARGET_512 static void rows_f32_512(const struct block *b, size_t rows)
-{
-    choose_rows_512(b, rows, sizeof(float));
-}
-
-TARGET_512 static void columns_f32_512(const struct block *b, size_t rows)
-{
-    choose_rows_512(b, rows, b->step);
-}
-
-TARGET_512 static void rows_bf16_512(const struct block *b, size_t rows)
+AVX512 void choose_bf16_512(const struct block *b, size_t rows, size_t step)
 {
     switch (rows) {
         CASE(block_bf16_512, 1)
         CASE(block_bf16_512, 2)
         CASE(block_bf16_512, 3)
     default:
-        block_bf16_512(b, ROWS_512_WIDENED);
+        block_bf16_512(b, ROWS_512_WIDENED, step);
     }
 }
 
-TARGET_512BF16 static void rows_dpbf16(const struct block *b, size_t rows)
+AVX512BF16 void choose_dpbf16(const struct block *b, size_t rows, size_t step)
 {
     switch (rows) {
         CASE(block_dpbf16, 1)
@@ -301,9 +288,24 @@ TARGET_512BF16 static void rows_dpbf16(const struct block *b, size_t rows)
         CASE(block_dpbf16, 4)
         CASE(block_dpbf16, 5)
     default:
-        block_dpbf16(b, ROWS_512);
+        block_dpbf16(b, ROWS_512, step);
     }
 }
+
+/* Rows that lie along memory, and rows that lie across. */
+#define ROWS_AND_COLUMNS(target, name)                                                   \
+    target static void rows_##name(const struct block *b, size_t rows)                   \
+    {                                                                                    \
+        choose_##name(b, rows, WORD);                                                    \
+    }                                                                                    \
+    target static void columns_##name(const struct block *b, size_t rows)                \
+    {                                                                                    \
+        choose_##name(b, rows, b->step);                                                 \
+    }
+
+ROWS_AND_COLUMNS(TARGET_512, f32_512)
+ROWS_AND_COLUMNS(TARGET_512, bf16_512)
+ROWS_AND_COLUMNS(TARGET_512BF16, dpbf16)
 
 void sr1__product_f32_avx512(const struct sr1__product_work *w)
 {
@@ -312,12 +314,12 @@ void sr1__product_f32_avx512(const struct sr1__product_work *w)
 
 void sr1__product_bf16_avx512(const struct sr1__product_work *w)
 {
-    run_blocks(w, rows_bf16_512, ROWS_512_WIDENED, 1);
+    run_blocks(w, w->step == 1 ? rows_bf16_512 : columns_bf16_512, ROWS_512_WIDENED, 1);
 }
 
 void sr1__product_bf16_avx512bf16(const struct sr1__product_work *w)
 {
-    run_blocks(w, rows_dpbf16, ROWS_512, 1);
+    run_blocks(w, w->step == 1 ? rows_dpbf16 : columns_dpbf16, ROWS_512, 1);
 }
 
 /* ---- AVX2: 16 registers, so a panel at a time for several rows ---- */
@@ -392,7 +394,8 @@ AVX2 __m256 widen_odd_2(__m256i v)
     return _mm256_castsi256_ps(_mm256_and_si256(v, _mm256_set1_epi32((int)0xffff0000u)));
 }
 
-AVX2 void panels_bf16_2(const struct block *b, size_t panel, size_t panels, size_t rows)
+AVX2 void panels_bf16_2(const struct block *b, size_t panel, size_t panels, size_t rows,
+                        size_t step)
 {
     __m256 sum[GROUP][ROWS_2_WIDENED][HALVES];
 
@@ -412,7 +415,7 @@ AVX2 void panels_bf16_2(const struct block *b, size_t panel, size_t panels, size
                 int pair;
                 __m256i x;
 
-                memcpy(&pair, b->x + r * b->row + i * sizeof pair, sizeof pair);
+                memcpy(&pair, b->x + r * b->row + i * step, sizeof pair);
                 x = _mm256_set1_epi32(pair);
                 sum[p][r][0] =
                     _mm256_fmadd_ps(widen_even_2(low), widen_even_2(x), sum[p][r][0]);
@@ -433,42 +436,26 @@ AVX2 void panels_bf16_2(const struct block *b, size_t panel, size_t panels, size
 #define PANELS_CASE(fn, panels, n)                                                       \
     case n:                                                                              \
         for (size_t p = 0; p < GROUP; p += (panels))                                     \
-            fn(b, p, panels, n);                                                         \
-        break;
-
-#define STEP_PANELS_CASE(fn, panels, n)                                                  \
-    case n:                                                                              \
-        for (size_t p = 0; p < GROUP; p += (panels))                                     \
             fn(b, p, panels, n, step);                                                   \
         break;
 
 #define TARGET_2 __attribute__((target("avx2,fma")))
 
-AVX2 void choose_rows_2(const struct block *b, size_t rows, size_t step)
+AVX2 void choose_f32_2(const struct block *b, size_t rows, size_t step)
 {
     switch (rows) {
-        STEP_PANELS_CASE(panels_f32_2, 4, 1)
-        STEP_PANELS_CASE(panels_f32_2, 2, 2)
-        STEP_PANELS_CASE(panels_f32_2, 2, 3)
-        STEP_PANELS_CASE(panels_f32_2, 1, 4)
-        STEP_PANELS_CASE(panels_f32_2, 1, 5)
+        PANELS_CASE(panels_f32_2, 4, 1)
+        PANELS_CASE(panels_f32_2, 2, 2)
+        PANELS_CASE(panels_f32_2, 2, 3)
+        PANELS_CASE(panels_f32_2, 1, 4)
+        PANELS_CASE(panels_f32_2, 1, 5)
     default:
         for (size_t p = 0; p < GROUP; p++)
             panels_f32_2(b, p, 1, ROWS_2, step);
     }
 }
 
-TARGET_2 static void rows_f32_2(const struct block *b, size_t rows)
-{
-    choose_rows_2(b, rows, sizeof(float));
-}
-
-TARGET_2 static void columns_f32_2(const struct block *b, size_t rows)
-{
-    choose_rows_2(b, rows, b->step);
-}
-
-TARGET_2 static void rows_bf16_2(const struct block *b, size_t rows)
+AVX2 void choose_bf16_2(const struct block *b, size_t rows, size_t step)
 {
     switch (rows) {
         PANELS_CASE(panels_bf16_2, 4, 1)
@@ -476,9 +463,12 @@ TARGET_2 static void rows_bf16_2(const struct block *b, size_t rows)
         PANELS_CASE(panels_bf16_2, 1, 3)
     default:
         for (size_t p = 0; p < GROUP; p++)
-            panels_bf16_2(b, p, 1, ROWS_2_WIDENED);
+            panels_bf16_2(b, p, 1, ROWS_2_WIDENED, step);
     }
 }
+
+ROWS_AND_COLUMNS(TARGET_2, f32_2)
+ROWS_AND_COLUMNS(TARGET_2, bf16_2)
 
 void sr1__product_f32_avx2(const struct sr1__product_work *w)
 {
@@ -487,7 +477,7 @@ void sr1__product_f32_avx2(const struct sr1__product_work *w)
 
 void sr1__product_bf16_avx2(const struct sr1__product_work *w)
 {
-    run_blocks(w, rows_bf16_2, ROWS_2_WIDENED, 1);
+    run_blocks(w, w->step == 1 ? rows_bf16_2 : columns_bf16_2, ROWS_2_WIDENED, 1);
 }
 
 #endif

@@ -7,6 +7,9 @@
 
 #include "kernels/exp.h"
 
+#include <float.h>
+#include <math.h>
+
 #define LANES 16
 #define INLINE SR1__INLINE
 
@@ -89,10 +92,29 @@ INLINE double weights_body(const float *x, size_t n, float max, double t, float 
     return moment;
 }
 
+/* x = exp(z) (a + b z) over at most one block, z = x inv_t - log_sum. */
+INLINE void slope_body(float *restrict x, size_t n, float inv_t, float log_sum, float a,
+                       float b)
+{
+    float z[SR1__SOFTMAX_BLOCK];
+
+    for (size_t i = 0; i < n; i++) {
+        float depth = x[i] * inv_t - log_sum;
+
+        depth = depth < 0.0F ? depth : 0.0F;
+        z[i] = depth > SR1__EXP_LOWEST ? depth : SR1__EXP_LOWEST;
+    }
+    for (size_t i = 0; i < n; i++)
+        x[i] = sr1__exp_negative(z[i]);
+    for (size_t i = 0; i < n; i++)
+        x[i] *= a + b * z[i];
+}
+
 struct softmax_kernels {
     int (*max)(const float *x, size_t n, float *max);
     double (*weights)(const float *x, size_t n, float max, double t, float *e,
                       double *sums);
+    void (*slope)(float *x, size_t n, float inv_t, float log_sum, float a, float b);
 };
 
 #define VARIANT(name, attribute)                                                         \
@@ -105,7 +127,13 @@ struct softmax_kernels {
     {                                                                                    \
         return weights_body(x, n, max, t, e, sums);                                      \
     }                                                                                    \
-    static const struct softmax_kernels kernels_##name = {max_##name, weights_##name};
+    attribute static void slope_##name(float *x, size_t n, float inv_t, float log_sum,   \
+                                       float a, float b)                                 \
+    {                                                                                    \
+        slope_body(x, n, inv_t, log_sum, a, b);                                          \
+    }                                                                                    \
+    static const struct softmax_kernels kernels_##name = {max_##name, weights_##name,    \
+                                                          slope_##name};
 
 VARIANT(portable, )
 #if defined(__x86_64__)
@@ -138,4 +166,61 @@ double sr1__softmax_weights(const float *x, size_t n, float max, double t, float
                             double *sums)
 {
     return pick_softmax_kernels()->weights(x, n, max, t, e, sums);
+}
+
+/* ---- a row in parts ---- */
+
+void sr1__log_sum_begin(struct sr1__log_sum *s)
+{
+    *s = (struct sr1__log_sum){.max = -FLT_MAX};
+}
+
+static void raise_max(struct sr1__log_sum *s, float max, double t)
+{
+    double down = ((double)s->max - (double)max) / t, scale = exp(down);
+
+    s->moment = (s->moment + down * s->sum) * scale;
+    s->sum *= scale;
+    s->max = max;
+}
+
+void sr1__log_sum_add(struct sr1__log_sum *s, const float *x, size_t n, double t)
+{
+    float e[SR1__SOFTMAX_BLOCK], max;
+    double sum;
+
+    for (size_t at = 0; at < n; at += SR1__SOFTMAX_BLOCK) {
+        size_t len = n - at < SR1__SOFTMAX_BLOCK ? n - at : SR1__SOFTMAX_BLOCK;
+
+        if (!sr1__softmax_max(x + at, len, &max)) {
+            s->sum = NAN;
+            return;
+        }
+        if (max > s->max)
+            raise_max(s, max, t);
+        s->moment += sr1__softmax_weights(x + at, len, s->max, t, e, &sum);
+        s->sum += sum;
+    }
+}
+
+double sr1__log_sum_value(const struct sr1__log_sum *s, double t)
+{
+    return (double)s->max / t + log(s->sum);
+}
+
+double sr1__log_sum_entropy(const struct sr1__log_sum *s)
+{
+    return log(s->sum) - s->moment / s->sum;
+}
+
+void sr1__softmax_backward(float *x, size_t n, const struct sr1__softmax_grads *g)
+{
+    double inv_t = 1.0 / g->t;
+    float a = (float)(-inv_t * (g->g + g->g_entropy * g->entropy));
+    float b = (float)(-inv_t * g->g_entropy);
+
+    for (size_t at = 0; at < n; at += SR1__SOFTMAX_BLOCK)
+        pick_softmax_kernels()->slope(
+            x + at, n - at < SR1__SOFTMAX_BLOCK ? n - at : SR1__SOFTMAX_BLOCK,
+            (float)inv_t, (float)g->log_sum, a, b);
 }

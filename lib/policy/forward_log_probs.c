@@ -40,17 +40,21 @@ static sr1_status pack_microbatch(struct sr1__packed *out,
     return SR1_OK;
 }
 
+/* head: what log-probs multiply by; NULL: not asked for. */
 static sr1_tensor *run_packed_forward(sr1_scope *s, sr1_model *m,
                                       const struct sr1__microbatch *mb,
-                                      const struct sr1__log_prob_options *how)
+                                      const struct sr1__log_prob_options *how,
+                                      sr1_tensor **head)
 {
     const struct sr1__token_dropout *dropout = how->dropout;
     int64_t *cu = NULL;
     uint64_t *keys = dropout ? make_dropout_keys(mb, dropout) : NULL;
     struct sr1__lora_dropout drops = {dropout ? dropout->p : 0.0, keys};
     struct sr1__packed in;
-    struct sr1__forward_options o = {
-        .checkpoint = how->checkpoint, .dropout = &drops, .router = how->router};
+    struct sr1__forward_options o = {.checkpoint = how->checkpoint,
+                                     .dropout = &drops,
+                                     .router = how->router,
+                                     .head = head};
     sr1_tensor *hidden = NULL;
     sr1_status st =
         dropout && !keys ? sr1__fail_nomem("dropout") : pack_microbatch(&in, mb, &cu);
@@ -79,11 +83,12 @@ sr1_tensor *sr1__forward_log_probs(sr1_scope *s, sr1_model *m,
                                    const struct sr1__microbatch *mb,
                                    const struct sr1__log_prob_options *o)
 {
-    sr1_tensor *hidden = run_packed_forward(s, m, mb, o);
+    sr1_tensor *head = NULL;
+    sr1_tensor *hidden = run_packed_forward(s, m, mb, o, &head);
     sr1_tensor *targets = t_from_i32(s, mb->target_ids, mb->n_targets);
 
     sr1__scope_check(s, check_targets(m, mb));
-    return sr1__nn_token_log_probs(s, hidden, m->head, targets, o->temperature,
+    return sr1__nn_token_log_probs(s, hidden, head, targets, o->temperature,
                                    o->logit_chunk, o->entropy);
 }
 
@@ -92,7 +97,7 @@ sr1_tensor *sr1__forward_values(sr1_scope *s, sr1_model *critic,
                                 const struct sr1__token_dropout *dropout)
 {
     struct sr1__log_prob_options o = {.checkpoint = checkpoint, .dropout = dropout};
-    sr1_tensor *hidden = run_packed_forward(s, critic, mb, &o);
+    sr1_tensor *hidden = run_packed_forward(s, critic, mb, &o, NULL);
 
     return t_to(s, sr1__causal_lm_values(s, critic, hidden), SR1__F32);
 }
@@ -107,7 +112,7 @@ static void truncated_log_probs(sr1_scope *s, sr1_model *m,
     size_t vocab = (size_t)m->config.vocab_size;
     float *row = sr1__malloc(vocab * sizeof(*row));
     struct sr1__log_prob_options o = {.checkpoint = 0};
-    sr1_tensor *hidden = run_packed_forward(s, m, mb, &o);
+    sr1_tensor *hidden = run_packed_forward(s, m, mb, &o, NULL);
 
     if (!row)
         sr1__scope_fail(s, SR1_E_NOMEM, "out of memory for a row of logits");

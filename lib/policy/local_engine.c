@@ -2,8 +2,8 @@
  *
  * A step is one forward pass over everything that is new, prompts, inserted blocks and
  * single sampled tokens side by side, and one token for every sequence that samples.
- * What several sequences begin with is read once and its cache copied. Ids are scored by
- * a pass of their own. */
+ * What several sequences begin with is read once, and they share it in the cache. Ids are
+ * scored by a pass of their own. */
 #include "policy/local_engine.h"
 
 #include "base/mem.h"

@@ -100,10 +100,19 @@ static void choose_exchange(struct planner *p)
     s->prefetches = s->reshards && sr1__config_bool(p->config, "forward_prefetch");
 }
 
+/* Of a step. */
+static double sequences_of_rank(const struct planner *p)
+{
+    const struct sr1__plan_step *s = &p->out->step;
+    double questions = ceil((double)p->set.batch_size / s->ranks);
+
+    return fmin(s->trajectories, questions * (double)p->set.group_size);
+}
+
 static void size_step(struct planner *p)
 {
     struct sr1__plan_step *s = &p->out->step;
-    double mini = (double)p->set.mini_batch_size, all, questions;
+    double mini = (double)p->set.mini_batch_size, all;
 
     count_ranks(p);
     s->imitates = sr1__config_imitates(p->config);
@@ -115,9 +124,7 @@ static void size_step(struct planner *p)
     s->workers = sr1__plan_engine_count(p->config, p->policy.device,
                                         sr1__memory_parameters(&p->policy.config));
     choose_exchange(p);
-    questions = ceil((double)p->set.batch_size / s->ranks); /* of this rank */
-    s->rows = fmin(get_number(p, "max_rows"),
-                   fmin(s->trajectories, questions * (double)p->set.group_size));
+    s->rows = fmin(get_number(p, "max_rows"), sequences_of_rank(p));
     s->packed = packed_tokens(p);
     all = s->packed * (mini > 0 ? fmin(mini, s->trajectories) : s->trajectories);
     s->micro = fmin(fmax((double)p->set.micro_batch_tokens, s->context),
@@ -282,14 +289,19 @@ static void plan_generation(struct planner *p)
     double results = s->context - s->policy - prompt_tokens(p) > 0
                          ? s->rows * get_number(p, "max_observation_tokens")
                          : 0;
-    double tokens = s->context, most = get_number(p, "max_rows"), full, peak;
+    struct sr1__memory_rows rows = {.n = s->rows,
+                                    .most = get_number(p, "max_rows"),
+                                    .group = group,
+                                    .prompt = fmin(prompt_tokens(p), s->context),
+                                    .tokens = s->context};
+    double full, peak;
 
     if (!s->generates)
         return;
-    if (m->device == SR1__CPU) /* its pages are shared by a group */
-        tokens -= prompt_tokens(p) * (1 - 1 / group);
-    full = sr1__memory_cache(m, s->rows, tokens, most, s->context);
-    peak = sr1__memory_cache_peak(m, s->rows, tokens, most, s->context);
+    if (m->device != SR1__CPU && s->rows < sequences_of_rank(p)) /* groups lie apart */
+        rows.group = 1;
+    full = sr1__memory_cache(m, &rows);
+    peak = sr1__memory_cache_peak(m, &rows);
     add_item(p, "key-value cache", full, SR1__PLAN_DEVICE, IN(GENERATE));
     add_item(p, "key-value cache, growing", peak - full, SR1__PLAN_DEVICE, IN(GENERATE));
     add_item(p, "decoding",

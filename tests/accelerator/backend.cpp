@@ -448,6 +448,13 @@ normalised normalise_backward(const at::Tensor &grad, const at::Tensor &input,
     return {gx.to(input.scalar_type()).to(input.device()), gw};
 }
 
+at::Tensor swiglu_here(const at::Tensor &gate_up)
+{
+    std::vector<at::Tensor> half = gate_up.cpu().to(at::kFloat).chunk(2, -1);
+
+    return at::silu(half[0]).mul_(half[1]).to(gate_up.scalar_type());
+}
+
 int64_t choose_attention(const at::Tensor &, const at::Tensor &, const at::Tensor &,
                          const std::optional<at::Tensor> &, double, bool,
                          std::optional<double>, bool)
@@ -489,6 +496,19 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
 }
 
 } // namespace
+
+at::Tensor sim::swiglu(const at::Tensor &gate_up)
+{
+    sim::kernel one("swiglu");
+    at::Tensor y = swiglu_here(gate_up).to(gate_up.device());
+
+    sim::trace("swiglu", {gate_up, y});
+    if (sim::captures_kernel())
+        sim::capture([x = sim::alias_of(gate_up), out = sim::alias_of(y)] {
+            on_host(out).copy_(swiglu_here(x));
+        });
+    return y;
+}
 
 namespace at::native
 {

@@ -6,6 +6,7 @@
 #include "simulation.h"
 
 #include "tensor/torch/graph_capture.h"
+#include "tensor/torch/torch_guard.h"
 
 #include <ATen/Functions.h>
 #include <c10/core/InferenceMode.h>
@@ -100,6 +101,20 @@ sr1_status replay(sr1__graph *g, struct sr1__capture_error *error) noexcept
 void free_graph(sr1__graph *g)
 {
     delete g;
+}
+
+sr1_status swiglu(sr1_tensor **out, sr1_tensor *gate_up,
+                  struct sr1__capture_error *error) noexcept
+{
+    if (failing == "swiglu") {
+        snprintf(error->text, sizeof error->text, "sim: no compiler");
+        return SR1_E_UNSUPPORTED;
+    }
+    return guard(error, [&] {
+        sr1::borrow x(gate_up);
+
+        *out = sr1::give(sim::swiglu(*x));
+    });
 }
 
 /* ---- copies to the host ---- */
@@ -217,6 +232,7 @@ const struct sr1__capture_table sr1__capture_table = {sizeof(struct sr1__capture
                                                       begin,
                                                       end,
                                                       replay,
-                                                      free_graph};
+                                                      free_graph,
+                                                      swiglu};
 
 } /* extern "C" */

@@ -84,6 +84,9 @@ void count_to_device(size_t bytes, bool waits);
 void reset_memory_counts();
 void read_memory_counts(accelerator_counts *out);
 
+/* silu(gate) * up as one kernel (backend.cpp). */
+at::Tensor swiglu(const at::Tensor &gate_up);
+
 } // namespace sim
 
 #endif

@@ -279,6 +279,122 @@ static void rows_move_down_when_few_are_left(void **state)
     assert_int_equal(counted().to_device_bytes, 7 * (LEFT + 1) * 8); /* of four slots */
 }
 
+/* ---- groups ---- */
+
+#define GROUPS 3
+#define SAMPLES 4
+#define SHARED (GROUPS * SAMPLES)
+#define ROUNDS 90
+
+/* Groups of samples that begin with one prompt, end one by one, the first sometimes
+ * before the others have begun, and are followed by other groups as soon as there are
+ * rows for one. Some samples read a block in between. */
+static void play_groups(const char *device, int32_t seen[ROUNDS][SHARED])
+{
+    const struct sr1__sampling how = {1, 0, 1};
+    struct sr1__rng choose, streams[SHARED], *rngs[SHARED];
+    sr1_model *m = open_model("qwen3-tied", device);
+    struct sr1__decoder *d = new_decoder(m, SHARED + 1, 600); /* blocks hold more */
+    int live[SHARED] = {0};
+
+    sr1__rng_seed(&choose, 3, 9);
+    for (size_t i = 0; i < SHARED; i++)
+        sr1__rng_seed(&streams[i], 5, i);
+    for (size_t t = 0; t < ROUNDS; t++) {
+        struct sr1__decode_input feeds[SHARED];
+        int32_t ids[SHARED][80], rows[SHARED], drawn[SHARED], group[SAMPLES];
+        size_t n_feeds = 0, n_rows = 0, n_free = 0;
+
+        for (int32_t i = 0; i < SHARED; i++) {
+            seen[t][i] = -1;
+            if (live[i] && sr1__rng_below(&choose, 12) == 0) {
+                sr1__decoder_clear(d, i);
+                live[i] = 0;
+            }
+            if (!live[i] && n_free < SAMPLES)
+                group[n_free++] = i;
+            if (!live[i])
+                continue;
+            ids[i][0] = seen[t - 1][i];
+            for (int32_t k = 1; k < 20; k++)
+                ids[i][k] = (i + k) % VOCAB;
+            feeds[n_feeds++] = (struct sr1__decode_input){
+                i, ids[i], sr1__rng_below(&choose, 20) ? 1 : 20};
+        }
+        if (n_free == SAMPLES) {
+            for (int32_t k = 0; k < 80; k++)
+                ids[group[0]][k] = (int32_t)sr1__rng_below(&choose, VOCAB);
+            feeds[n_feeds++] = (struct sr1__decode_input){
+                group[0], ids[group[0]], 30 + sr1__rng_below(&choose, 50)};
+        }
+        OK(sr1__decoder_decode(d, feeds, n_feeds));
+        if (n_free == SAMPLES) {
+            OK(sr1__decoder_fork(d, group[0], group + 1, SAMPLES - 1));
+            for (size_t k = 0; k < SAMPLES; k++)
+                live[group[k]] = 1;
+            if (sr1__rng_below(&choose, 2)) {
+                sr1__decoder_clear(d, group[0]);
+                live[group[0]] = 0;
+            }
+        }
+        for (int32_t i = 0; i < SHARED; i++)
+            if (live[i]) {
+                rngs[n_rows] = &streams[i];
+                rows[n_rows++] = i;
+            }
+        OK(sr1__decoder_sample(d, rows, n_rows, &how, rngs, drawn, NULL, NULL));
+        for (size_t i = 0; i < n_rows; i++)
+            seen[t][rows[i]] = drawn[i];
+    }
+    sr1__decoder_free(d);
+    sr1_model_free(m);
+}
+
+static void groups_come_and_go(void **state)
+{
+    static int32_t here[ROUNDS][SHARED], there[ROUNDS][SHARED];
+
+    (void)state;
+    play_groups("cpu", here);
+    for (eager = 0; eager < 2; eager++) {
+        play_groups("sim", there);
+        assert_memory_equal(here, there, sizeof here);
+    }
+    eager = 0;
+}
+
+/* Two groups of eight: two prompts and sixteen tails, before and behind the fork. */
+static void a_groups_prompt_is_there_once(void **state)
+{
+    static const int32_t prompt[192];
+    const struct sr1__sampling how = {1, 0, 1};
+    int32_t rows[16], ids[16];
+    struct sr1__rng streams[16], *rngs[16];
+    sr1_model *m = open_model("qwen3-tied", "sim");
+    struct sr1__decoder *d = new_decoder(m, 17, 600); /* one that is never used */
+    struct sr1__decoder_stats stats;
+
+    (void)state;
+    for (int32_t i = 0; i < 16; i++) {
+        rows[i] = i;
+        rngs[i] = &streams[i];
+        sr1__rng_seed(&streams[i], 5, (uint64_t)i);
+    }
+    for (int32_t g = 0; g < 2; g++) {
+        OK(sr1__decoder_decode(d, &(struct sr1__decode_input){8 * g, prompt, 192}, 1));
+        accelerator_reset();
+        OK(sr1__decoder_fork(d, 8 * g, rows + 8 * g + 1, 7));
+        assert_int_equal(counted().allocations, 0);
+    }
+    OK(sr1__decoder_sample(d, rows, 16, &how, rngs, ids, NULL, NULL));
+    sr1__decoder_stats(d, &stats);
+    assert_int_equal(stats.cache_bytes, (2 * 192 + 16 * 64) * 2 * m->config.n_layers *
+                                            m->config.n_kv_heads * m->config.head_dim *
+                                            4);
+    sr1__decoder_free(d);
+    sr1_model_free(m);
+}
+
 /* ---- budgets ---- */
 
 struct bed {
@@ -408,13 +524,13 @@ static int64_t count_cache(const struct bed *b)
     return stats.cache_bytes;
 }
 
-/* A cache that doubles has one layer twice at a time; one that cannot leaves its rows as
+/* A cache that grows has one layer twice at a time; one that cannot leaves its rows as
  * they were, to go on once there is room. */
 static void a_cache_grows_layer_by_layer(void **state)
 {
     const struct sr1__sampling how = {1, 0, 1};
     struct bed plain, b;
-    int64_t cache, layer;
+    int64_t cache, grown;
 
     (void)state;
     eager = 1;
@@ -422,30 +538,43 @@ static void a_cache_grows_layer_by_layer(void **state)
     open_bed(&b, "qwen3-tied");
     prefill_bed(&plain, 255);
     prefill_bed(&b, 255);
+    for (int t = 0; t < 63; t++) {
+        step_bed(&plain, ROWS, &how);
+        step_bed(&b, ROWS, &how);
+    }
     cache = count_cache(&b);
-    layer = cache / 2; /* it has two */
     accelerator_reset();
-    step_bed(&plain, ROWS, &how); /* the pass ahead wants a 257th place */
-    assert_int_equal(count_cache(&plain), 2 * cache);
-    assert_true(counted().peak_bytes < counted().live_bytes + 2 * layer);
-    accelerator_limit(counted().live_bytes + 5 * layer / 2);
+    step_bed(&plain, ROWS, &how); /* the pass ahead wants a 65th place of each tail */
+    grown = count_cache(&plain);
+    assert_int_equal(grown * (256 + 64), cache * (256 + 128));
+    assert_true(counted().peak_bytes < counted().live_bytes + grown / 2); /* two layers */
+    accelerator_limit(counted().live_bytes + (2 * grown - cache) / 2 - 4096);
     step_bed(&b, ROWS, &how);
-    assert_int_equal(count_cache(&b), cache + layer); /* one has grown */
-    assert_memory_equal(b.ids, plain.ids, sizeof b.ids);
     accelerator_limit(0);
+    assert_int_equal(count_cache(&b), (cache + grown) / 2); /* one has grown */
+    assert_memory_equal(b.ids, plain.ids, sizeof b.ids);
     for (int t = 0; t < 5; t++) {
         step_bed(&b, ROWS, &how);
         step_bed(&plain, ROWS, &how);
         assert_memory_equal(b.ids, plain.ids, sizeof b.ids);
     }
-    assert_int_equal(count_cache(&b), 2 * cache);
+    assert_int_equal(count_cache(&b), grown);
     eager = 0;
     close_bed(&plain);
     close_bed(&b);
 }
 
+/* All rows but the first go on from its prompt. */
+static void share_prompt(struct bed *b)
+{
+    static const int32_t prompt[100], to[ROWS - 1] = {1, 2, 3};
+
+    OK(sr1__decoder_decode(b->d, &(struct sr1__decode_input){0, prompt, 100}, 1));
+    OK(sr1__decoder_fork(b->d, 0, to, ROWS - 1));
+}
+
 /* Kernels that a step takes more with another layer; the rest, by the way, is bounded. */
-static int64_t count_layer_kernels(const char *const family[2])
+static int64_t count_layer_kernels(const char *const family[2], int shared)
 {
     int64_t kernels[2];
 
@@ -466,6 +595,8 @@ static int64_t count_layer_kernels(const char *const family[2])
                  family[0], family[1], 2 + i);
         OK(sr1_model_new_random(&b.model, shape, 7, &o));
         fill_bed(&b);
+        if (shared)
+            share_prompt(&b);
         step_bed(&b, ROWS, &how);
         accelerator_reset();
         step_bed(&b, ROWS, &how);
@@ -474,23 +605,24 @@ static int64_t count_layer_kernels(const char *const family[2])
             accelerator_print(stdout);
         close_bed(&b);
     }
-    assert_true(kernels[0] - 2 * (kernels[1] - kernels[0]) <= 66);
+    assert_true(kernels[0] - 2 * (kernels[1] - kernels[0]) <= 66 + shared); /* a mask */
     return kernels[1] - kernels[0];
 }
 
-/* norm, q|k|v, turn, two writes, attention, o with its sum; norm, gate|up, silu, product,
- * down with its sum. Heads with norms: the norm and its weights, but one write.
- * libtorch's norm takes one row of weights, and those of q and k are two: one kernel for
- * both would be one of our own. */
+static const char *const qwen2[2] = {"Qwen2", "qwen2"};
+static const char *const qwen3[2] = {"Qwen3", "qwen3"};
+
+/* norm, q|k|v, turn, two writes, attention, o with its sum; norm, gate|up, silu with its
+ * product, down with its sum. Heads with norms: the norm and its weights, but one write.
+ * Rows that share a prompt: queries are put beside one another, and results apart. */
 static void a_layer_is_few_kernels(void **state)
 {
-    static const char *const qwen2[2] = {"Qwen2", "qwen2"};
-    static const char *const qwen3[2] = {"Qwen3", "qwen3"};
-
     (void)state;
     eager = 1;
-    assert_int_equal(count_layer_kernels(qwen2), 12);
-    assert_int_equal(count_layer_kernels(qwen3), 13);
+    assert_int_equal(count_layer_kernels(qwen2, 0), 11);
+    assert_int_equal(count_layer_kernels(qwen3, 0), 12);
+    assert_int_equal(count_layer_kernels(qwen2, 1), 13);
+    assert_int_equal(count_layer_kernels(qwen3, 1), 14);
     eager = 0;
 }
 
@@ -616,6 +748,23 @@ static void steps_go_on_without_graphs(void **state)
         assert_non_null(strstr(warned, "enforce_eager: true"));
     }
     sr1_log_set(NULL, NULL);
+}
+
+/* Without a compiler on the device there is a kernel more, and one warning. */
+static void silu_and_its_product_are_two_kernels_then(void **state)
+{
+    (void)state;
+    sr1_log_set(take_warning, NULL);
+    warnings = 0;
+    eager = 1;
+    accelerator_fail_graph("swiglu");
+    assert_int_equal(count_layer_kernels(qwen2, 0), 12);
+    accelerator_fail_graph(NULL);
+    assert_int_equal(count_layer_kernels(qwen3, 0), 13); /* it is not tried again */
+    eager = 0;
+    sr1_log_set(NULL, NULL);
+    assert_int_equal(warnings, 1);
+    assert_non_null(strstr(warned, "sim: no compiler"));
 }
 
 /* A kernel fails while it is captured: the graph is lost, and nothing else. */
@@ -812,6 +961,8 @@ int main(void)
         cmocka_unit_test(a_failed_draw_moves_no_stream),
         cmocka_unit_test(a_failed_feed_leaves_nothing_behind),
         cmocka_unit_test(rows_move_down_when_few_are_left),
+        cmocka_unit_test(groups_come_and_go),
+        cmocka_unit_test(a_groups_prompt_is_there_once),
         cmocka_unit_test(a_step_copies_up_twice_and_back_once),
         cmocka_unit_test(a_step_takes_no_memory),
         cmocka_unit_test(a_cache_grows_layer_by_layer),
@@ -825,6 +976,7 @@ int main(void)
         cmocka_unit_test(a_feed_of_what_was_drawn_launches_nothing),
         cmocka_unit_test(nothing_read_ahead_shows),
         cmocka_unit_test(an_id_that_is_none_is_refused),
+        cmocka_unit_test(silu_and_its_product_are_two_kernels_then), /* last: it lasts */
     };
 
     return cmocka_run_group_tests_name("decode", tests, NULL, NULL);

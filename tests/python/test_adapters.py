@@ -342,3 +342,49 @@ def test_verifiers_before_0_2(chooser, tmp_path):
     with Trainer(config, train=guess.rows(), env=guess, rewards=guess.rewards()) as trainer:
         trainer.run(step=lambda report, planned: rewards.append(report.avg_reward))
     assert rewards[0] < 1.5 and min(rewards[-3:]) > 1.7, rewards
+
+
+def test_tools_of_verifiers_before_0_2(tmp_path):
+    """A ToolEnv as published ones are: async tools, a rubric that reads the completion."""
+    vf = pytest.importorskip("verifiers")
+    if not hasattr(vf, "ToolEnv"):
+        pytest.skip("verifiers since 0.2 is installed")
+    from datasets import Dataset as Rows
+
+    call = '{"name": "search_pages", "arguments": {"query": "tower"}}'
+    rules = [
+        ("", "<tool_call>"), ("", "<answer>"), ("<tool_call>", call), (call, "</tool_call>"),
+        ("<answer>", " Paris"), ("<answer>", " Rome"), (" Paris", "</answer>"),
+        (" Rome", "</answer>"),
+    ]
+    words = ["<tool_call>", "</tool_call>", call]
+    tiny.make(tmp_path / "model", rules, words=words, max_position_embeddings=2048)
+
+    async def search_pages(query: str) -> list[dict]:
+        """Search for relevant articles.
+
+        args:
+            query (str): The query to search for.
+        """
+        return [{"page_id": "p1", "title": "The tower of " + query}]
+
+    async def names_town(completion, answer, **kwargs):
+        last = completion[-1]
+        text = last["content"] if isinstance(last, dict) else last.content
+        return float(answer in text)
+
+    rows = Rows.from_list([{"question": f"Where is it? {i}", "answer": "Paris"} for i in range(6)])
+    ported = adapters.Verifiers(
+        vf.ToolEnv(dataset=rows, tools=[search_pages], rubric=vf.Rubric([names_town], [1.0]))
+    )
+    config = tiny.config(
+        tmp_path / "model", out=tmp_path / "run", protocol="hermes", environment="tools",
+        search_engine="none", max_parallel_calls=1, max_steps=2, group_size=8, max_tokens=60,
+        max_prompt_tokens=2000, log_trajectories=-1,
+    )
+    seen = []
+    rewards = {**ported.rewards(), "seen": (lambda ts: [seen.append(t) or 0.0 for t in ts], 0.0)}
+    with Trainer(config, train=ported.rows(), tools=ported.tools, rewards=rewards) as trainer:
+        trainer.run()
+    assert any("'title': 'The tower of tower'" in t.generated_text for t in seen)
+    assert {t.reward for t in seen} == {0.0, 1.0}

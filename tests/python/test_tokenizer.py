@@ -1,6 +1,7 @@
 """Tokenizers: round trips, streams, chat, training."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,20 @@ def test_real_tokenizer(source):
 def test_a_nul_does_not_cut_a_family(tokenizer):
     with pytest.raises(ValueError, match="NUL"):
         tokenizer.chat_family = "chatml\0"
+
+
+def test_chat_templates_by_name(model_folder, tmp_path):
+    shutil.copytree(model_folder, tmp_path / "model")
+    more = tmp_path / "model" / "additional_chat_templates"
+    more.mkdir()
+    (more / "brief.jinja").write_text("{{ messages[0].role }}: {{ messages[0].content }}")
+    config = json.loads((tmp_path / "model" / "tokenizer_config.json").read_text())
+    (tmp_path / "model" / "chat_template.jinja").write_text(config["chat_template"])
+    tokenizer = Tokenizer(tmp_path / "model")
+    assert tokenizer.chat_template_names == ["default", "brief"]
+    messages = [{"role": "developer", "content": "Hi"}]
+    assert "<|im_start|>" in tokenizer.chat(messages)
+    tokenizer.set_chat_template("brief")
+    assert tokenizer.chat(messages) == "developer: Hi"
+    with pytest.raises(errors.NotFoundError, match="it has: default, brief"):
+        tokenizer.set_chat_template("long")

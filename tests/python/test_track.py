@@ -180,6 +180,13 @@ def test_names_are_those_that_a_server_takes(settings, server, tmp_path):
     assert any("aaa" in key for key in keys) and any("https" in key for key in keys)
 
 
+def test_names_of_the_tracker_are_too():
+    names = ["val/f1/", "val/f1/nq/", "https://x/y", "a/../b", ".", "/x", "e" * 300, "e" * 301]
+    clean = [track.mlflow_name(name) for name in names]
+    assert all(is_valid({"key": name}) for name in clean) and len(set(clean)) == len(names)
+    assert track.mlflow_name("val/f1/nq.test-1") == "val/f1/nq.test-1"
+
+
 def test_a_row_that_is_refused_keeps_no_other(settings, server, tmp_path, caplog):
     server.bad_steps = (1, 3)
     settings["max_steps"] = 5

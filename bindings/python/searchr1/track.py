@@ -17,6 +17,7 @@ import math
 import os
 import sys
 import time
+import zlib
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
@@ -83,6 +84,15 @@ class Swanlab:
         self.swanlab.finish()
 
 
+def mlflow_name(name: str) -> str:
+    """A name that MLflow takes: a path in its normal form, of at most 250 characters."""
+    clean = "".join(c if c.isalnum() or c in "_-./ " else "_" for c in name)
+    clean = "/".join(part if part.strip(".") else part + "_" for part in clean.split("/"))
+    if len(clean) <= 250:
+        return clean
+    return f"{clean[:241]}-{zlib.crc32(name.encode()):08x}"
+
+
 class Mlflow:
     """MLflow's own client: the server is that of MLFLOW_TRACKING_URI."""
 
@@ -97,9 +107,7 @@ class Mlflow:
             mlflow.log_params({k: str(v)[:500] for k, v in config.items() if v != ""})
 
     def log(self, metrics: Row, step: int) -> None:
-        clean = {"".join(c if c.isalnum() or c in "_-./ " else "_" for c in k): v
-                 for k, v in metrics.items()}
-        self.mlflow.log_metrics(clean, step=step)
+        self.mlflow.log_metrics({mlflow_name(k): v for k, v in metrics.items()}, step=step)
 
     def finish(self, failed: bool) -> None:
         self.mlflow.end_run("FAILED" if failed else "FINISHED")

@@ -48,10 +48,10 @@ SR1_API int64_t sr1_trajectory_token_weights_version(const sr1_trajectory *t, si
  * has no opening tag. Else 0. */
 SR1_API int32_t sr1_trajectory_begins_in_thought(const sr1_trajectory *t);
 
-/* Return a hash of the query's id, its copy and the prompt's token ids: the samples of one
- * query have equal keys, and those of two queries with the same prompt have not. Without
- * an id (sr1_trajectory_query_id is "") the prompt and the copy decide. It is the key that
- * the advantage functions take. */
+/* Return a hash of the query's id, its copy and the prompt's token ids: the samples of
+ * one query have equal keys, and those of two queries with the same prompt have not.
+ * Without an id (sr1_trajectory_query_id is "") the prompt and the copy decide. It is the
+ * key that the advantage functions take. */
 SR1_API uint64_t sr1_trajectory_group_key(const sr1_trajectory *t);
 
 /* Return the number of the environment's episode that it was (sr1_env_episode), by which

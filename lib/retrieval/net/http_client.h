@@ -49,7 +49,8 @@ struct sr1__http_request {
 
 struct sr1__http_response {
     /* SR1_OK: an answer with a code 200 to 299 came whole. SR1_E_TIMEOUT; SR1_E_LIMIT:
-     * longer than max_body, or its wanted header than SR1__HTTP_HEADER_MAX; SR1_E_CANCELLED; SR1_E_NOMEM; SR1_E_NETWORK: the rest. */
+     * longer than max_body, or its wanted header than SR1__HTTP_HEADER_MAX;
+     * SR1_E_CANCELLED; SR1_E_NOMEM; SR1_E_NETWORK: the rest. */
     sr1_status status;
     int32_t code;         /* HTTP's; 0: no answer */
     struct sr1__buf body; /* of the last answer, whatever its code */

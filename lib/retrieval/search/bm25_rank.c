@@ -27,7 +27,7 @@
     24 /* seeking one document, in postings that could be read meanwhile                 \
         */
 #define SHORT_LISTS 32768 /* postings of all terms that are all scored */
-#define FEW 16           /* candidates that are sorted by insertion */
+#define FEW 16            /* candidates that are sorted by insertion */
 #define DENSE_BLOCKS                                                                     \
     4 /* with more blocks to a window, bounds are of groups of blocks                    \
        */

@@ -1,14 +1,19 @@
 /* tensor/model/capture_bridge.c - looks for a table once for each kind of device. */
 #include "tensor/model/capture_bridge.h"
 
+#include "base/log.h"
 #include "base/plugin.h"
+#include "tensor/ops/fused.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct sr1__capture_table *of_cuda;
+static int looked_for_cuda;
+static atomic_int no_swiglu; /* it could not be compiled */
 
 static sr1_status check_table(const void *found, const char *library)
 {
@@ -69,4 +74,42 @@ sr1_status sr1__capture_status(sr1_status status, const struct sr1__capture_erro
     return status == SR1_OK ? SR1_OK
                             : sr1__fail(status, "%s: %.*s", doing,
                                         (int)strcspn(error->text, "\n"), error->text);
+}
+
+/* Where a library is missing it is looked for once: a step asks in each layer. */
+static const struct sr1__capture_table *find_table_once(sr1__device device)
+{
+    const struct sr1__capture_table *table = NULL;
+    int looked;
+
+    if (device == SR1__CPU || atomic_load(&no_swiglu))
+        return NULL;
+    pthread_mutex_lock(&lock);
+    looked = looked_for_cuda;
+    looked_for_cuda |= device < SR1__NAMED;
+    table = of_cuda;
+    pthread_mutex_unlock(&lock);
+    if (device < SR1__NAMED && looked)
+        return table;
+    return sr1__capture_find(device, &table) == SR1_OK ? table : NULL;
+}
+
+sr1_tensor *sr1__capture_swiglu(sr1_scope *s, sr1_tensor *gate_up)
+{
+    const struct sr1__capture_table *table = find_table_once(sr1__scope_device(s));
+    struct sr1__capture_error error = {""};
+    sr1_tensor *y = NULL;
+    sr1_status st;
+
+    if (!table || sr1__scope_status(s) != SR1_OK)
+        return sr1__fused_swiglu(s, gate_up);
+    st = sr1__capture_status(table->swiglu(&y, gate_up, &error), &error, "swiglu");
+    if (st != SR1_E_UNSUPPORTED) {
+        sr1__scope_check(s, st);
+        return sr1__scope_own(s, y);
+    }
+    if (!atomic_exchange(&no_swiglu, 1))
+        sr1__log(SR1_LOG_WARN, "decoding on %s: a kernel more in each layer (%s)",
+                 sr1__device_name(sr1__scope_device(s)), sr1_last_error());
+    return sr1__fused_swiglu(s, gate_up);
 }

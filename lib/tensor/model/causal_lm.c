@@ -13,6 +13,7 @@
 #include "tensor/model/adapter.h"
 
 #include "base/mem.h"
+#include "tensor/model/capture_bridge.h"
 #include "tensor/model/decode_tables.h"
 #include "tensor/model/experts.h"
 #include "tensor/ops/fused.h"
@@ -40,12 +41,15 @@ struct causal_lm_pass {
     int64_t longest; /* tokens of a sequence, with the one that it continues */
     struct sr1__lora_dropout dropout;    /* a copy; p 0: none */
     struct sr1__expert_balance *balance; /* NULL: routers have no auxiliary loss */
+    sr1_tensor **head;                   /* of the options */
+    int again; /* a layer runs a second time, for its gradients */
     int32_t refs;
 };
 
 struct layer_segment {
     struct causal_lm_pass *pass;
     int32_t layer;
+    int computed; /* once, forward */
 };
 
 static void free_rotations(struct causal_lm_pass *p)
@@ -95,6 +99,7 @@ static sr1_tensor *packed_attention(sr1_scope *s, void *self, int32_t layer,
 struct linear {
     sr1_tensor *w, *scale, *bias; /* scale: w is int8; both may be NULL */
     struct sr1__lora_span span;   /* the adapters they may have */
+    int unread;                   /* only gradients of the product are wanted */
 };
 
 static sr1_tensor *multiply_layer_weight(sr1_scope *s, const struct causal_lm_pass *p,
@@ -102,9 +107,9 @@ static sr1_tensor *multiply_layer_weight(sr1_scope *s, const struct causal_lm_pa
 {
     if (l->scale)
         return sr1__int8_linear(s, x, l->w, l->scale, l->bias);
-    return p->attention.linear
-               ? p->attention.linear(s, p->attention.self, x, l->w, l->bias)
-               : sr1__linear(s, x, l->w, l->bias);
+    if (p->attention.linear)
+        return p->attention.linear(s, p->attention.self, x, l->w, l->bias);
+    return (l->unread ? sr1__linear_unread : sr1__linear)(s, x, l->w, l->bias);
 }
 
 static sr1_tensor *apply_layer_linear(sr1_scope *s, const struct causal_lm_pass *p,
@@ -180,6 +185,15 @@ static sr1_tensor *run_decoder_attention(sr1_scope *s, const struct causal_lm_pa
         w->attention_norm);
 }
 
+static sr1_tensor *apply_gate(sr1_scope *s, const struct causal_lm_pass *p,
+                              sr1_tensor *gate_up)
+{
+    if (p->m->arch->gelu)
+        return sr1__nn_geglu(s, gate_up);
+    return p->attention.in_place ? sr1__capture_swiglu(s, gate_up)
+                                 : sr1__fused_swiglu(s, gate_up);
+}
+
 static sr1_tensor *run_decoder_mlp(sr1_scope *s, const struct causal_lm_pass *p,
                                    int32_t layer, sr1_tensor *x)
 {
@@ -192,11 +206,13 @@ static sr1_tensor *run_decoder_mlp(sr1_scope *s, const struct causal_lm_pass *p,
     y = apply_layer_linear(
         s, p, y,
         (struct linear){w->gate_up, w->gate_up_scale, NULL, {layer, SR1__LORA_GATE, 2}});
-    y = p->m->arch->gelu ? sr1__nn_geglu(s, y) : sr1__fused_swiglu(s, y);
-    return add_output(
-        s, p, x, y,
-        (struct linear){w->down, w->down_scale, NULL, {layer, SR1__LORA_DOWN, 1}},
-        w->mlp_norm);
+    y = apply_gate(s, p, y);
+    return add_output(s, p, x, y,
+                      (struct linear){.w = w->down,
+                                      .scale = w->down_scale,
+                                      .span = {layer, SR1__LORA_DOWN, 1},
+                                      .unread = p->again && !w->mlp_norm},
+                      w->mlp_norm);
 }
 
 /* One layer in a scope of its own, so that its activations go as early as they can. */
@@ -213,9 +229,13 @@ static sr1_tensor *run_decoder_layer(sr1_scope *outer, const struct causal_lm_pa
 
 static sr1_tensor *run_layer_segment(sr1_scope *s, void *self, sr1_tensor *x)
 {
-    const struct layer_segment *g = self;
+    struct layer_segment *g = self;
+    sr1_tensor *y;
 
-    return run_decoder_layer(s, g->pass, g->layer, x);
+    g->pass->again = g->computed;
+    y = run_decoder_layer(s, g->pass, g->layer, x);
+    g->computed = 1;
+    return y;
 }
 
 static sr1_tensor *run_checkpointed(sr1_scope *s, struct causal_lm_pass *p, int32_t layer,
@@ -227,7 +247,7 @@ static sr1_tensor *run_checkpointed(sr1_scope *s, struct causal_lm_pass *p, int3
         sr1__scope_check(s, sr1__fail_nomem("checkpointed layer"));
         return NULL;
     }
-    *g = (struct layer_segment){p, layer};
+    *g = (struct layer_segment){p, layer, 0};
     p->refs++;
     return t_checkpoint(s, run_layer_segment, g, layer_segment_free, x);
 }
@@ -336,9 +356,13 @@ static sr1_tensor *mark_unit(sr1_scope *s, const sr1_model *m, int32_t unit, int
 }
 
 /* The factor is of the model's type, as in transformers. */
-static sr1_tensor *embed_tokens(sr1_scope *s, const sr1_model *m, sr1_tensor *ids)
+static sr1_tensor *embed_tokens(sr1_scope *s, const struct causal_lm_pass *p,
+                                sr1_tensor *ids)
 {
-    sr1_tensor *x = t_embedding(s, m->embed, ids);
+    const sr1_model *m = p->m;
+    sr1_tensor *x = p->head && m->head == m->embed
+                        ? sr1__nn_tied_embedding(s, m->embed, ids, p->head)
+                        : t_embedding(s, m->embed, ids);
     double root = sqrt((double)m->config.hidden_size);
 
     return m->arch->embedding_scale ? t_mul(s, x, t_full(s, root, m->dtype, T_SHAPE(1)))
@@ -354,7 +378,7 @@ static sr1_tensor *run_decoder_layers(sr1_scope *s, struct causal_lm_pass *p,
     pick_positions(s, p, in);
     ids = in->ids_there ? in->ids_there : t_from_i32(s, in->ids, in->n);
     enter_unit(s, m, 0);
-    x = embed_tokens(s, m, ids);
+    x = embed_tokens(s, p, ids);
     leave_unit(s, m, 0);
     if ((checkpoint || m->hooks) && m->adapter) /* backward goes through a unit's input */
         t_require_grad(s, x, 1);
@@ -521,13 +545,14 @@ balance_new(sr1_scope *s, const sr1_model *m, const struct sr1__packed *in, doub
 
 static struct causal_lm_pass *pass_new(sr1_scope *s, sr1_model *m,
                                        const struct sr1__packed *in,
-                                       const struct sr1__lora_dropout *dropout)
+                                       const struct sr1__forward_options *opt)
 {
     struct causal_lm_pass *p = sr1__calloc(1, sizeof *p);
 
     if (p) {
         p->m = m;
         p->refs = 1;
+        p->head = opt ? opt->head : NULL;
         p->attention = (struct sr1__attention){.fn = packed_attention, .self = p};
         p->n_seqs = in->n_seqs;
         p->longest = find_longest(in);
@@ -536,7 +561,7 @@ static struct causal_lm_pass *pass_new(sr1_scope *s, sr1_model *m,
             p->continues = sr1__memdup(in->continues, in->n_seqs * sizeof(int32_t));
     }
     if (p && p->cu_seqlens && !p->continues == !in->continues &&
-        copy_dropout(p, dropout, in->cu_seqlens[in->n_seqs]))
+        copy_dropout(p, opt ? opt->dropout : NULL, in->cu_seqlens[in->n_seqs]))
         return p;
     pass_release(p);
     sr1__scope_check(s, sr1__fail_nomem("forward pass"));
@@ -551,10 +576,12 @@ sr1_tensor *sr1__causal_lm_forward(sr1_scope *s, sr1_model *m,
     sr1_tensor *hidden = NULL;
     struct causal_lm_pass *p;
 
+    if (opt && opt->head)
+        *opt->head = m->head;
     if (sr1__scope_status(s) != SR1_OK)
         return NULL;
     sr1__scope_check(s, packed_positions(in, &positions));
-    p = positions ? pass_new(s, m, in, opt ? opt->dropout : NULL) : NULL;
+    p = positions ? pass_new(s, m, in, opt) : NULL;
     if (p) {
         const struct sr1__placed_tokens tokens = {
             .ids = in->ids,

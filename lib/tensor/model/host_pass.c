@@ -18,6 +18,7 @@
 #include "tensor/model/host_pass_internal.h"
 
 #include "kernels/attention.h"
+#include "kernels/bf16.h"
 #include "kernels/layer.h"
 
 #include <math.h>

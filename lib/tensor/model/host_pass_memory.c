@@ -3,7 +3,7 @@
 #include "tensor/model/host_pass_internal.h"
 
 #include "base/mem.h"
-#include "kernels/attention.h"
+#include "kernels/bf16.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "kernels/attention.h"
+#include "kernels/bf16.h"
 #include "kernels/product_int8.h"
 #include "tensor/model/model.h"
 

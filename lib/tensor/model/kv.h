@@ -55,6 +55,8 @@ struct sr1__kv {
      */
     int64_t n_lanes;
     int64_t longest;
+    int64_t most_lanes; /* that there can be */
+    int64_t moves;      /* times that its tensors have changed their addresses */
 };
 
 /* Where one head of a layer of a row's first n tokens is, in a paged cache. */

@@ -8,6 +8,7 @@
 #include "tensor/model/kv.h"
 
 #include "base/mem.h"
+#include "kernels/bf16.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,47 +1,73 @@
 /* tensor/model/kv_slots.c - keys and values as tensors, a layer each, that stay where
  * they are: any device, any type.
  *
- * A live row has a slot of cap places; place slot * cap + position holds keys and values
- * of one token, [2Hkv,D]. Slots and cap double on demand, between passes.
+ * A live row has a slot: the tail of one of a block's rows (kv_layout.h). The tokens of
+ * its first feed, where they are several, are its prefix, those behind them its tail; a
+ * place holds keys and values of one token, [2Hkv,D]. A fork of the prefix has the same
+ * one: it costs nothing, and rows that begin alike come to lie in one block.
  *
  * A row with one new token takes the place of its slot in the pass, so that keys and
- * values of all such rows are one view [S,Hkv,T,D] of the cache and their attention is
- * one call: query heads that share a key-value head lie along the query axis, and a mask
- * hides positions beyond a row's length. Slots without a new token are computed too and
- * write to a place that is nobody's. Where fewer than half of the slots are in use, rows
- * move down before the next pass. */
+ * values of all such rows are one view [blocks,Hkv,places,D] of the cache and their
+ * attention is one call: the rows of a block, and the query heads of each that share a
+ * key-value head, lie along the query axis. A table says which position a place has for
+ * a row, and a mask made of it hides what is not the row's or not written yet. Slots
+ * without a new token are computed too and write to a place that is nobody's.
+ *
+ * Where rows find no place, or fewer than half of the slots are in use, live rows are
+ * laid out anew and each layer is gathered into a new tensor, between two passes. */
 #include "tensor/model/kv.h"
 
 #include "base/mem.h"
+#include "tensor/model/kv_layout.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#define FIRST_CAP 256
-#define CAP_STEP 64 /* cap and the length of masks are multiples of it */
-#define LOOSE 8     /* slots that need not be compact */
+#define LOOSE 8           /* slots that need not be compact */
+#define NOWHERE INT32_MAX /* the position of a place that is not the row's */
 
-struct slot_size {
-    int64_t n_slots;
-    int64_t cap;
+struct slot_row {
+    int live;
+    int32_t slot;   /* -1: none yet */
+    int64_t family; /* rows of one number begin with the same tokens, of which */
+    int64_t prefix; /* so many are this row's, */
+    int64_t start;  /* from here on in its block */
+    int64_t length; /* tokens that may have been written */
+    int64_t want;   /* tokens that need room */
+};
+
+struct placed_row {
+    int64_t family;
+    int32_t row;
 };
 
 struct slots {
     struct sr1__kv base;
     const sr1_model *model;
-    sr1_tensor **layers; /* [layers] of [n_slots*cap+1,2Hkv,D]; the last place is nobody's
-                          */
-    struct slot_size *sizes; /* [layers] */
-    struct slot_size size;   /* of all of them, in a pass */
-    struct slot_size most;   /* of any: larger where not all could grow */
-    sr1_tensor *steps;       /* i64 [cap] 0, 1, ...; NULL: no cache yet */
-    int64_t max_cap;
-    int32_t *slot_of; /* [max_rows], -1: none */
-    int32_t *row_of;  /* [max_rows] by slot, -1: free */
-    int64_t *length;  /* [max_rows] by slot: tokens that may have been written */
+    sr1_tensor **layers; /* [layers] of [places+2,2Hkv,D]: all blocks, a place that is
+                          * nobody's, and one that stays zero */
+    struct sr1__kv_layout layout;
+    sr1_tensor *table; /* i64 [slots*block]; NULL: to be made */
+    int changed;       /* the table is to be filled again */
+    int64_t max_tokens;
     int32_t max_rows;
+    struct slot_row *rows; /* [max_rows] */
+    int32_t n_unplaced;    /* live ones without a slot */
+    int64_t n_families;    /* so far */
+    int32_t *row_of;       /* by slot, -1: free */
+    uint8_t *left;         /* by slot: a row has left something in its tail */
+    uint8_t *blank;        /* by block: must be cleared as a whole */
+    /* A move of all layers to another layout that has begun. */
+    struct sr1__kv_layout next;
+    int64_t *origin; /* where what comes to each place of it lies; NULL: none has begun */
+    int32_t n_moved; /* layers */
+    /* scratch, [max_rows] each */
+    struct placed_row *order;
+    struct sr1__kv_family *families;
+    struct slot_row *was;
     /* of one pass, borrowed */
     sr1_tensor *places;      /* [N] */
-    sr1_tensor *mask;        /* [n_lanes,1,1,longest], 0 or -inf; NULL: no lanes */
+    sr1_tensor *mask;        /* [blocks,1,queries,block], 0 or -inf; NULL: no lanes */
     sr1_tensor *window_mask; /* of layers with a window; NULL: as mask */
 };
 
@@ -50,272 +76,495 @@ static struct slots *get_slots(struct sr1__kv *kv)
     return (struct slots *)(void *)kv;
 }
 
-/* ---- room ---- */
-
-static int64_t grow_slot_count(int64_t now, int64_t want, int64_t first, int64_t max)
+static const struct slots *look_at_slots(const struct sr1__kv *kv)
 {
-    int64_t n = now ? now : first;
-
-    while (n < want)
-        n *= 2;
-    return n < max ? n : max;
+    return (const struct slots *)(const void *)kv;
 }
 
-static int64_t round_to_step(int64_t n)
+static int64_t count_slots(const struct slots *c)
 {
-    return (n + CAP_STEP - 1) / CAP_STEP * CAP_STEP;
+    return c->layout.n_blocks * c->layout.rows;
 }
 
-/* The slots of a layer, [n_slots,cap,2Hkv,D]. */
-static sr1_tensor *view_slots(sr1_scope *s, sr1_tensor *layer, struct slot_size size)
+/* Heads of queries that share a key-value head. */
+static int64_t count_queries(const struct slots *c)
 {
-    return t_reshape(s, t_narrow(s, layer, 0, 0, size.n_slots * size.cap),
-                     T_SHAPE(size.n_slots, size.cap, t_size(layer, 1), t_size(layer, 2)));
+    return c->model->config.n_heads / c->model->config.n_kv_heads;
 }
 
-/* n tokens of a slot, [n,2Hkv,D] */
-static sr1_tensor *view_slot(sr1_scope *s, const struct slots *c, int32_t layer,
-                             int64_t slot, int64_t n)
+/* ---- places ---- */
+
+static int64_t find_prefix_place(const struct sr1__kv_layout *l, const struct slot_row *r)
 {
-    return t_narrow(s, c->layers[layer], 0, slot * c->sizes[layer].cap, n);
+    return r->slot / l->rows * sr1__kv_layout_block(l) + r->start;
 }
 
-/* A layer of the new size that holds the old contents. The rest is zero: masked positions
- * enter the weighted sum with weight 0, so they must be finite. */
-static sr1_tensor *copy_enlarged(sr1_scope *s, const struct slots *c, sr1_tensor *old,
-                                 struct slot_size was, struct slot_size now)
+static int64_t find_tail_place(const struct sr1__kv_layout *l, int64_t slot)
 {
-    const struct sr1__hf_config *config = &c->model->config;
-    sr1_tensor *t = t_full(
-        s, 0.0, c->model->dtype,
-        T_SHAPE(now.n_slots * now.cap + 1, 2 * config->n_kv_heads, config->head_dim));
-
-    if (old) {
-        sr1_tensor *part = t_narrow(s, view_slots(s, t, now), 0, 0, was.n_slots);
-
-        t_copy_(s, t_narrow(s, part, 1, 0, was.cap), view_slots(s, old, was));
-    }
-    return t_hold(s, t);
+    return slot / l->rows * sr1__kv_layout_block(l) + l->prefix +
+           slot % l->rows * l->tail;
 }
 
-static int is_size(struct slot_size a, struct slot_size b)
+static int64_t find_token_place(const struct sr1__kv_layout *l, const struct slot_row *r,
+                                int64_t position)
 {
-    return a.n_slots == b.n_slots && a.cap == b.cap;
+    return position < r->prefix ? find_prefix_place(l, r) + position
+                                : find_tail_place(l, r->slot) + position - r->prefix;
 }
 
-static sr1_status grow_layer(struct slots *c, int64_t i, struct slot_size size)
+/* ---- rows come and go ---- */
+
+static void put_row(struct slots *c, int32_t row, int32_t slot, int64_t start)
 {
-    sr1_tensor *fresh;
-    sr1_scope *s;
-    sr1_status st;
-
-    if (is_size(c->sizes[i], size))
-        return SR1_OK;
-    s = sr1__scope_open(c->model->device, "key-value cache");
-    sr1__scope_no_grad(s);
-    fresh = copy_enlarged(s, c, c->layers[i], c->sizes[i], size);
-    st = sr1__scope_close(s);
-    sr1__tensor_free(st == SR1_OK ? c->layers[i] : fresh);
-    SR1__TRY(st);
-    c->layers[i] = fresh;
-    c->sizes[i] = size;
-    return SR1_OK;
-}
-
-static sr1_status count_steps(struct slots *c, int64_t cap)
-{
-    sr1_tensor *steps;
-    sr1_scope *s = sr1__scope_open(c->model->device, "key-value cache");
-    sr1_status st;
-
-    sr1__scope_no_grad(s);
-    steps = t_hold(s, t_arange(s, cap));
-    st = sr1__scope_close(s);
-    sr1__tensor_free(st == SR1_OK ? c->steps : steps);
-    if (st == SR1_OK)
-        c->steps = steps;
-    return st;
-}
-
-/* Layer by layer, so that only one is there twice. Where that fails, those that have
- * grown stay as large, their contents as they were; no pass begins before all are. */
-static sr1_status grow_slot_cache(struct slots *c, struct slot_size size)
-{
-    c->most = size;
-    for (int64_t i = 0; i < c->model->config.n_layers; i++)
-        SR1__TRY(grow_layer(c, i, size));
-    SR1__TRY(count_steps(c, size.cap));
-    c->size = size;
-    return SR1_OK;
-}
-
-/* The lowest slot that is free. */
-static int32_t find_free_slot(const struct slots *c)
-{
-    int32_t i = 0;
-
-    while (c->row_of[i] >= 0)
-        i++;
-    return i;
-}
-
-/* Values that an earlier sequence left there may not be finite. */
-static sr1_status zero_slot(struct slots *c, int32_t slot)
-{
-    sr1_scope *s;
-
-    if (c->length[slot] == 0)
-        return SR1_OK;
-    s = sr1__scope_open(c->model->device, "key-value cache");
-    sr1__scope_inference(s);
-    for (int32_t i = 0; i < c->model->config.n_layers; i++)
-        t_fill_(s, view_slot(s, c, i, slot, c->length[slot]), 0.0);
-    SR1__TRY(sr1__scope_close(s));
-    c->length[slot] = 0;
-    return SR1_OK;
-}
-
-static sr1_status take_slot(struct slots *c, int32_t row)
-{
-    int32_t slot;
-
-    if (c->slot_of[row] >= 0)
-        return SR1_OK;
-    slot = find_free_slot(c);
-    SR1__TRY(zero_slot(c, slot));
-    c->slot_of[row] = slot;
+    c->rows[row].slot = slot;
+    c->rows[row].start = start;
     c->row_of[slot] = row;
-    return SR1_OK;
+    c->n_unplaced--;
+    c->changed = 1;
 }
 
-/* The first n tokens of a slot into another. */
-static sr1_status copy_slot_tokens(struct slots *c, int32_t from, int32_t to, int64_t n)
+static void add_row(struct slots *c, int32_t row, struct slot_row r)
 {
-    sr1_scope *s = sr1__scope_open(c->model->device, "key-value cache");
-
-    sr1__scope_inference(s);
-    for (int32_t i = 0; i < c->model->config.n_layers; i++)
-        t_copy_(s, view_slot(s, c, i, to, n), view_slot(s, c, i, from, n));
-    c->length[to] = n > c->length[to] ? n : c->length[to];
-    return sr1__scope_close(s);
+    c->rows[row] = r;
+    c->rows[row].live = 1;
+    c->rows[row].slot = -1;
+    c->n_unplaced++;
 }
 
-static sr1_status move_slot(struct slots *c, int32_t from, int32_t to)
+/* A live row of the family that has no slot yet, -1: none. */
+static int32_t find_heir(const struct slots *c, int64_t family)
 {
-    int32_t row = c->row_of[from];
-
-    SR1__TRY(zero_slot(c, to));
-    SR1__TRY(copy_slot_tokens(c, from, to, c->length[from]));
-    c->row_of[to] = row;
-    c->slot_of[row] = to;
-    c->row_of[from] = -1;
-    return SR1_OK;
+    for (int32_t i = 0; c->n_unplaced > 0 && i < c->max_rows; i++)
+        if (c->rows[i].live && c->rows[i].slot < 0 && c->rows[i].family == family)
+            return i;
+    return -1;
 }
 
-/* Each copy is paid for by the rows that ended since the last ones. */
-static sr1_status compact_slots(struct slots *c)
+/* A fork that waits for a slot takes over what it begins with. */
+static void drop_row(struct slots *c, int32_t row)
 {
-    int32_t used = 0, top = 0;
+    struct slot_row was = c->rows[row];
+    int32_t heir;
 
-    for (int32_t i = 0; i < c->size.n_slots; i++) {
-        used += c->row_of[i] >= 0;
-        top = c->row_of[i] >= 0 ? i + 1 : top;
-    }
-    if (top <= LOOSE || top <= 2 * used)
-        return SR1_OK;
-    for (int32_t i = used; i < top; i++)
-        if (c->row_of[i] >= 0)
-            SR1__TRY(move_slot(c, i, find_free_slot(c)));
-    return SR1_OK;
-}
-
-static sr1_status slots_reserve(struct sr1__kv *kv, const struct sr1__kv_span *spans,
-                                size_t n)
-{
-    struct slots *c = get_slots(kv);
-    struct slot_size want = {0, 0};
-
-    SR1__TRY(compact_slots(c));
-    for (size_t i = 0; i < n; i++) {
-        SR1__TRY(take_slot(c, spans[i].row));
-        if (c->slot_of[spans[i].row] >= want.n_slots)
-            want.n_slots = c->slot_of[spans[i].row] + 1;
-        if (spans[i].past + spans[i].n > want.cap)
-            want.cap = spans[i].past + spans[i].n;
-    }
-    want.n_slots = grow_slot_count(c->most.n_slots, want.n_slots, 1, c->max_rows);
-    want.cap = grow_slot_count(c->most.cap, want.cap, FIRST_CAP, c->max_cap);
-    return is_size(want, c->size) ? SR1_OK : grow_slot_cache(c, want);
+    c->rows[row] = (struct slot_row){.slot = -1};
+    c->n_unplaced -= was.live && was.slot < 0;
+    if (was.slot < 0)
+        return;
+    c->row_of[was.slot] = -1;
+    c->left[was.slot] = 1;
+    c->changed = 1;
+    heir = find_heir(c, was.family);
+    if (heir >= 0)
+        put_row(c, heir, was.slot, was.start);
 }
 
 static void slots_clear(struct sr1__kv *kv, int32_t row)
 {
-    struct slots *c = get_slots(kv);
-
-    if (c->slot_of[row] >= 0)
-        c->row_of[c->slot_of[row]] = -1;
-    c->slot_of[row] = -1;
+    drop_row(get_slots(kv), row);
 }
 
+/* ---- moving ---- */
+
+static int compare_placed_rows(const void *a, const void *b)
+{
+    const struct placed_row *x = a, *y = b;
+
+    if (x->family != y->family)
+        return x->family < y->family ? -1 : 1;
+    return x->row - y->row;
+}
+
+/* Live rows family by family into order, and the families; *tail: the longest. */
+static int32_t list_families(struct slots *c, int64_t *n_families, int64_t *tail)
+{
+    int32_t n = 0;
+
+    *n_families = *tail = 0;
+    for (int32_t i = 0; i < c->max_rows; i++)
+        if (c->rows[i].live)
+            c->order[n++] = (struct placed_row){c->rows[i].family, i};
+    qsort(c->order, (size_t)n, sizeof *c->order, compare_placed_rows);
+    for (int32_t i = 0; i < n; i++) {
+        const struct slot_row *r = &c->rows[c->order[i].row];
+        struct sr1__kv_family *f;
+
+        if (i == 0 || c->order[i].family != c->order[i - 1].family)
+            c->families[(*n_families)++] = (struct sr1__kv_family){0, 0};
+        f = &c->families[*n_families - 1];
+        f->rows++;
+        f->prefix = r->prefix > f->prefix ? r->prefix : f->prefix;
+        *tail = r->want - r->prefix > *tail ? r->want - r->prefix : *tail;
+    }
+    return n;
+}
+
+/* n contents from one place on come to another. */
+static void note_origin(struct slots *c, int64_t to, int64_t from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        c->origin[to + i] = from + i;
+}
+
+/* The old place of a family's prefix, known by any row that has a slot; -1: there is
+ * nothing of it. */
+static int64_t find_prefix_origin(const struct slots *c, int32_t first, int32_t n)
+{
+    for (int32_t i = first; i < n && c->order[i].family == c->order[first].family; i++) {
+        const struct slot_row *was = &c->was[c->order[i].row];
+
+        if (was->slot >= 0 && was->length > 0)
+            return find_prefix_place(&c->layout, was);
+    }
+    return -1;
+}
+
+static void place_in_order(struct slots *c, int32_t n)
+{
+    const struct sr1__kv_family *family = c->families - 1;
+    int64_t start = 0, end = 0, origin = -1;
+
+    for (int32_t i = 0; i < n; i++) {
+        const struct slot_row *was = &c->was[c->order[i].row];
+        struct slot_row *r = &c->rows[c->order[i].row];
+        int begins = i == 0 || c->order[i].family != c->order[i - 1].family;
+        int64_t tail = was->length - was->prefix;
+
+        if (begins) {
+            family++;
+            origin = find_prefix_origin(c, i, n);
+        }
+        if (i % c->next.rows == 0)
+            end = 0;
+        if (begins || i % c->next.rows == 0) {
+            start = end;
+            end += family->prefix;
+        }
+        r->slot = i;
+        r->start = start;
+        c->row_of[i] = c->order[i].row;
+        if (origin >= 0 && (begins || i % c->next.rows == 0))
+            note_origin(c, find_prefix_place(&c->next, r), origin, family->prefix);
+        if (was->slot >= 0 && tail > 0)
+            note_origin(c, find_tail_place(&c->next, i),
+                        find_tail_place(&c->layout, was->slot),
+                        tail < c->layout.tail ? tail : c->layout.tail);
+    }
+}
+
+/* All live rows get slots in a layout of their own; no contents move yet. */
+static sr1_status begin_move(struct slots *c)
+{
+    struct sr1__kv_need need = {.families = c->families,
+                                .times = 1,
+                                .max_rows = c->max_rows,
+                                .max_tokens = c->max_tokens,
+                                .queries = count_queries(c)};
+    int32_t n = list_families(c, &need.n_families, &need.tail);
+    int64_t n_slots, places;
+
+    c->next = sr1__kv_layout_choose(&need);
+    n_slots = c->next.n_blocks * c->next.rows;
+    places = sr1__kv_layout_places(&c->next) + 2;
+    c->origin = sr1__malloc((size_t)places * sizeof *c->origin);
+    SR1__CHECK_ALLOC(c->origin, "key-value cache");
+    for (int64_t i = 0; i < places; i++)
+        c->origin[i] = sr1__kv_layout_places(&c->layout) + 1;
+    memcpy(c->was, c->rows, (size_t)c->max_rows * sizeof *c->was);
+    for (int64_t i = 0; i < n_slots; i++)
+        c->row_of[i] = -1;
+    memset(c->left, 0, (size_t)n_slots);
+    memset(c->blank, 0, (size_t)n_slots);
+    place_in_order(c, n);
+    c->n_unplaced = 0;
+    c->n_moved = 0;
+    return SR1_OK;
+}
+
+static sr1_status move_layer(struct slots *c, int32_t i, sr1_tensor *origin)
+{
+    const struct sr1__hf_config *config = &c->model->config;
+    int64_t places = sr1__kv_layout_places(&c->next) + 2;
+    sr1_scope *s = sr1__scope_open(c->model->device, "key-value cache");
+    sr1_tensor *fresh;
+    sr1_status st;
+
+    sr1__scope_no_grad(s);
+    fresh = t_hold(s, c->layers[i] ? t_index_select(s, c->layers[i], 0, origin)
+                                   : t_full(s, 0.0, c->model->dtype,
+                                            T_SHAPE(places, 2 * config->n_kv_heads,
+                                                    config->head_dim)));
+    st = sr1__scope_close(s);
+    sr1__tensor_free(st == SR1_OK ? c->layers[i] : fresh);
+    if (st == SR1_OK)
+        c->layers[i] = fresh;
+    return st;
+}
+
+static sr1_status move_layers(struct slots *c)
+{
+    int64_t places = sr1__kv_layout_places(&c->next) + 2;
+    sr1_scope *s = sr1__scope_open(c->model->device, "key-value cache");
+    sr1_tensor *origin;
+    sr1_status st;
+
+    sr1__scope_no_grad(s);
+    origin = c->layers[0] ? t_from_i64(s, c->origin, T_SHAPE(places)) : NULL;
+    st = sr1__scope_status(s);
+    while (st == SR1_OK && c->n_moved < c->model->config.n_layers) {
+        st = move_layer(c, c->n_moved, origin);
+        c->n_moved += st == SR1_OK;
+    }
+    sr1__scope_check(s, st);
+    return sr1__scope_close(s);
+}
+
+static void drop_table(struct slots *c)
+{
+    sr1__tensor_free(c->table);
+    c->table = NULL;
+    c->changed = 1;
+    c->base.moves++;
+}
+
+/* Layer by layer, so that only one is there twice. Where that fails, those that have
+ * moved stay where they are; no pass begins before all have. */
+static sr1_status end_move(struct slots *c)
+{
+    if (!c->origin)
+        return SR1_OK;
+    SR1__TRY(move_layers(c));
+    c->layout = c->next;
+    sr1__free(c->origin);
+    c->origin = NULL;
+    c->n_moved = 0;
+    drop_table(c);
+    return SR1_OK;
+}
+
+/* ---- room ---- */
+
+/* May the row have this free slot? *start: of its prefix; *blank: others have left an
+ * empty block behind. */
+static int suits_row(const struct slots *c, const struct slot_row *r, int64_t slot,
+                     int64_t *start, int *blank)
+{
+    int64_t first = slot - slot % c->layout.rows;
+    int empty = 1;
+
+    *blank = 0;
+    for (int64_t i = first; i < first + c->layout.rows; i++) {
+        const struct slot_row *other = c->row_of[i] < 0 ? NULL : &c->rows[c->row_of[i]];
+
+        empty = empty && !other;
+        *blank = empty && (*blank || c->left[i]);
+        *start = other ? other->start : 0;
+        if (other && other->family == r->family)
+            return 1;
+    }
+    *start = 0;
+    return r->prefix == 0 || (empty && r->length == 0 && r->prefix <= c->layout.prefix);
+}
+
+static int find_slot(struct slots *c, int32_t row)
+{
+    int64_t start;
+    int blank;
+
+    for (int64_t i = 0; i < count_slots(c); i++) {
+        if (c->row_of[i] >= 0 || !suits_row(c, &c->rows[row], i, &start, &blank))
+            continue;
+        c->blank[i / c->layout.rows] |= (uint8_t)blank;
+        put_row(c, row, (int32_t)i, start);
+        return 1;
+    }
+    return 0;
+}
+
+/* Is there room for what all live rows want, in slots that they have now? */
+static int find_slots(struct slots *c)
+{
+    int32_t used = 0, top = 0;
+
+    for (int32_t i = 0; i < c->max_rows; i++) {
+        const struct slot_row *r = &c->rows[i];
+
+        if (!r->live)
+            continue;
+        if (r->want - r->prefix > c->layout.tail || (r->slot < 0 && !find_slot(c, i)))
+            return 0;
+        used++;
+        top = r->slot >= top ? r->slot + 1 : top;
+    }
+    return top <= LOOSE || top <= 2 * used; /* rows that end pay for a move */
+}
+
+/* Values that an earlier sequence left there may not be finite. */
+static sr1_status clear_slots(struct slots *c)
+{
+    sr1_scope *s = sr1__scope_open(c->model->device, "key-value cache");
+    const struct sr1__kv_layout *l = &c->layout;
+
+    sr1__scope_inference(s);
+    for (int64_t i = 0; i < count_slots(c); i++) {
+        int whole = i % l->rows == 0 && c->blank[i / l->rows];
+        int tail = c->row_of[i] >= 0 && c->left[i] && !c->blank[i / l->rows];
+        int64_t at =
+            whole ? i / l->rows * sr1__kv_layout_block(l) : find_tail_place(l, i);
+
+        for (int32_t k = 0; (whole || tail) && k < c->model->config.n_layers; k++)
+            t_fill_(s,
+                    t_narrow(s, c->layers[k], 0, at,
+                             whole ? sr1__kv_layout_block(l) : l->tail),
+                    0.0);
+    }
+    SR1__TRY(sr1__scope_close(s));
+    for (int64_t i = 0; i < count_slots(c); i++)
+        c->left[i] &= c->row_of[i] < 0 && !c->blank[i / l->rows];
+    memset(c->blank, 0, (size_t)l->n_blocks);
+    return SR1_OK;
+}
+
+/* The position that each place of its block has for the row of a slot, [block]. One that
+ * has no row looks at its first place. */
+static void list_positions(const struct slots *c, int64_t slot, int64_t *out)
+{
+    const struct sr1__kv_layout *l = &c->layout;
+    const struct slot_row *r = c->row_of[slot] < 0 ? NULL : &c->rows[c->row_of[slot]];
+    int64_t *tail = out + l->prefix + slot % l->rows * l->tail;
+
+    for (int64_t i = 0; i < sr1__kv_layout_block(l); i++)
+        out[i] = NOWHERE;
+    for (int64_t i = 0; r && i < r->prefix; i++)
+        out[r->start + i] = i;
+    for (int64_t i = 0; i < (r ? l->tail : 1); i++)
+        tail[i] = (r ? r->prefix : 0) + i;
+}
+
+static sr1_status fill_table(struct slots *c)
+{
+    int64_t block = sr1__kv_layout_block(&c->layout), n = count_slots(c) * block;
+    int64_t *positions;
+    sr1_scope *s;
+    sr1_status st;
+
+    if (!c->changed)
+        return SR1_OK;
+    SR1__CALLOC(positions, (size_t)n, "key-value cache");
+    for (int64_t i = 0; i < count_slots(c); i++)
+        list_positions(c, i, positions + i * block);
+    s = sr1__scope_open(c->model->device, "key-value cache");
+    sr1__scope_no_grad(s);
+    if (!c->table)
+        c->table = t_hold(s, t_empty(s, SR1__I64, T_SHAPE(n)));
+    t_upload_i64(s, c->table, positions);
+    st = sr1__scope_close(s);
+    sr1__free(positions);
+    c->changed = st != SR1_OK;
+    return st;
+}
+
+/* Every live row gets a slot with room for what it wants. */
+static sr1_status settle_rows(struct slots *c)
+{
+    SR1__TRY(end_move(c));
+    if (!find_slots(c)) {
+        SR1__TRY(begin_move(c));
+        SR1__TRY(end_move(c));
+    }
+    SR1__TRY(clear_slots(c));
+    return fill_table(c);
+}
+
+/* The first tokens of a row, where there are several, are its prefix. */
+static sr1_status slots_reserve(struct sr1__kv *kv, const struct sr1__kv_span *spans,
+                                size_t n)
+{
+    struct slots *c = get_slots(kv);
+
+    for (size_t i = 0; i < n; i++) {
+        const struct sr1__kv_span *sp = &spans[i];
+
+        if (sp->past == 0) {
+            drop_row(c, sp->row);
+            add_row(c, sp->row,
+                    (struct slot_row){.family = ++c->n_families,
+                                      .prefix = sp->n > 1 ? sp->n : 0});
+        }
+        c->rows[sp->row].want = sp->past + sp->n;
+    }
+    return settle_rows(c);
+}
+
+/* The first n tokens of one tail into another. */
+static sr1_status copy_tail(struct slots *c, int32_t from, int32_t to, int64_t n)
+{
+    sr1_scope *s = sr1__scope_open(c->model->device, "key-value cache");
+    int64_t a = find_tail_place(&c->layout, c->rows[from].slot);
+    int64_t b = find_tail_place(&c->layout, c->rows[to].slot);
+
+    sr1__scope_inference(s);
+    for (int32_t i = 0; i < c->model->config.n_layers; i++)
+        t_copy_(s, t_narrow(s, c->layers[i], 0, b, n),
+                t_narrow(s, c->layers[i], 0, a, n));
+    return sr1__scope_close(s);
+}
+
+/* What is behind the prefix is copied; a slot is found for the row before its next pass.
+ */
 static sr1_status slots_fork(struct sr1__kv *kv, int32_t from, int32_t to,
                              int64_t n_tokens)
 {
     struct slots *c = get_slots(kv);
-    const struct sr1__kv_span sp = {.row = to, .n = n_tokens};
+    const struct slot_row *a = &c->rows[from];
+    int64_t prefix = n_tokens < a->prefix ? n_tokens : a->prefix;
+    sr1_status st;
 
-    SR1__TRY(slots_reserve(kv, &sp, 1));
-    return copy_slot_tokens(c, c->slot_of[from], c->slot_of[to], n_tokens);
+    add_row(
+        c, to,
+        (struct slot_row){
+            .family = a->family, .prefix = prefix, .length = n_tokens, .want = n_tokens});
+    if (n_tokens == prefix)
+        return SR1_OK;
+    st = settle_rows(c);
+    if (st == SR1_OK)
+        st = copy_tail(c, from, to, n_tokens - prefix);
+    if (st != SR1_OK)
+        drop_row(c, to);
+    return st;
 }
 
 /* ---- a pass ---- */
 
-/* A power of two, so that rows come and go within one size. */
-static int64_t bucket_lanes(const struct slots *c, int64_t n)
-{
-    return grow_slot_count(0, n, 1, c->size.n_slots);
-}
-
-/* Quarters of a power of two, at least CAP_STEP, so that a row that grows stays in one
- * size for as long as pays: a quarter of what is seen is masked at most. */
-static int64_t bucket_length(const struct slots *c, int64_t n)
-{
-    int64_t step = CAP_STEP;
-
-    while (n > 8 * step)
-        step *= 2;
-    n = (n + step - 1) / step * step;
-    return n < c->size.cap ? n : c->size.cap;
-}
-
 /* A pass of single tokens on a device has one of few sizes, so that a graph of its
  * kernels can be used again. */
-static void size_lanes(struct slots *c, int64_t n_lanes, int64_t longest, int only_lanes)
+static int64_t bucket_lanes(const struct slots *c, int64_t top, int only_lanes)
 {
-    int bucket = only_lanes && c->model->device != SR1__CPU;
+    int64_t blocks = (top + c->layout.rows - 1) / c->layout.rows;
 
-    c->base.n_lanes = bucket ? bucket_lanes(c, n_lanes) : n_lanes;
-    c->base.longest = bucket ? bucket_length(c, longest) : round_to_step(longest);
+    if (only_lanes && c->model->device != SR1__CPU)
+        blocks = sr1__kv_double(blocks, c->layout.n_blocks);
+    return blocks * c->layout.rows;
 }
 
 static int64_t slots_layout(struct sr1__kv *kv, struct sr1__kv_span *spans, size_t n)
 {
     struct slots *c = get_slots(kv);
-    int64_t lanes = 0, longest = 0, at;
+    int64_t lanes = 0, at;
     size_t singles = 0;
 
     for (size_t i = 0; i < n; i++) {
-        int32_t slot = c->slot_of[spans[i].row];
+        struct slot_row *r = &c->rows[spans[i].row];
         int64_t now = spans[i].past + spans[i].n;
 
-        c->length[slot] = now > c->length[slot] ? now : c->length[slot];
-        spans[i].first = slot;
+        r->length = now > r->length ? now : r->length;
+        spans[i].first = r->slot;
         if (spans[i].n > 1)
             continue;
         singles++;
-        lanes = slot >= lanes ? slot + 1 : lanes;
-        longest = now > longest ? now : longest;
+        lanes = r->slot >= lanes ? r->slot + 1 : lanes;
     }
-    size_lanes(c, lanes, longest, singles == n);
+    c->base.n_lanes = bucket_lanes(c, lanes, singles == n);
+    c->base.longest = c->layout.prefix + c->layout.tail;
     at = c->base.n_lanes;
     for (size_t i = 0; i < n; i++) {
         if (spans[i].n == 1)
@@ -329,30 +578,36 @@ static int64_t slots_layout(struct sr1__kv *kv, struct sr1__kv_span *spans, size
 static void slots_list_places(const struct sr1__kv *kv, const struct sr1__kv_span *spans,
                               size_t n, int64_t *places, int64_t n_tokens)
 {
-    const struct slots *c = (const struct slots *)(const void *)kv;
+    const struct slots *c = look_at_slots(kv);
 
     for (int64_t i = 0; i < n_tokens; i++)
-        places[i] = c->size.n_slots * c->size.cap;
+        places[i] = sr1__kv_layout_places(&c->layout);
     for (size_t i = 0; i < n; i++)
         for (int64_t t = 0; t < spans[i].n; t++)
             places[spans[i].first + t] =
-                c->slot_of[spans[i].row] * c->size.cap + spans[i].past + t;
+                find_token_place(&c->layout, &c->rows[spans[i].row], spans[i].past + t);
 }
 
-/* Token of lane i, at position p, sees positions 0..p of its slot, of these the last
- * `window`; 0: all. */
+/* The token of lane i, at position p, sees the places of its block with positions 0..p,
+ * of these the last `window`; 0: all. */
 static sr1_tensor *make_lane_mask(sr1_scope *s, const struct slots *c,
                                   sr1_tensor *positions, int64_t window)
 {
-    int64_t n = c->base.n_lanes;
-    sr1_tensor *p = t_reshape(s, t_narrow(s, positions, 0, 0, n), T_SHAPE(n, 1, 1, 1));
-    sr1_tensor *steps = t_narrow(s, c->steps, 0, 0, c->base.longest);
-    sr1_tensor *seen = t_le(s, steps, p);
+    int64_t n = c->base.n_lanes, rows = c->layout.rows, queries = count_queries(c);
+    int64_t block = sr1__kv_layout_block(&c->layout);
+    sr1_tensor *p = t_reshape(s, t_narrow(s, positions, 0, 0, n), T_SHAPE(n, 1));
+    sr1_tensor *at =
+        t_reshape(s, t_narrow(s, c->table, 0, 0, n * block), T_SHAPE(n, block));
+    sr1_tensor *seen = t_le(s, at, p), *mask;
 
     if (window)
-        seen =
-            t_logical_and(s, seen, t_gt(s, steps, t_add_scalar(s, p, (double)-window)));
-    return t_log(s, t_to(s, seen, c->model->dtype));
+        seen = t_logical_and(s, seen, t_gt(s, at, t_add_scalar(s, p, (double)-window)));
+    mask = t_log(s, t_to(s, seen, c->model->dtype));
+    if (rows == 1) /* the same for all queries */
+        return t_reshape(s, mask, T_SHAPE(n, 1, 1, block));
+    mask = t_expand(s, t_reshape(s, mask, T_SHAPE(n / rows, 1, rows, 1, block)),
+                    T_SHAPE(n / rows, 1, rows, queries, block));
+    return t_reshape(s, mask, T_SHAPE(n / rows, 1, rows * queries, block));
 }
 
 static void slots_begin(sr1_scope *s, struct sr1__kv *kv, sr1_tensor *places,
@@ -379,29 +634,48 @@ static sr1_tensor *view_heads(sr1_scope *s, const struct slots *c, sr1_tensor *s
     return t_transpose(s, t_narrow(s, slots, 2, values ? n : 0, n), 1, 2);
 }
 
-/* [n_lanes,H*D] */
+/* [n_lanes,H*D]. Queries and results of a block with several rows are copied, since their
+ * heads lie row by row. */
 static sr1_tensor *attend_lanes(sr1_scope *s, const struct slots *c, int32_t layer,
                                 sr1_tensor *q)
 {
     const struct sr1__hf_config *config = &c->model->config;
-    int64_t n = c->base.n_lanes;
-    sr1_tensor *slots = view_slots(s, c->layers[layer], c->size);
+    int64_t n = c->base.n_lanes, rows = c->layout.rows, kv = config->n_kv_heads;
+    int64_t width = count_queries(c) * config->head_dim;
+    int64_t block = sr1__kv_layout_block(&c->layout);
     int windowed = c->window_mask && sr1__hf_config_window(config, layer);
-    sr1_tensor *y;
+    sr1_tensor *blocks, *y;
 
-    slots = t_narrow(s, t_narrow(s, slots, 0, 0, n), 1, 0, c->base.longest);
-    q = t_reshape(s, t_narrow(s, q, 0, 0, n),
-                  T_SHAPE(n, config->n_kv_heads, config->n_heads / config->n_kv_heads,
-                          config->head_dim));
-    y = t_sdpa(s, q, view_heads(s, c, slots, 0), view_heads(s, c, slots, 1),
+    blocks = t_reshape(s, t_narrow(s, c->layers[layer], 0, 0, n / rows * block),
+                       T_SHAPE(n / rows, block, 2 * kv, config->head_dim));
+    q = t_reshape(s, t_narrow(s, q, 0, 0, n), T_SHAPE(n / rows, rows, kv, width));
+    q = t_reshape(s, t_transpose(s, q, 1, 2),
+                  T_SHAPE(n / rows, kv, rows * count_queries(c), config->head_dim));
+    y = t_sdpa(s, q, view_heads(s, c, blocks, 0), view_heads(s, c, blocks, 1),
                windowed ? c->window_mask : c->mask, 0);
-    return t_reshape(s, y, T_SHAPE(n, config->n_heads * config->head_dim));
+    y = t_transpose(s, t_reshape(s, y, T_SHAPE(n / rows, kv, rows, width)), 1, 2);
+    return t_reshape(s, y, T_SHAPE(n, kv * width));
+}
+
+/* The first n tokens of a row, [n,2Hkv,D]. */
+static sr1_tensor *gather_row(sr1_scope *s, const struct slots *c, int32_t layer,
+                              const struct slot_row *r, int64_t n)
+{
+    int64_t prefix = n < r->prefix ? n : r->prefix;
+    sr1_tensor *parts[2] = {
+        t_narrow(s, c->layers[layer], 0, find_prefix_place(&c->layout, r), prefix),
+        t_narrow(s, c->layers[layer], 0, find_tail_place(&c->layout, r->slot),
+                 n - prefix)};
+
+    if (prefix == 0 || prefix == n)
+        return parts[prefix == 0];
+    return t_cat(s, parts, 2, 0);
 }
 
 static sr1_tensor *attend_slot(sr1_scope *s, const struct slots *c, int32_t layer,
                                const struct sr1__kv_span *sp, sr1_tensor *q)
 {
-    sr1_tensor *row = view_slot(s, c, layer, c->slot_of[sp->row], sp->past + sp->n);
+    sr1_tensor *row = gather_row(s, c, layer, &c->rows[sp->row], sp->past + sp->n);
 
     row = t_unsqueeze(s, row, 0);
     return sr1__kv_attend_span(s, t_narrow(s, q, 0, sp->first, sp->n),
@@ -466,33 +740,32 @@ sr1_tensor *sr1__kv_attend_span(sr1_scope *s, sr1_tensor *q, sr1_tensor *k, sr1_
 
 /* ---- the whole ---- */
 
-/* Slots cannot be given back one by one; all go once no row has one. */
+/* Slots cannot be given back one by one; all go once no row is live. */
 static void slots_trim(struct sr1__kv *kv)
 {
     struct slots *c = get_slots(kv);
 
     for (int32_t i = 0; i < c->max_rows; i++)
-        if (c->row_of[i] >= 0)
+        if (c->rows[i].live)
             return;
     for (int64_t i = 0; i < c->model->config.n_layers; i++) {
         sr1__tensor_free(c->layers[i]);
         c->layers[i] = NULL;
-        c->sizes[i] = (struct slot_size){0, 0};
     }
-    sr1__tensor_free(c->steps);
-    c->steps = NULL;
-    memset(c->length, 0, (size_t)c->max_rows * sizeof *c->length);
-    c->size = c->most = (struct slot_size){0, 0};
+    sr1__free(c->origin);
+    c->origin = NULL;
+    c->n_moved = 0;
+    c->layout = (struct sr1__kv_layout){.rows = 1};
+    drop_table(c);
 }
 
 static int64_t slots_bytes(const struct sr1__kv *kv)
 {
-    const struct slots *c = (const struct slots *)(const void *)kv;
+    const struct slots *c = look_at_slots(kv);
     const struct sr1__hf_config *config = &c->model->config;
-    int64_t places = 0;
+    int64_t places = c->n_moved * sr1__kv_layout_places(&c->next) +
+                     (config->n_layers - c->n_moved) * sr1__kv_layout_places(&c->layout);
 
-    for (int64_t i = 0; i < config->n_layers; i++)
-        places += c->sizes[i].n_slots * c->sizes[i].cap;
     return 2 * places * config->n_kv_heads * config->head_dim *
            (int64_t)sr1__weight_dtype_size(c->model->dtype);
 }
@@ -501,13 +774,16 @@ static void slots_free(struct sr1__kv *kv)
 {
     struct slots *c = get_slots(kv);
 
-    if (c->layers && c->sizes && c->row_of && c->length)
+    if (c->layers && c->rows)
         slots_trim(kv);
     sr1__free(c->layers);
-    sr1__free(c->sizes);
-    sr1__free(c->slot_of);
+    sr1__free(c->rows);
     sr1__free(c->row_of);
-    sr1__free(c->length);
+    sr1__free(c->left);
+    sr1__free(c->blank);
+    sr1__free(c->order);
+    sr1__free(c->families);
+    sr1__free(c->was);
     sr1__free(c);
 }
 
@@ -524,31 +800,40 @@ static const struct sr1__kv_ops slots_ops = {
     .free = slots_free,
 };
 
+static sr1_status make_slot_arrays(struct slots *c)
+{
+    size_t n = (size_t)c->max_rows, n_slots = (size_t)c->base.most_lanes;
+
+    SR1__CALLOC(c->layers, (size_t)c->model->config.n_layers, "key-value cache");
+    SR1__CALLOC(c->rows, n, "key-value cache");
+    SR1__CALLOC(c->row_of, n_slots, "key-value cache");
+    SR1__CALLOC(c->left, n_slots, "key-value cache");
+    SR1__CALLOC(c->blank, n_slots, "key-value cache");
+    SR1__CALLOC(c->order, n, "key-value cache");
+    SR1__CALLOC(c->families, n, "key-value cache");
+    SR1__CALLOC(c->was, n, "key-value cache");
+    for (size_t i = 0; i < n; i++)
+        c->rows[i].slot = -1;
+    return SR1_OK;
+}
+
 sr1_status sr1__kv_slots_new(struct sr1__kv **out, const sr1_model *m, int32_t max_rows,
                              int64_t max_tokens)
 {
-    struct slots *c = sr1__calloc(1, sizeof *c);
-    size_t n = (size_t)max_rows;
+    struct slots *c;
+    sr1_status st;
 
-    SR1__CHECK_ALLOC(c, "key-value cache");
+    SR1__CALLOC(c, 1, "key-value cache");
     c->base.ops = &slots_ops;
     c->model = m;
     c->max_rows = max_rows;
-    c->max_cap = round_to_step(max_tokens);
-    c->layers = sr1__calloc((size_t)m->config.n_layers, sizeof(sr1_tensor *));
-    c->sizes = sr1__calloc((size_t)m->config.n_layers, sizeof *c->sizes);
-    c->slot_of = sr1__malloc(n * sizeof *c->slot_of);
-    c->row_of = sr1__malloc(n * sizeof *c->row_of);
-    c->length = sr1__calloc(n, sizeof *c->length);
-    if (!c->layers || !c->sizes || !c->slot_of || !c->row_of || !c->length) {
-        sr1__free(c->row_of); /* not filled yet */
-        c->row_of = NULL;
+    c->max_tokens = max_tokens;
+    c->layout.rows = 1;
+    c->base.most_lanes = max_rows + SR1__KV_MOST_ROWS - 1; /* a block that is not full */
+    st = make_slot_arrays(c);
+    if (st != SR1_OK) {
         slots_free(&c->base);
-        return sr1__fail_nomem("key-value cache");
-    }
-    for (size_t i = 0; i < n; i++) {
-        c->slot_of[i] = -1;
-        c->row_of[i] = -1;
+        return st;
     }
     *out = &c->base;
     return SR1_OK;

@@ -141,6 +141,8 @@ struct sr1__forward_options {
     int checkpoint; /* keep only each layer's input for backward */
     const struct sr1__lora_dropout *dropout; /* NULL: none */
     struct sr1__router_loss *router;         /* NULL: none */
+    sr1_tensor **head; /* set: what hidden states are to be multiplied by in place of the
+                          model's head; NULL: not asked for */
 };
 
 /* Hidden states after the final norm [N,E] of packed sequences; opt may be NULL. */

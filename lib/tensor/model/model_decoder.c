@@ -101,7 +101,7 @@ static sr1_status new_device_parts(struct sr1__decoder *d)
     sr1__device device = d->model->device;
 
     SR1__TRY(sr1__step_graphs_new(&d->graphs, device));
-    SR1__TRY(sr1__lane_pass_init(&d->lanes, device, d->n_rows));
+    SR1__TRY(sr1__lane_pass_init(&d->lanes, device, d->kv->most_lanes));
     return sr1__device_head_new(&d->head, d->model, d->n_rows, d->graphs);
 }
 
@@ -506,9 +506,8 @@ static sr1_status run_lanes(struct sr1__decoder *d, size_t n, int64_t total)
 /* Graphs are of the cache, the tables and the weights of now. */
 static void keep_graphs(struct sr1__decoder *d)
 {
-    const struct sr1__step_state state = {.version = d->model->version,
-                                          .rope = d->model->rope.n,
-                                          .cache = d->kv->ops->bytes(d->kv)};
+    const struct sr1__step_state state = {
+        .version = d->model->version, .rope = d->model->rope.n, .cache = d->kv->moves};
 
     sr1__step_graphs_keep(d->graphs, &state);
 }

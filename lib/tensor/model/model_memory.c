@@ -4,6 +4,7 @@
 
 #include "tensor/model/host_pass.h"
 #include "tensor/model/host_score.h"
+#include "tensor/model/kv_layout.h"
 #include "tensor/ops/int8_linear.h"
 #include "tensor/ops/optimizer.h"
 #include "tensor/torch/shim.h"
@@ -562,25 +563,46 @@ static int is_paged(const struct sr1__memory_model *m)
     return m->device == SR1__CPU && m->dtype != SR1__WEIGHT_F16;
 }
 
-double sr1__memory_cache(const struct sr1__memory_model *m, double rows, double tokens,
-                         double most_rows, double most_tokens)
+/* Tables and masks are as large as the blocks that rows look at (kv_slots.c). */
+static double slots_bytes(const struct sr1__memory_model *m,
+                          const struct sr1__memory_rows *r, double tail)
 {
-    if (is_paged(m))
-        return rows * ceil(tokens / SR1__PAGE) * SR1__PAGE * token_cache(m);
-    return grow_size(1, rows, most_rows) * grow_size(256, tokens, most_tokens) *
-           token_cache(m);
+    const struct sr1__hf_config *c = &m->config;
+    double group = fmin(r->group, r->n), queries = (double)(c->n_heads / c->n_kv_heads);
+    const struct sr1__kv_family family = {(int64_t)group, (int64_t)r->prompt};
+    const struct sr1__kv_need need = {.families = &family,
+                                      .n_families = 1,
+                                      .times = (int64_t)ceil(r->n / group),
+                                      .tail = (int64_t)tail,
+                                      .max_rows = (int64_t)r->most,
+                                      .max_tokens = (int64_t)r->tokens,
+                                      .queries = (int64_t)queries};
+    struct sr1__kv_layout l = sr1__kv_layout_choose(&need);
+    double looks = (double)(l.n_blocks * l.rows * sr1__kv_layout_block(&l));
+
+    return (double)sr1__kv_layout_places(&l) * token_cache(m) +
+           looks * (sizeof(int64_t) + size_of(m) * (l.rows > 1 ? 1 + queries : 1));
 }
 
-/* Slots grow layer by layer, into a new tensor while the old one is still there. */
-double sr1__memory_cache_peak(const struct sr1__memory_model *m, double rows,
-                              double tokens, double most_rows, double most_tokens)
+double sr1__memory_cache(const struct sr1__memory_model *m,
+                         const struct sr1__memory_rows *r)
 {
-    double full = sr1__memory_cache(m, rows, tokens, most_rows, most_tokens);
+    double own = r->tokens - r->prompt * (1 - 1 / r->group);
 
-    if (is_paged(m) || tokens <= 256)
+    if (is_paged(m))
+        return r->n * ceil(own / SR1__PAGE) * SR1__PAGE * token_cache(m);
+    return slots_bytes(m, r, r->tokens - r->prompt);
+}
+
+/* A layer moves into a larger tensor while the old one is still there. */
+double sr1__memory_cache_peak(const struct sr1__memory_model *m,
+                              const struct sr1__memory_rows *r)
+{
+    double full = sr1__memory_cache(m, r), tail = r->tokens - r->prompt;
+
+    if (is_paged(m))
         return full;
-    return full + sr1__memory_cache(m, rows, grow_size(256, tokens, 1e9) / 2, most_rows,
-                                    most_tokens) /
+    return full + slots_bytes(m, r, tail - fmax(SR1__KV_STEP, tail / 8)) /
                       (double)m->config.n_layers;
 }
 
@@ -635,11 +657,12 @@ double sr1__memory_score(const struct sr1__memory_model *m,
 {
     double row = (double)m->config.vocab_size * sizeof(float);
     double tokens = fmin(p->tokens, 2 * (SR1__SCORE_TOKENS + p->longest));
+    const struct sr1__memory_rows one = {1, 1, 1, 0, tokens};
 
     if (!is_host_pass(m) || m->dtype != SR1__F32)
         return workers * sr1__memory_forward(m, p);
     return host_panels(m, 0) +
            workers * (host_pass(m, fmin(p->targets, tokens), tokens, 0) +
-                      sr1__memory_cache(m, 1, tokens, 1, tokens) +
+                      sr1__memory_cache(m, &one) +
                       fmin(p->targets * row, fmax(row, (double)SR1__SCORE_LOGITS)));
 }

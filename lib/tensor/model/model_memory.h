@@ -72,12 +72,20 @@ double sr1__memory_score(const struct sr1__memory_model *m,
 double sr1__memory_backward(const struct sr1__memory_model *m,
                             const struct sr1__memory_pass *p);
 
-/* The key-value cache of so many sequences that grow to so many tokens: when it is full,
- * and at most while it grows. */
-double sr1__memory_cache(const struct sr1__memory_model *m, double rows, double tokens,
-                         double most_rows, double most_tokens);
-double sr1__memory_cache_peak(const struct sr1__memory_model *m, double rows,
-                              double tokens, double most_rows, double most_tokens);
+/* Sequences that are decoded at once. */
+struct sr1__memory_rows {
+    double n;
+    double most;   /* that the decoder takes */
+    double group;  /* that share a prompt; 1: each has its own */
+    double prompt; /* tokens of a prompt */
+    double tokens; /* of a sequence in the end, with its prompt */
+};
+
+/* Their key-value cache: when it is full, and at most while it grows. */
+double sr1__memory_cache(const struct sr1__memory_model *m,
+                         const struct sr1__memory_rows *r);
+double sr1__memory_cache_peak(const struct sr1__memory_model *m,
+                              const struct sr1__memory_rows *r);
 /* Peak of a decoder's pass that appends tokens in all to so many rows of `longest`
  * tokens, beyond weights and cache. */
 double sr1__memory_decode(const struct sr1__memory_model *m, double rows, double tokens,

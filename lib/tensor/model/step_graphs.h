@@ -27,7 +27,7 @@ struct sr1__step_key {
 struct sr1__step_state {
     uint64_t version; /* of the weights */
     int64_t rope;     /* positions in the rotary tables */
-    int64_t cache;    /* bytes of the key-value cache */
+    int64_t cache;    /* moves of the key-value cache */
 };
 
 struct sr1__step_graph_stats {

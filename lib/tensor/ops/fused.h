@@ -1,6 +1,6 @@
 /* tensor/ops/fused.h - the operations between the matrices of a decoder layer: one pass
- * over memory each if kernels/layer.h supports it (fp32 on the CPU), else by tensor
- * operations. */
+ * over memory each if kernels/layer.h supports it (fp32 and bf16 on the CPU, computed
+ * in fp32), else by tensor operations. */
 #ifndef SR1__OPS_FUSED_H
 #define SR1__OPS_FUSED_H
 
@@ -32,8 +32,8 @@ struct sr1__heads_op {
 void sr1__fused_heads(sr1_scope *s, const struct sr1__heads_op *op, sr1_tensor *qkv,
                       sr1_tensor *out[3]);
 
-/* Do kernels take this tensor? One that is dense, fp32 and on the CPU. */
-int sr1__fused_takes(const sr1_tensor *t);
+/* Do kernels take this tensor? One that is dense, of this type and on the CPU. */
+int sr1__fused_takes(const sr1_tensor *t, int32_t dtype);
 /* Tests: 0 uses operations everywhere. */
 void sr1__fused_enable(int on);
 

@@ -40,14 +40,17 @@ static void run_product(sr1_scope *s, const struct sr1__matmul *work)
         sr1__scope_check(s, sr1__fail_nomem("product"));
 }
 
-static int has_kernel(const sr1_tensor *t)
+static int has_kernel(const sr1_tensor *t, int32_t dtype)
 {
-    return sr1__fused_takes(t) && t_ndim(t) == 2 && t_numel(t) > 0;
+    return sr1__fused_takes(t, dtype) && t_ndim(t) == 2 && t_numel(t) > 0;
 }
 
 static int can_multiply(const sr1_tensor *a, const sr1_tensor *b)
 {
-    return has_kernel(a) && has_kernel(b) && sr1__matmul_is_fast();
+    int32_t dtype = t_dtype(a);
+
+    return (dtype == SR1__F32 || dtype == SR1__BF16) && has_kernel(a, dtype) &&
+           has_kernel(b, dtype) && sr1__matmul_is_fast(dtype == SR1__BF16);
 }
 
 static struct sr1__strided as_rows(const sr1_tensor *t)
@@ -60,61 +63,91 @@ static struct sr1__strided as_columns(const sr1_tensor *t)
     return (struct sr1__strided){sr1__shim_data(t), 1, (size_t)t_size(t, 1)};
 }
 
-sr1_tensor *sr1__linear_forward(sr1_scope *s, sr1_tensor *x, sr1_tensor *w,
-                                sr1_tensor *bias)
+/* c [m,n], of the matrices' type or fp32, is to be their product. */
+static struct sr1__matmul make_product(const sr1_tensor *like, sr1_tensor *c)
+{
+    return (struct sr1__matmul){.threads = (size_t)sr1__torch_threads_get(),
+                                .c = c ? sr1__shim_data(c) : NULL,
+                                .m = (size_t)t_size(c, 0),
+                                .n = (size_t)t_size(c, 1),
+                                .bf16 = t_dtype(like) == SR1__BF16,
+                                .narrow = t_dtype(c) == SR1__BF16};
+}
+
+int sr1__linear_has_kernel(const sr1_tensor *x, const sr1_tensor *w)
+{
+    return can_multiply(x, w) && t_size(x, 1) == t_size(w, 1);
+}
+
+static void multiply_forward(sr1_scope *s, sr1_tensor *y, sr1_tensor *x, sr1_tensor *w,
+                             sr1_tensor *bias)
+{
+    struct sr1__matmul work = make_product(x, y);
+
+    work.a = as_rows(x);
+    work.b = as_columns(w);
+    work.bias = bias ? sr1__shim_data(bias) : NULL;
+    work.k = (size_t)t_size(x, 1);
+    run_product(s, &work);
+}
+
+void sr1__linear_into(sr1_scope *s, sr1_tensor *y, sr1_tensor *x, sr1_tensor *w)
+{
+    multiply_forward(s, y, x, w, NULL);
+}
+
+static sr1_tensor *forward_linear(sr1_scope *s, sr1_tensor *x, sr1_tensor *w,
+                                  sr1_tensor *bias)
 {
     sr1_tensor *y;
 
-    if (!can_multiply(x, w) || t_size(x, 1) != t_size(w, 1) ||
-        (bias && (!sr1__fused_takes(bias) || t_numel(bias) != t_size(w, 0))))
+    if (!sr1__linear_has_kernel(x, w) ||
+        (bias && (!sr1__fused_takes(bias, t_dtype(x)) || t_numel(bias) != t_size(w, 0))))
         return t_linear(s, x, w, bias);
-    y = t_empty(s, SR1__F32, T_SHAPE(t_size(x, 0), t_size(w, 0)));
-    run_product(s, &(struct sr1__matmul){.a = as_rows(x),
-                                         .b = as_columns(w),
-                                         .bias = bias ? sr1__shim_data(bias) : NULL,
-                                         .c = y ? sr1__shim_data(y) : NULL,
-                                         .m = (size_t)t_size(x, 0),
-                                         .n = (size_t)t_size(w, 0),
-                                         .k = (size_t)t_size(x, 1)});
+    y = t_empty(s, t_dtype(x), T_SHAPE(t_size(x, 0), t_size(w, 0)));
+    multiply_forward(s, y, x, w, bias);
     return y;
 }
 
-sr1_tensor *sr1__linear_grad_x(sr1_scope *s, sr1_tensor *g, sr1_tensor *w)
+/* gx is dense; add: to what it has. */
+static void multiply_back(sr1_scope *s, sr1_tensor *gx, sr1_tensor *g, sr1_tensor *w,
+                          int add)
 {
-    sr1_tensor *y;
+    struct sr1__matmul work = make_product(g, gx);
+
+    work.a = as_rows(g);
+    work.b = as_rows(w);
+    work.k = (size_t)t_size(w, 0);
+    work.add = add;
+    run_product(s, &work);
+}
+
+static sr1_tensor *compute_grad_x(sr1_scope *s, sr1_tensor *g, sr1_tensor *w)
+{
+    sr1_tensor *gx;
 
     if (!can_multiply(g, w) || t_size(g, 1) != t_size(w, 0))
         return t_matmul(s, g, w);
-    y = t_empty(s, SR1__F32, T_SHAPE(t_size(g, 0), t_size(w, 1)));
-    run_product(s, &(struct sr1__matmul){.a = as_rows(g),
-                                         .b = as_rows(w),
-                                         .c = y ? sr1__shim_data(y) : NULL,
-                                         .m = (size_t)t_size(g, 0),
-                                         .n = (size_t)t_size(w, 1),
-                                         .k = (size_t)t_size(w, 0)});
-    return y;
+    gx = t_empty(s, t_dtype(g), T_SHAPE(t_size(g, 0), t_size(w, 1)));
+    multiply_back(s, gx, g, w, 0);
+    return gx;
 }
 
-/* gw is dense; add: to what it has. */
-static void multiply_turned(sr1_scope *s, sr1_tensor *gw, sr1_tensor *g, sr1_tensor *x,
-                            int add)
+void sr1__linear_add_grad_x(sr1_scope *s, sr1_tensor *gx, sr1_tensor *g, sr1_tensor *w)
 {
-    run_product(s, &(struct sr1__matmul){.a = as_columns(g),
-                                         .b = as_rows(x),
-                                         .c = gw ? sr1__shim_data(gw) : NULL,
-                                         .m = (size_t)t_size(g, 1),
-                                         .n = (size_t)t_size(x, 1),
-                                         .k = (size_t)t_size(x, 0),
-                                         .add = add});
+    multiply_back(s, gx, g, w, 1);
 }
 
-void sr1__linear_add_grad_w(sr1_scope *s, sr1_tensor *gw, sr1_tensor *g, sr1_tensor *x)
+void sr1__linear_grad_w(sr1_scope *s, sr1_tensor *gw, sr1_tensor *g, sr1_tensor *x,
+                        int add)
 {
-    if (can_multiply(g, x) && has_kernel(gw) && t_size(g, 0) == t_size(x, 0) &&
-        t_size(gw, 0) == t_size(g, 1) && t_size(gw, 1) == t_size(x, 1))
-        multiply_turned(s, gw, g, x, 1);
-    else
-        t_addmm_(s, gw, t_transpose(s, g, 0, 1), x);
+    struct sr1__matmul work = make_product(g, gw);
+
+    work.a = as_columns(g);
+    work.b = as_rows(x);
+    work.k = (size_t)t_size(x, 0);
+    work.add = add;
+    run_product(s, &work);
 }
 
 /* ---- with gradients ---- */
@@ -141,10 +174,10 @@ static void linear_backward(sr1_scope *s, void *p, sr1_tensor *const *grads_y,
     sr1_tensor *g = t_contiguous(s, grads_y[0]);
 
     if (k->x_wanted)
-        grads[0] = sr1__linear_grad_x(s, g, k->w);
+        grads[0] = compute_grad_x(s, g, k->w);
     if (k->w_wanted) {
-        grads[1] = t_empty(s, SR1__F32, t_ndim(k->w), sr1__shim_sizes(k->w));
-        multiply_turned(s, grads[1], g, k->x, 0);
+        grads[1] = t_empty(s, t_dtype(k->w), t_ndim(k->w), sr1__shim_sizes(k->w));
+        sr1__linear_grad_w(s, grads[1], g, k->x, 0);
     }
     if (k->bias_wanted)
         grads[2] = t_sum_dim(s, g, 0, 0);
@@ -167,21 +200,44 @@ static struct kept_linear *keep_linear(sr1_scope *s, sr1_tensor *x, sr1_tensor *
     return k;
 }
 
-sr1_tensor *sr1__linear(sr1_scope *s, sr1_tensor *x, sr1_tensor *w, sr1_tensor *bias)
+static int has_gradient(const sr1_tensor *x, const sr1_tensor *w, const sr1_tensor *bias)
+{
+    return t_needs_grad(x) || t_needs_grad(w) || (bias && t_needs_grad(bias));
+}
+
+static sr1_tensor *attach_linear_backward(sr1_scope *s, sr1_tensor *y, sr1_tensor *x,
+                                          sr1_tensor *w, sr1_tensor *bias)
 {
     sr1_tensor *inputs[3] = {x, w, bias};
-    struct kept_linear *k;
-    sr1_tensor *y;
+    struct kept_linear *k = keep_linear(s, x, w, bias);
 
-    if (!can_multiply(x, w))
-        return t_linear(s, x, w, bias);
-    if (!t_needs_grad(x) && !t_needs_grad(w) && !(bias && t_needs_grad(bias)))
-        return sr1__linear_forward(s, x, w, bias);
-    y = sr1__linear_forward(s, t_detach(s, x), t_detach(s, w),
-                            bias ? t_detach(s, bias) : NULL);
-    k = keep_linear(s, x, w, bias);
     if (k)
         t_with_backward(s, &y, 1, inputs, bias ? 3 : 2, linear_backward, k,
                         kept_linear_free);
     return y;
+}
+
+sr1_tensor *sr1__linear(sr1_scope *s, sr1_tensor *x, sr1_tensor *w, sr1_tensor *bias)
+{
+    sr1_tensor *y;
+
+    if (!sr1__linear_has_kernel(x, w))
+        return t_linear(s, x, w, bias);
+    if (!has_gradient(x, w, bias))
+        return forward_linear(s, x, w, bias);
+    y = forward_linear(s, t_detach(s, x), t_detach(s, w),
+                       bias ? t_detach(s, bias) : NULL);
+    return attach_linear_backward(s, y, x, w, bias);
+}
+
+sr1_tensor *sr1__linear_unread(sr1_scope *s, sr1_tensor *x, sr1_tensor *w,
+                               sr1_tensor *bias)
+{
+    sr1_tensor *y;
+
+    if (!sr1__linear_has_kernel(x, w) || !has_gradient(x, w, bias))
+        return sr1__linear(s, x, w, bias);
+    y = t_expand(s, t_full(s, 0.0, t_dtype(x), T_SHAPE(1, 1)),
+                 T_SHAPE(t_size(x, 0), t_size(w, 0)));
+    return attach_linear_backward(s, y, x, w, bias);
 }

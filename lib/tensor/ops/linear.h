@@ -1,6 +1,6 @@
-/* tensor/ops/linear.h - products with a weight matrix and their gradients. In fp32 on the
- * CPU they are those of kernels/matmul.h, else tensor operations. There a row of y, and
- * of the gradient of x, has the same bits whatever other rows there are. */
+/* tensor/ops/linear.h - products with a weight matrix and their gradients. In fp32 and
+ * bf16 on the CPU they are those of kernels/matmul.h, else tensor operations. There a row
+ * of y, and of the gradient of x, has the same bits whatever other rows there are. */
 #ifndef SR1__OPS_LINEAR_H
 #define SR1__OPS_LINEAR_H
 
@@ -9,11 +9,18 @@
 /* y = x w^T + bias, with gradients: x [n,in], w [out,in], bias [out] or NULL. */
 sr1_tensor *sr1__linear(sr1_scope *s, sr1_tensor *x, sr1_tensor *w, sr1_tensor *bias);
 
-/* Its parts, without gradients: x w^T, the gradient g w of x from that of y, and the
- * gradient g^T x of w, added to gw. */
-sr1_tensor *sr1__linear_forward(sr1_scope *s, sr1_tensor *x, sr1_tensor *w,
-                                sr1_tensor *bias);
-sr1_tensor *sr1__linear_grad_x(sr1_scope *s, sr1_tensor *g, sr1_tensor *w);
-void sr1__linear_add_grad_w(sr1_scope *s, sr1_tensor *gw, sr1_tensor *g, sr1_tensor *x);
+/* The same where nothing reads the numbers of y, only its gradients are wanted: by
+ * kernels they are zeros, which take neither time nor memory. */
+sr1_tensor *sr1__linear_unread(sr1_scope *s, sr1_tensor *x, sr1_tensor *w,
+                               sr1_tensor *bias);
+
+/* Do kernels take x w^T? Then its parts, without gradients, into dense tensors that are
+ * fp32 or of the matrices' type: x w^T, the gradient g w of x from that of y, added to gx
+ * (fp32), and the gradient g^T x of w, set or added to gw (fp32 if added to). */
+int sr1__linear_has_kernel(const sr1_tensor *x, const sr1_tensor *w);
+void sr1__linear_into(sr1_scope *s, sr1_tensor *y, sr1_tensor *x, sr1_tensor *w);
+void sr1__linear_add_grad_x(sr1_scope *s, sr1_tensor *gx, sr1_tensor *g, sr1_tensor *w);
+void sr1__linear_grad_w(sr1_scope *s, sr1_tensor *gw, sr1_tensor *g, sr1_tensor *x,
+                        int add);
 
 #endif

@@ -44,6 +44,11 @@ sr1_tensor *sr1__nn_window_attention(sr1_scope *s, sr1_tensor *q, sr1_tensor *k,
 sr1_tensor *sr1__nn_attend_window(sr1_scope *s, sr1_tensor *const qkv[3], int64_t past,
                                   int64_t window);
 
+/* table[ids], ids i64 [N], for a table by which hidden states are multiplied as well: by
+ * *head, so that one gradient goes back for both. In no-grad mode *head is the table. */
+sr1_tensor *sr1__nn_tied_embedding(sr1_scope *s, sr1_tensor *table, sr1_tensor *ids,
+                                   sr1_tensor **head);
+
 /* log softmax(hidden weight^T / temperature)[target], fp32 [N], for hidden [N,E], weight
  * [V,E], targets i64 [N]. Rows go in chunks of chunk_rows (0: a size that bounds the
  * logits to about 32 MiB); logits are computed again in backward, so no [N,V] tensor ever

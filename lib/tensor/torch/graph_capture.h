@@ -1,5 +1,5 @@
 /* tensor/torch/graph_capture.h - the table by which a device captures kernels as a graph
- * and replays them with one launch.
+ * and replays them with one launch, and of a kernel that libtorch has not.
  *
  * CUDA's is in libsearchr1_cuda.so, a library of its own that is built where CUDA's
  * headers are and loaded on demand (tensor/model/capture_bridge.c). A backend that
@@ -21,9 +21,10 @@ extern "C" {
 
 #define SR1__CUDA_LIBRARY "libsearchr1_cuda.so"
 #define SR1__CAPTURE_TABLE "sr1__capture_table"
-#define SR1__CAPTURE_VERSION 1 /* of the table */
+#define SR1__CAPTURE_VERSION 2 /* of the table */
 
 typedef struct sr1__graph sr1__graph;
+typedef struct sr1_tensor sr1_tensor; /* of tensor/torch/shim.h */
 
 struct sr1__capture_error {
     char text[512];
@@ -43,6 +44,11 @@ struct sr1__capture_table {
     /* Launch it behind the kernels launched so far; does not wait. */
     sr1_status (*replay)(sr1__graph *graph, struct sr1__capture_error *error);
     void (*free)(sr1__graph *graph); /* waits for its last replay */
+
+    /* silu(gate) * up of [N,2F] = [gate | up], a new tensor without gradients.
+     * SR1_E_UNSUPPORTED where it cannot be compiled. */
+    sr1_status (*swiglu)(sr1_tensor **out, sr1_tensor *gate_up,
+                         struct sr1__capture_error *error);
 };
 
 #ifdef __cplusplus

@@ -66,8 +66,8 @@ sr1_status sr1__tokenizer_encode(const sr1_tokenizer *t, const char *text, size_
 sr1_status sr1__tokenizer_decode(const sr1_tokenizer *t, const int32_t *ids, size_t n,
                                  int skip_special, struct sr1__buf *out);
 
-/* The same of ids that continue a text, as a token stream gives them: a mark of space that
- * stands in front is one. */
+/* The same of ids that continue a text, as a token stream gives them: a mark of space
+ * that stands in front is one. */
 sr1_status sr1__tokenizer_spell(const sr1_tokenizer *t, const int32_t *ids, size_t n,
                                 int skip_special, struct sr1__buf *out);
 

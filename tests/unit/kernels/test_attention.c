@@ -1,6 +1,7 @@
 /* Attention over pages against its formula in double. */
 #include "base/rng.h"
 #include "kernels/attention.h"
+#include "kernels/bf16.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* A matrix times a few vectors against sums in double. */
 #include "base/rng.h"
-#include "kernels/attention.h"
+#include "kernels/bf16.h"
 #include "kernels/gemv.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
  * every variant that this processor can run. */
 #include "base/mem.h"
 #include "base/rng.h"
-#include "kernels/attention.h"
+#include "kernels/bf16.h"
 #include "kernels/product.h"
 
 #include <math.h>
@@ -142,9 +142,33 @@ static void check_rows(const struct numbers *m, sr1__product_fn fn, size_t group
     }
 }
 
+/* Rows that lie across memory: [word of k][row]. */
+static void run_across(const struct numbers *m, sr1__product_fn fn, size_t group)
+{
+    size_t size = m->panels.type == SR1__PANELS_BF16 ? 2 : 4, words = m->depth * size / 4;
+    uint32_t *across = malloc(words * ROWS_MAX * sizeof *across);
+    struct sr1__product_work w = {.panels = (const char *)m->panels.data +
+                                            group * SR1__GROUP_OUT * m->depth * size,
+                                  .x = across,
+                                  .stride = 4 / size,
+                                  .step = ROWS_MAX,
+                                  .n = ROWS_MAX,
+                                  .depth = m->depth,
+                                  .tile = m->tile,
+                                  .tile_stride = SR1__GROUP_OUT};
+
+    for (size_t r = 0; r < ROWS_MAX; r++)
+        for (size_t i = 0; i < words; i++)
+            memcpy(&across[i * ROWS_MAX + r], (char *)m->rows + (r * words + i) * 4, 4);
+    fn(&w);
+    free(across);
+}
+
 static void check_variant(struct numbers *m, sr1__product_fn fn)
 {
     for (size_t g = 0; g < sr1__panels_groups(m->panels.n_out); g++) {
+        run_across(m, fn, g);
+        check_sums(m, g);
         run(m, fn, g, 0, ROWS_MAX, m->tile);
         check_sums(m, g);
         check_rows(m, fn, g);

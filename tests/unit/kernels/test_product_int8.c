@@ -3,7 +3,7 @@
  * same, whatever the number of rows. */
 #include "base/mem.h"
 #include "base/rng.h"
-#include "kernels/attention.h"
+#include "kernels/bf16.h"
 #include "kernels/product_int8.h"
 
 #include <math.h>

@@ -9,6 +9,7 @@
 #include "tensor/model/host_weights.h"
 #include "tensor/model/model_decoder.h"
 #include "tensor/model/model_load.h"
+#include "tensor/ops/fused.h"
 
 #include <searchr1/ext/model_details.h>
 
@@ -214,9 +215,9 @@ static void check_decoding(sr1_model *m, const float *want, double tolerance,
     sr1__decoder_free(d);
 }
 
-/* A training pass in bf16 rounds after each operation: the logits to be near to are those
- * of the same weights in fp32, and decoding is about as near to them as that pass is,
- * unless a token has experts between which bf16 cannot decide. */
+/* By tensor operations a pass in bf16 rounds after each of them: the logits to be near to
+ * are those of the same weights in fp32, and decoding is about as near to them as such a
+ * pass is, unless a token has experts between which bf16 cannot decide. */
 static void check_narrow_decoding(sr1_model *m)
 {
     static float want[MAX_IDS * VOCAB], pass[MAX_IDS * VOCAB];
@@ -226,7 +227,9 @@ static void check_narrow_decoding(sr1_model *m)
     list_ids(ids);
     OK(sr1__model_clone(&exact, m, SR1__F32));
     OK(sr1_model_logits(exact, ids, MAX_IDS, want));
+    sr1__fused_enable(0);
     OK(sr1_model_logits(m, ids, MAX_IDS, pass));
+    sr1__fused_enable(1);
     check_decoding(m, want, 2 * largest_gap(pass, want, MAX_IDS * VOCAB),
                    m->arch->experts ? MAX_IDS / 16 : 0);
     sr1_model_free(exact);

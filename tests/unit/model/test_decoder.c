@@ -215,8 +215,7 @@ static void test_fork(void **state)
     }
 }
 
-/* On the CPU forked rows share memory: eight copies of a long prompt take little more
- * than one. */
+/* Forked rows share memory: eight copies of a long prompt take little more than one. */
 static void test_fork_memory(void **state)
 {
     const int32_t to[] = {1, 2, 3, 4, 5, 6, 7};
@@ -235,8 +234,7 @@ static void test_fork_memory(void **state)
     for (int32_t r = 1; r < 8; r++)
         feed(d, r, ids[0] + 130, 1);
     sr1__decoder_stats(d, &all);
-    if (test_on_cpu()) /* elsewhere a fork is a copy */
-        assert_true(all.cache_bytes < 3 * one.cache_bytes);
+    assert_true(all.cache_bytes < 3 * one.cache_bytes);
     assert_int_equal(all.forwards, 8);
     sr1__decoder_free(d);
     sr1_model_free(m);

@@ -291,10 +291,13 @@ static double rms_gap(const float *a, const float *b, size_t n)
     return sqrt(sum / (double)n);
 }
 
-/* As near to the gradient in fp32 as the plain form is. */
+/* As near to the gradient in fp32 as the plain form is, over all seeds: of one seed
+ * either form may be off by half as much again as the other, as few roundings are left
+ * that both have. */
 static void bf16_rounds_no_worse(void **state)
 {
     sr1_model *m = make_model("bf16"), *exact = NULL;
+    double gaps = 0.0, plain_gaps = 0.0;
 
     (void)state;
     OK(sr1__model_clone(&exact, m, SR1__F32));
@@ -303,23 +306,22 @@ static void bf16_rounds_no_worse(void **state)
     for (uint64_t seed = 0; seed < 6; seed++) {
         struct groups *g = calloc(1, sizeof *g);
         size_t n = count_numbers(m);
-        double loss, gap, plain_gap;
+        double loss;
         float *want, *plain, *shared;
 
         make_groups(g, seed);
         want = gradients(exact, g, 0, 0, &loss);
         plain = gradients(m, g, 0, 0, &loss);
         shared = gradients(m, g, 1, 0, &loss);
-        gap = rms_gap(want, shared, n);
-        plain_gap = rms_gap(want, plain, n);
-        if (gap > 1.25 * plain_gap)
-            fail_msg("seed %d: off by %g, in the plain form by %g", (int)seed, gap,
-                     plain_gap);
+        gaps += pow(rms_gap(want, shared, n), 2.0);
+        plain_gaps += pow(rms_gap(want, plain, n), 2.0);
         free(want);
         free(plain);
         free(shared);
         free(g);
     }
+    if (sqrt(gaps) > 1.15 * sqrt(plain_gaps))
+        fail_msg("off by %g, in the plain form by %g", sqrt(gaps), sqrt(plain_gaps));
     sr1_model_free(exact);
     sr1_model_free(m);
 }
@@ -362,7 +364,7 @@ static void check_own_bits(sr1_model *m)
     size_t e = 32;
 
     OK(sr1__model_train(m, 1));
-    for (uint64_t seed = 0; seed < 4 && sr1__matmul_is_fast(); seed++) {
+    for (uint64_t seed = 0; seed < 4 && sr1__matmul_is_fast(0); seed++) {
         struct packed *p;
         float *all;
 

@@ -93,6 +93,53 @@ static void messages_stand_before_the_question(void **state)
     sr1_rollout_free(told);
 }
 
+/* OpenAI's newer name of the system's role. */
+static void a_developer_speaks_as_the_system(void **state)
+{
+    static const char *const said_by[] = {"developer", "user", "assistant"};
+    sr1_rollout *told = rollout(1);
+    sr1_query q = ask("Why?", 0, 3);
+
+    (void)state;
+    q.history_roles = said_by;
+    prompt_is(told, &q,
+              json_pack("[{ss,ss},{ss,ss},{ss,ss},{ss,ss}]", "role", "system", "content",
+                        "Be brief.\n\nAnswer in verse.", "role", "user", "content",
+                        texts[1], "role", "assistant", "content", texts[2], "role",
+                        "user", "content", "Why?"));
+    sr1_rollout_free(told);
+}
+
+/* Of several chat templates of the folder the one that the key names. */
+static void a_template_is_named_by_a_key(void **state)
+{
+    static const char brief[] = "<|im_start|>{{ messages[0].content }}!<|im_end|>"
+                                "{% for m in messages[1:] %}{{ m.content }}{% endfor %}";
+    sr1_config *c = tiny_config("quiet", "chat_template_name=brief", NULL), *both;
+    sr1_query q = ask("Why?", 0, 0);
+    sr1_rollout *r = NULL;
+    int32_t *ids = NULL;
+    char *text = NULL;
+    size_t n = 0, len;
+
+    (void)state;
+    REFUSED(sr1_rollout_new(&r, c, NULL, NULL, NULL), SR1_E_NOT_FOUND,
+            "no chat template 'brief'; it has: default");
+    OK(sr1__dir_make(scratch_path("quiet/additional_chat_templates")));
+    scratch_file("quiet/additional_chat_templates/brief.jinja", brief, 0);
+    r = tiny_rollout(c, tiny_engine());
+    OK(sr1__rollout_prompt(r, &q, &ids, &n));
+    OK(sr1_tokenizer_decode(sr1_rollout_tokenizer(r), ids, n, 0, &text, &len));
+    assert_string_equal(text, "<|im_start|>Why?!<|im_end|>");
+    both = tiny_config("quiet", "chat_template_name=brief", "chat_template=chatml", NULL);
+    REFUSED(sr1_config_validate(both), SR1_E_CONFIG, "leave one of the two out");
+    OK(sr1__dir_remove(scratch_path("quiet/additional_chat_templates")));
+    sr1_config_free(both);
+    sr1_free(text);
+    sr1_free(ids);
+    sr1_rollout_free(r);
+}
+
 /* Sizes say where texts end, and special tokens in them are plain text. */
 static void history_is_text(void **state)
 {
@@ -181,6 +228,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_stand_before_the_question),
+        cmocka_unit_test(a_developer_speaks_as_the_system),
+        cmocka_unit_test(a_template_is_named_by_a_key),
         cmocka_unit_test(history_is_text),
         cmocka_unit_test(trajectories_remember),
         cmocka_unit_test(wrong_histories_are_refused),

@@ -1,6 +1,7 @@
 /* The vocabulary head, packed attention and checkpointing against the plain formulas. */
 #include "base/clock.h"
 #include "check.h"
+#include "tensor/ops/fused.h"
 #include "tensor/ops/nn.h"
 
 enum { ROWS = 13, WIDTH = 8, VOCAB = 29 };
@@ -95,6 +96,80 @@ static void entropies_have_torchs_gradient(void **state)
             OK(sr1__scope_close(s));
         }
     }
+}
+
+/* More rows, and a larger vocabulary, than go through the head at a time. */
+static struct head wide_input(sr1_scope *s, int32_t dtype)
+{
+    enum { MANY = 2100, WORDS = 9000 };
+    int64_t *targets = malloc(MANY * sizeof *targets);
+    struct head h;
+
+    for (int64_t i = 0; i < MANY; i++)
+        targets[i] = i * 31 % WORDS;
+    h.hidden = t_to(s, normal_tensor(s, 1, T_SHAPE(MANY, WIDTH)), dtype);
+    h.weight = t_to(s, normal_tensor(s, 2, T_SHAPE(WORDS, WIDTH)), dtype);
+    h.targets = t_from_i64(s, targets, T_SHAPE(MANY));
+    h.grad = normal_tensor(s, 3, T_SHAPE(MANY));
+    t_require_grad(s, h.hidden, 1);
+    t_require_grad(s, h.weight, 1);
+    free(targets);
+    return h;
+}
+
+static void blocks_equal_plain_formula(void **state)
+{
+    sr1_scope *s = sr1__scope_open(SR1__CPU, "head");
+    struct head h[2] = {wide_input(s, SR1__F32), wide_input(s, SR1__F32)};
+    sr1_tensor *entropy[2], *lp[2];
+
+    (void)state;
+    lp[0] = sr1__nn_token_log_probs(s, h[0].hidden, h[0].weight, h[0].targets, 0.7, 0,
+                                    &entropy[0]);
+    lp[1] = plain(s, &h[1], 0.7, &entropy[1]);
+    near(gap(s, lp[0], lp[1]), 0.0, 2e-5);
+    near(gap(s, entropy[0], entropy[1]), 0.0, 2e-5);
+    for (int i = 0; i < 2; i++)
+        t_backward(s, t_sum(s, t_mul(s, t_add(s, lp[i], entropy[i]), h[i].grad)));
+    near(gap(s, t_grad(s, h[0].hidden), t_grad(s, h[1].hidden)), 0.0, 1e-3);
+    near(gap(s, t_grad(s, h[0].weight), t_grad(s, h[1].weight)), 0.0, 1e-3);
+    OK(sr1__scope_close(s));
+}
+
+/* Of bf16 weights: by kernels, by operations, and in fp32 as what both are to be near. */
+static void bf16_is_no_worse_by_blocks(void **state)
+{
+    sr1_scope *s = sr1__scope_open(SR1__CPU, "head");
+    sr1_tensor *of[3][3]; /* log-probs, gradients of hidden states and weights */
+    double error[2][3];
+
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        struct head h = wide_input(s, SR1__BF16);
+
+        if (k == 2) {
+            h.hidden = t_detach(s, t_to(s, t_detach(s, h.hidden), SR1__F32));
+            h.weight = t_detach(s, t_to(s, t_detach(s, h.weight), SR1__F32));
+            t_require_grad(s, h.hidden, 1);
+            t_require_grad(s, h.weight, 1);
+        }
+        sr1__fused_enable(k > 0);
+        of[k][0] =
+            sr1__nn_token_log_probs(s, h.hidden, h.weight, h.targets, 1.0, 0, NULL);
+        t_backward_with(s, of[k][0], h.grad);
+        of[k][1] = t_grad(s, h.hidden);
+        of[k][2] = t_grad(s, h.weight);
+    }
+    for (int i = 0; i < 3; i++) {
+        for (int k = 0; k < 2; k++)
+            error[k][i] = t_item(
+                s,
+                t_mean(s, t_square(s, t_sub(s, t_to(s, of[k][i], SR1__F32), of[2][i]))));
+        assert_true(error[0][i] > 0.0);
+        near(error[1][i], 0.0, error[0][i] * 1.01);
+    }
+    near(gap(s, of[1][0], of[2][0]), 0.0, 1e-5); /* sums of logits are not rounded */
+    OK(sr1__scope_close(s));
 }
 
 static void rows_without_gradient_give_exact_zeros(void **state)
@@ -240,6 +315,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(head_equals_plain_formula),
         cmocka_unit_test(entropies_have_torchs_gradient),
+        cmocka_unit_test(blocks_equal_plain_formula),
+        cmocka_unit_test(bf16_is_no_worse_by_blocks),
         cmocka_unit_test(rows_without_gradient_give_exact_zeros),
         cmocka_unit_test(logits_are_never_whole),
         cmocka_unit_test(head_refuses_what_does_not_fit),
