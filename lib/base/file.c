@@ -307,6 +307,16 @@ void sr1__map_close(struct sr1__map *m)
     m->size = 0;
 }
 
+void sr1__map_forget(const void *data, size_t n)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = ((uintptr_t)data + page - 1) / page * page;
+    uintptr_t end = ((uintptr_t)data + n) / page * page;
+
+    if (begin < end) /* only advice */
+        (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
+}
+
 int sr1__path_exists(const char *path)
 {
     struct stat st;

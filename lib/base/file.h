@@ -35,6 +35,9 @@ sr1_status sr1__map_open(struct sr1__map *out, const char *path);
 /* The same; *fd is the file, which the caller closes. */
 sr1_status sr1__map_open_fd(struct sr1__map *out, const char *path, int *fd);
 void sr1__map_close(struct sr1__map *m); /* zeroes *m; a closed map is fine */
+/* n bytes of a map have been read: their pages are no longer counted as the process's,
+ * and come back when they are touched. */
+void sr1__map_forget(const void *data, size_t n);
 
 sr1_status sr1__dir_make(const char *path); /* with parents; existing is fine */
 /* The whole tree; missing is fine; never follows links. */

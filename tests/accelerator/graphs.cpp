@@ -27,6 +27,7 @@ namespace
 {
 
 thread_local sr1__graph *open_graph;
+thread_local bool replaying;
 std::string failing; /* the call that fails */
 
 [[noreturn]] void fail(const std::string &text)
@@ -88,14 +89,18 @@ sr1_status end(sr1__graph *g, struct sr1__capture_error *error) noexcept
 
 sr1_status replay(sr1__graph *g, struct sr1__capture_error *error) noexcept
 {
-    return guard(error, [&] {
+    sr1_status status = guard(error, [&] {
         c10::InferenceMode kernels_of_a_device_record_nothing;
         sim::kernel one("graph");
 
         let_fail("replay");
+        replaying = true;
         for (const auto &again : g->kernels)
             again();
     });
+
+    replaying = false;
+    return status;
 }
 
 void free_graph(sr1__graph *g)
@@ -136,6 +141,11 @@ namespace sim
 bool is_capturing()
 {
     return open_graph != nullptr;
+}
+
+bool is_replaying()
+{
+    return replaying;
 }
 
 bool captures_kernel()

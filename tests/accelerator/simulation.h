@@ -68,6 +68,9 @@ bool captures_kernel();
 void capture(std::function<void()> again);
 void before_write(const at::Tensor &t); /* by a kernel */
 void refuse_in_capture(const char *what);
+/* A graph is being replayed by this thread: what its kernels take for a moment is in the
+ * graph's memory on a device. */
+bool is_replaying();
 /* The same elements, kept alive by nobody. */
 at::Tensor alias_of(const at::Tensor &t);
 

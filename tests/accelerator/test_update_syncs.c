@@ -93,6 +93,21 @@ static void an_update_waits_once_a_microbatch(void **state)
     assert_true(count_waits(budgets[0], kinds[0], 0).largest <= N * 64 * 4);
 }
 
+/* Two mini-batches of as many micro-batches, which are counted of the last. */
+static void each_optimizer_step_waits_once(void **state)
+{
+    static const char *const keys[3] = {"beta=0", "mini_batch_size=6"};
+
+    struct waits w[2];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        w[i] = count_waits(budgets[i], keys, 0);
+        assert_int_equal(w[i].all, 2 * (int64_t)w[i].micro_batches + 2);
+    }
+    assert_true(w[1].micro_batches > w[0].micro_batches);
+}
+
 /* Its log-probs are read in as many pieces. */
 static void a_frozen_reference_is_another_pass(void **state)
 {
@@ -132,6 +147,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_update_waits_once_a_microbatch),
+        cmocka_unit_test(each_optimizer_step_waits_once),
         cmocka_unit_test(a_frozen_reference_is_another_pass),
         cmocka_unit_test(offloading_costs_waits_of_the_step_only),
         cmocka_unit_test(ppo_waits_three_times_a_microbatch),

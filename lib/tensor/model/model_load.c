@@ -36,6 +36,8 @@ sr1_status sr1__weight_load(const struct sr1__weight *w, sr1_tensor *to,
             "some weights are not finite (in %s); the file is damaged or needs "
             "a wider dtype",
             sr1__torch_dtype_name(t_dtype(to)));
+    sr1__map_forget(w->data,
+                    (size_t)t_numel(to) * (size_t)sr1__weight_dtype_size(w->dtype));
     return sr1__scope_close(s);
 }
 

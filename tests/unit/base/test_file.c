@@ -181,6 +181,50 @@ static void big_files_arrive_whole(void **state)
     assert_null(m.data);
 }
 
+/* Pages of files that the process has, in kB. */
+static long resident_file_pages(void)
+{
+    FILE *f = fopen("/proc/self/status", "r");
+    char line[200];
+    long kb = -1;
+
+    while (f && fgets(line, sizeof line, f))
+        if (strncmp(line, "RssFile:", 8) == 0)
+            kb = strtol(line + 8, NULL, 10);
+    if (f)
+        fclose(f);
+    return kb;
+}
+
+static void what_is_forgotten_can_be_read_again(void **state)
+{
+    const char *path = scratch_path("large");
+    size_t n = (size_t)16 << 20, sum[2] = {0};
+    char *bytes = malloc(n);
+    struct sr1__map m;
+    long before, read;
+
+    (void)state;
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = (char)(i % 127);
+    assert_int_equal(sr1__file_replace(path, bytes, n), SR1_OK);
+    free(bytes);
+    assert_int_equal(sr1__map_open(&m, path), SR1_OK);
+    before = resident_file_pages();
+    for (size_t i = 0; i < n; i++)
+        sum[0] += m.data[i];
+    read = resident_file_pages();
+    sr1__map_forget(m.data + 5, n - 5);
+    if (before >= 0) { /* Linux */
+        assert_true(read >= before + 8192);
+        assert_true(resident_file_pages() <= before + 4096);
+    }
+    for (size_t i = 0; i < n; i++)
+        sum[1] += m.data[i];
+    assert_true(sum[0] == sum[1] && sum[0] > n);
+    sr1__map_close(&m);
+}
+
 static void maps_of_nothing(void **state)
 {
     const char *path = scratch_path("none");
@@ -381,6 +425,7 @@ int main(void)
         cmocka_unit_test(a_read_only_disk_is_named),
         cmocka_unit_test(a_full_disk_keeps_the_old),
         cmocka_unit_test(big_files_arrive_whole),
+        cmocka_unit_test(what_is_forgotten_can_be_read_again),
         cmocka_unit_test(maps_of_nothing),
         cmocka_unit_test(folders),
         cmocka_unit_test(folders_that_cannot_be_made_say_why),
