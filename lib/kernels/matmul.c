@@ -19,6 +19,8 @@
 #define TASK_ROWS ((size_t)2048)
 #define TURNED_ROWS ((size_t)1536) /* which are copied, and packed for, in a task */
 #define TASKS_A_THREAD 2
+#define AHEAD 8 /* lines that are asked for before they are read */
+#define CACHE_LINE 64
 #define ROWS 96 /* whose sums stay in a cache: six at a time, for the product */
 #define DEPTH ((size_t)SR1__PRODUCT_DEPTH)
 #define SLAB (16 * DEPTH) /* of k that is packed at once: 4 MiB, however long k is */
@@ -113,12 +115,40 @@ size_t sr1__matmul_scratch(const struct sr1__matmul *w)
 /* ---- packing: [block of k][group][panel][word][SR1__PANEL], zeros behind columns and k
  * ---- */
 
-/* n words [low, high] of bf16 from two lines. */
-static void pair_lines(const uint16_t *restrict low, const uint16_t *restrict high,
-                       size_t n, uint32_t *restrict to)
+/* n words, a panel of them at a time: of a length that they know compilers make a few
+ * moves. */
+static void copy_words(const char *from, size_t n, uint32_t *to)
+{
+    size_t i = 0;
+
+    for (; i + SR1__PANEL <= n; i += SR1__PANEL)
+        memcpy(to + i, from + i * sizeof *to, SR1__PANEL * sizeof *to);
+    for (; i < n; i++)
+        memcpy(to + i, from + i * sizeof *to, sizeof *to);
+}
+
+SR1__INLINE void pair_some(const uint16_t *restrict low, const uint16_t *restrict high,
+                           size_t n, uint32_t *restrict to)
 {
     for (size_t i = 0; i < n; i++)
         to[i] = low[i] | (uint32_t)high[i] << 16;
+}
+
+/* n words [low, high] of bf16 from two lines. */
+static void pair_lines(const uint16_t *low, const uint16_t *high, size_t n, uint32_t *to)
+{
+    size_t i = 0;
+
+    for (; i + SR1__PANEL <= n; i += SR1__PANEL)
+        pair_some(low + i, high + i, SR1__PANEL, to + i);
+    pair_some(low + i, high + i, n - i, to + i);
+}
+
+/* Lines lie too far apart for the processor to see them coming. */
+SR1__INLINE void ask_for_line(const char *line, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += CACHE_LINE)
+        __builtin_prefetch(line + i);
 }
 
 /* n elements of k lines as words, a line of them `to_step` words from the next. */
@@ -128,13 +158,17 @@ static void pack_lines(const struct sr1__matmul *w, const char *from, size_t ste
     static const uint16_t zeros[ROWS];
 
     if (!w->bf16) {
-        for (size_t i = 0; i < k; i++)
-            memcpy(to + i * to_step, from + i * step, n * sizeof *to);
+        for (size_t i = 0; i < k; i++) {
+            ask_for_line(from + (i + AHEAD) * step, n * sizeof *to);
+            copy_words(from + i * step, n, to + i * to_step);
+        }
         return;
     }
     for (size_t i = 0; i < k; i += 2) {
         const void *low = from + i * step, *high = from + (i + 1) * step;
 
+        ask_for_line(from + (i + AHEAD) * step, n * sizeof(uint16_t));
+        ask_for_line(from + (i + 1 + AHEAD) * step, n * sizeof(uint16_t));
         pair_lines(low, i + 1 < k ? high : zeros, n, to + i / 2 * to_step);
     }
 }

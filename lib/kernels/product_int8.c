@@ -268,13 +268,14 @@ static int read_pair(const struct int8_block *b, size_t r, size_t i)
         fn(b, n);                                                                        \
         break;
 
-/* ---- AVX-512: four panels, six rows ---- */
+/* ---- AVX-512: four panels, four rows, as compilers run out of registers with more ----
+ */
 
-#define ROWS_512 6
+#define ROWS_512 4
 
 AVX512 void store_int8_512(const struct int8_block *b, __m512i sum[][GROUP], size_t rows)
 {
-#pragma GCC unroll 6
+#pragma GCC unroll 4
     for (size_t r = 0; r < rows; r++) {
         __m512 step = _mm512_set1_ps(get_row_step(b, r));
 
@@ -294,7 +295,7 @@ AVX512 void store_int8_512(const struct int8_block *b, __m512i sum[][GROUP], siz
     {                                                                                    \
         __m512i sum[ROWS_512][GROUP];                                                    \
                                                                                          \
-        _Pragma("GCC unroll 6") for (size_t r = 0; r < rows; r++)                        \
+        _Pragma("GCC unroll 4") for (size_t r = 0; r < rows; r++)                        \
             _Pragma("GCC unroll 4") for (size_t p = 0; p < GROUP; p++) sum[r][p] =       \
                 _mm512_setzero_si512();                                                  \
         for (size_t i = 0; i < b->pairs; i++) {                                          \
@@ -308,7 +309,7 @@ AVX512 void store_int8_512(const struct int8_block *b, __m512i sum[][GROUP], siz
                 _mm_prefetch((const char *)b->next + p * b->panel + i * 2 * SR1__PANEL,  \
                              _MM_HINT_T1);                                               \
             }                                                                            \
-            _Pragma("GCC unroll 6") for (size_t r = 0; r < rows; r++)                    \
+            _Pragma("GCC unroll 4") for (size_t r = 0; r < rows; r++)                    \
             {                                                                            \
                 __m512i x = _mm512_set1_epi32(read_pair(b, r, i));                       \
                                                                                          \
@@ -339,8 +340,6 @@ BLOCK_512(block_int8_vnni, VNNI, add_pairs_vnni)
             CASE(block, 1)                                                               \
             CASE(block, 2)                                                               \
             CASE(block, 3)                                                               \
-            CASE(block, 4)                                                               \
-            CASE(block, 5)                                                               \
         default:                                                                         \
             block(b, ROWS_512);                                                          \
         }                                                                                \

@@ -46,7 +46,7 @@ enum sr1__step_event {
     SR1__POLICY_UPDATED = 4,
     SR1__CRITIC_UPDATED = 8,
     SR1__WORSE_THAN_GUESSING = 16, /* imitation: the loss is that of no sound model */
-    SR1__UNSCORED_FOR_LONG = 32    /* nor had the steps before any reward */
+    SR1__UNSCORED_FOR_LONG = 32    /* as those before it, it has no reward at all */
 };
 
 /* Zeroed, it is that of no step. */

@@ -351,20 +351,20 @@ static sr1_status begin_tracked_run(struct sr1__mlflow *m)
 /* ---- rows ---- */
 
 /* Letters, digits and _-./ and spaces are in every server's names. Such a name must be a
- * path in its normal form, so a part that is empty or dots alone gets a "_". A long name
- * ends with a hash of it. */
+ * path in its normal form that leads nowhere else, so a part that is empty or begins with
+ * a dot gets a "_" in front. A long name ends with a hash of it. */
 static void clean_name(const char *name, char out[NAME_BYTES + 1])
 {
-    const char *part = name;
     size_t n = 0;
 
     for (const char *c = name; n < NAME_BYTES; c++) {
-        if ((*c == '/' || !*c) && strspn(part, ".") == (size_t)(c - part))
+        int begins = c == name || c[-1] == '/';
+
+        if (begins && (*c == '/' || *c == '.' || !*c))
             out[n++] = '_';
         if (!*c || n == NAME_BYTES)
             break;
         out[n++] = isalnum((unsigned char)*c) || strchr("_-./ ", *c) ? *c : '_';
-        part = *c == '/' ? c + 1 : part;
     }
     out[n] = '\0';
     if (n == NAME_BYTES)

@@ -188,14 +188,14 @@ static void sound_alarms(struct run *r)
 }
 
 /* Could no trajectory of any step be rewarded? */
-static int has_no_reward(const struct run *r)
+static int scored_no_step(const struct run *r)
 {
     return r->steps > 0 && r->tr->unscored_steps >= r->steps;
 }
 
 static const char *explain_no_op(const struct run *r)
 {
-    if (has_no_reward(r))
+    if (scored_no_step(r))
         return "no trajectory had a reward";
     if (r->tr->skipped > r->skipped)
         return "updates were skipped because their numbers were not finite";
@@ -598,7 +598,7 @@ static sr1_status finish_run(struct run *r)
         return sr1__fail(SR1_E_CANCELLED, "stopped after step %" PRId64 " of %" PRId64,
                          tr->step, tr->planned);
     SR1__TRY(sr1__dist_agree(tr->dist, "trained model", save_final_model(tr)));
-    if (!has_no_reward(r))
+    if (!scored_no_step(r))
         return SR1_OK;
     return sr1__fail(
         SR1_E_NETWORK,

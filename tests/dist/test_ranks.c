@@ -196,6 +196,23 @@ static void demonstrations_are_shared(void **state)
     same_file(names[0], names[1], "checkpoints/step-6/optimizer/model.safetensors");
 }
 
+/* Eight uses of seven rows in each step, of which one rank has the first, another the
+ * second. */
+static void copies_are_shared(void **state)
+{
+    static const char *const pairs[] = {"train_weights=3", "batch_size=8", "max_steps=2",
+                                        NULL};
+    char names[2][32], *text;
+
+    (void)state;
+    train_both(pairs, names);
+    same_file(names[0], names[1], "trajectories.jsonl.zst");
+    same_file(names[0], names[1], "model/model.safetensors");
+    text = slurp_trajectories(names[1]);
+    assert_non_null(strstr(text, "\"copy\":1"));
+    sr1_free(text);
+}
+
 static void every_objective_is_shared(void **state)
 {
     (void)state;
@@ -502,6 +519,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(demonstrations_are_shared),
         cmocka_unit_test(demonstrations_show_one_date),
+        cmocka_unit_test(copies_are_shared),
         cmocka_unit_test(every_objective_is_shared),
         cmocka_unit_test(a_reward_is_computed_by_one_rank),
         cmocka_unit_test(batches_that_differ_are_an_error),

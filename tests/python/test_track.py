@@ -167,7 +167,7 @@ def test_a_server_that_is_down_costs_nothing(settings, server, tmp_path, caplog)
 
 
 def test_names_are_those_that_a_server_takes(settings, server, tmp_path):
-    sources = ["", "nq/", "https://x/y", "..", "a" * 300, "b" * 300, "a" * 300 + "c"]
+    sources = ["", "nq/", "https://x/y", "..", ".x", "a" * 300, "b" * 300, "a" * 300 + "c"]
     settings["validate_interval"] = 1
     rows = [{**ROWS[0], "id": f"v{i}", "data_source": s} for i, s in enumerate(sources)]
     with Trainer(settings, tiny.engine, train=ROWS, validation=rows) as trainer:
@@ -181,7 +181,8 @@ def test_names_are_those_that_a_server_takes(settings, server, tmp_path):
 
 
 def test_names_of_the_tracker_are_too():
-    names = ["val/f1/", "val/f1/nq/", "https://x/y", "a/../b", ".", "/x", "e" * 300, "e" * 301]
+    names = ["val/f1/", "val/f1/nq/", "https://x/y", "a/../b", ".", "..", "..x", "", "/x",
+             "e" * 300, "e" * 301]
     clean = [track.mlflow_name(name) for name in names]
     assert all(is_valid({"key": name}) for name in clean) and len(set(clean)) == len(names)
     assert track.mlflow_name("val/f1/nq.test-1") == "val/f1/nq.test-1"

@@ -271,7 +271,7 @@ static int is_always_zero(const struct loaded_run *r, const char *metric)
 }
 
 /* A run in which no trajectory had a reward. */
-static int has_no_reward(const struct loaded_run *r)
+static int was_never_scored(const struct loaded_run *r)
 {
     const struct column *all = series_find(&r->series, "training/trajectories");
     const struct column *left = series_find(&r->series, "training/excluded_trajectories");
@@ -418,7 +418,7 @@ json_t *run_verdict(const struct loaded_run *r)
             "There are no metrics yet: the run has not finished its first step.");
     else if (run_is_sft(r))
         judge_change(&list, r, "loss", "loss", 0);
-    else if (has_no_reward(r))
+    else if (was_never_scored(r))
         add_verdict_sentence(&list, "bad",
                              "Nothing was learned: no trajectory had a reward; none "
                              "could be computed, or none applies.");

@@ -15,6 +15,7 @@ import argparse
 import json
 import math
 import os
+import re
 import sys
 import time
 import zlib
@@ -87,7 +88,7 @@ class Swanlab:
 def mlflow_name(name: str) -> str:
     """A name that MLflow takes: a path in its normal form, of at most 250 characters."""
     clean = "".join(c if c.isalnum() or c in "_-./ " else "_" for c in name)
-    clean = "/".join(part if part.strip(".") else part + "_" for part in clean.split("/"))
+    clean = re.sub(r"(^|(?<=/))(?=[./]|$)", "_", clean)
     if len(clean) <= 250:
         return clean
     return f"{clean[:241]}-{zlib.crc32(name.encode()):08x}"

@@ -31,7 +31,7 @@ struct sr1__host_experts {
     size_t size; /* of an element of the weights */
     size_t e, f; /* hidden size, of an expert */
     int int8;
-    float *tiles; /* [threads, ROWS * (SR1__GROUP_OUT + SR1__HOST_GATES)], or a row */
+    float *tiles; /* [threads, ROWS * (SR1__GROUP_OUT + SR1__HOST_GATES), and rows] */
     size_t tile;  /* floats of one */
     /* of a pass */
     size_t tokens; /* that there is room for */
@@ -158,7 +158,7 @@ sr1_status sr1__host_experts_new(struct sr1__host_experts **out, const sr1_model
     e->e = (size_t)m->config.hidden_size;
     e->f = (size_t)m->config.expert_size;
     e->int8 = int8;
-    e->tile = TILE_FLOATS + sr1__panels_depth(find_wider(&m->config));
+    e->tile = TILE_FLOATS + ROUTED_ROWS * sr1__panels_depth(find_wider(&m->config));
     e->tiles =
         sr1__malloc_aligned((size_t)sr1__team_threads(team) * e->tile * sizeof(float));
     SR1__RETURN_NEW(out, e, e->tiles ? SR1_OK : sr1__fail_nomem("decode pass"),
@@ -205,19 +205,25 @@ static size_t count_rows(size_t i, size_t n)
     return n - i * ROUTED_ROWS < ROUTED_ROWS ? n - i * ROUTED_ROWS : ROUTED_ROWS;
 }
 
-/* Rows [i, i + 1) * ROUTED_ROWS. */
+/* Rows [i, i + 1) * ROUTED_ROWS, in fp32 in any model: what is nearly a draw is decided
+ * by little. */
 static void route_rows(void *arg, size_t i, int32_t thread)
 {
     struct sr1__host_experts *e = arg;
     const struct sr1__panels *router = &e->l->router;
     size_t first = i * ROUTED_ROWS, n = count_rows(i, e->rows->n);
-    float *tile = get_tile(e, thread);
+    size_t depth = sr1__panels_depth(e->e);
+    float *tile = get_tile(e, thread), *h = tile + TILE_FLOATS;
 
+    for (size_t r = 0; r < n; r++) {
+        sr1__rms_norm(e->rows->x + (first + r) * e->rows->width, e->l->post_norm,
+                      h + r * depth, 1, (int64_t)e->e, e->m->config.rms_norm_eps);
+        memset(h + r * depth + e->e, 0, (depth - e->e) * sizeof *h);
+    }
     for (size_t g = 0; g < sr1__panels_groups(router->n_out); g++) {
         size_t at = g * SR1__GROUP_OUT, left = router->n_out - at;
 
-        sr1__product(router, g, e->rows->h + first * e->rows->width * e->size,
-                     e->rows->width, n, tile);
+        sr1__product(router, g, h, depth, n, tile);
         for (size_t r = 0; r < n; r++)
             memcpy(e->scores + (first + r) * router->n_out + at,
                    tile + r * SR1__GROUP_OUT,

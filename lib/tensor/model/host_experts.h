@@ -19,8 +19,8 @@ sr1_status sr1__host_experts_reserve(struct sr1__host_experts *e, size_t tokens)
 double sr1__host_experts_bytes(const struct sr1__hf_config *c, double tokens, int bf16,
                                int int8);
 
-/* What experts give for rows of h [n, E], of the weights' type with zeros behind E, is
- * added to x [n, E]; both in rows of `width` elements. */
+/* What experts give for rows of h [n, E], x normalised, of the weights' type with zeros
+ * behind E, is added to x [n, E]; both in rows of `width` elements. */
 struct sr1__expert_rows {
     const unsigned char *h;
     float *x;

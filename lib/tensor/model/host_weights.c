@@ -103,15 +103,9 @@ static double mlp_bytes(size_t hidden, size_t ffn, int type)
            (double)sr1__panels_bytes(hidden, ffn, type);
 }
 
-/* Of routers, which decide by little, and of other matrices. */
-static int get_router_type(int bf16)
-{
-    return bf16 ? SR1__PANELS_BF16 : SR1__PANELS_F32;
-}
-
 static int get_matrix_type(int bf16, int int8)
 {
-    return int8 ? SR1__PANELS_INT8 : get_router_type(bf16);
+    return int8 ? SR1__PANELS_INT8 : bf16 ? SR1__PANELS_BF16 : SR1__PANELS_F32;
 }
 
 double sr1__host_panels_bytes(const struct sr1__hf_config *c, int bf16, int int8)
@@ -122,7 +116,7 @@ double sr1__host_panels_bytes(const struct sr1__hf_config *c, int bf16, int int8
     double sparse = (double)sr1__hf_config_count(c, SR1__LAYER_EXPERTS);
     double attention = (double)sr1__panels_bytes(q + 2 * kv, e, type) +
                        (double)sr1__panels_bytes(e, q, type);
-    double experts = (double)sr1__panels_bytes(n, e, get_router_type(bf16)) +
+    double experts = (double)sr1__panels_bytes(n, e, SR1__PANELS_F32) +
                      (double)n * mlp_bytes(e, (size_t)c->expert_size, type);
 
     return (double)c->n_layers * attention + sparse * experts +
@@ -144,7 +138,7 @@ struct packing_list {
     struct matrix_packing *list;
     size_t n;
     int bf16;
-    int type; /* of what is listed next */
+    int type; /* of panels, but routers' */
 };
 
 static void list_matrix(struct packing_list *to, struct sr1__panels *p, const void *w,
@@ -174,7 +168,6 @@ static void list_layer(struct packing_list *to, const sr1_model *m, int64_t i,
     const struct sr1__layer *w = &m->layers[i];
     size_t e = (size_t)c->hidden_size, q = (size_t)(c->n_heads * c->head_dim);
     size_t kv = (size_t)(c->n_kv_heads * c->head_dim);
-    int type = to->type;
 
     list_matrix(to, &l->qkv, sr1__shim_data(w->qkv), q + 2 * kv, e, 0);
     list_matrix(to, &l->o, sr1__shim_data(w->o), e, q, 0);
@@ -182,9 +175,8 @@ static void list_layer(struct packing_list *to, const sr1_model *m, int64_t i,
         list_mlp(to, &l->mlp, w, 0, e, (size_t)c->intermediate_size);
         return;
     }
-    to->type = get_router_type(to->bf16);
-    list_matrix(to, &l->router, sr1__shim_data(w->router), (size_t)c->n_experts, e, 0);
-    to->type = type;
+    l->router = (struct sr1__panels){NULL, (size_t)c->n_experts, e, SR1__PANELS_F32};
+    to->list[to->n++] = (struct matrix_packing){&l->router, l->router_rows, 0, 0};
     for (size_t k = 0; k < (size_t)c->n_experts; k++)
         list_mlp(to, &l->experts[k], w, k, e, (size_t)c->expert_size);
 }
@@ -472,6 +464,7 @@ static void copy_vectors(const sr1_model *m, struct sr1__host_weights *w,
         copy_vector(r, &to->k_norm, from->k_norm, more);
         copy_vector(r, &to->qkv_bias, from->qkv_bias, 0);
         copy_vector(r, &to->o_bias, from->o_bias, 0);
+        copy_vector(r, &to->router_rows, from->router, 0);
     }
     copy_vector(r, &w->final_norm, m->final_norm, more);
 }

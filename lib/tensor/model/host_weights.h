@@ -30,7 +30,8 @@ struct sr1__host_mlp {
 struct sr1__host_layer {
     struct sr1__panels qkv;
     struct sr1__panels o;
-    struct sr1__panels router;     /* without outputs: no experts */
+    struct sr1__panels router;     /* fp32; without outputs: no experts */
+    float *router_rows;            /* what it was packed from */
     struct sr1__host_mlp *experts; /* [n_experts]; NULL: none, but */
     struct sr1__host_mlp mlp;
     struct sr1__host_lora qkv_lora;

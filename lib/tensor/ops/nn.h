@@ -45,7 +45,8 @@ sr1_tensor *sr1__nn_attend_window(sr1_scope *s, sr1_tensor *const qkv[3], int64_
                                   int64_t window);
 
 /* table[ids], ids i64 [N], for a table by which hidden states are multiplied as well: by
- * *head, so that one gradient goes back for both. In no-grad mode *head is the table. */
+ * *head, so that one gradient goes back for both. Where no kernel adds rows up, *head is
+ * the table. */
 sr1_tensor *sr1__nn_tied_embedding(sr1_scope *s, sr1_tensor *table, sr1_tensor *ids,
                                    sr1_tensor **head);
 

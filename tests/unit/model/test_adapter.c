@@ -191,11 +191,13 @@ static void list_ids(int32_t ids[MAX_IDS])
         ids[i] = (i * 37 + 11) % VOCAB;
 }
 
-/* As near to these logits [MAX_IDS,VOCAB]. */
-static void check_decoding(sr1_model *m, const float *want, double tolerance)
+/* As near to these logits [MAX_IDS,VOCAB], but for so many tokens. */
+static void check_decoding(sr1_model *m, const float *want, double tolerance,
+                           size_t exceptions)
 {
     struct sr1__decoder *d = NULL;
     int32_t ids[MAX_IDS];
+    size_t far = 0;
 
     list_ids(ids);
     OK(sr1__decoder_new(&d, m, 2, MAX_IDS));
@@ -204,7 +206,8 @@ static void check_decoding(sr1_model *m, const float *want, double tolerance)
         const float *row = want + (at + f.n_ids - 1) * VOCAB;
 
         OK(sr1__decoder_decode(d, &f, 1));
-        if (!(largest_gap(sr1__decoder_logits(d, 1), row, VOCAB) <= tolerance))
+        far += !(largest_gap(sr1__decoder_logits(d, 1), row, VOCAB) <= tolerance);
+        if (far > exceptions)
             fail_msg("%s after %d tokens: off by %g", sr1_model_dtype(m),
                      (int)(at + f.n_ids),
                      largest_gap(sr1__decoder_logits(d, 1), row, VOCAB));
@@ -214,7 +217,7 @@ static void check_decoding(sr1_model *m, const float *want, double tolerance)
 
 /* By tensor operations a pass in bf16 rounds after each of them: the logits to be near to
  * are those of the same weights in fp32, and decoding is about as near to them as such a
- * pass is. */
+ * pass is, unless a token has experts between which bf16 cannot decide. */
 static void check_narrow_decoding(sr1_model *m)
 {
     static float want[MAX_IDS * VOCAB], pass[MAX_IDS * VOCAB];
@@ -227,7 +230,8 @@ static void check_narrow_decoding(sr1_model *m)
     sr1__fused_enable(0);
     OK(sr1_model_logits(m, ids, MAX_IDS, pass));
     sr1__fused_enable(1);
-    check_decoding(m, want, 2 * largest_gap(pass, want, MAX_IDS * VOCAB));
+    check_decoding(m, want, 2 * largest_gap(pass, want, MAX_IDS * VOCAB),
+                   m->arch->experts ? MAX_IDS / 16 : 0);
     sr1_model_free(exact);
 }
 
@@ -290,7 +294,7 @@ static void decoding_equals_the_forward_pass(void **state)
 
         list_ids(ids);
         OK(sr1_model_logits(m, ids, MAX_IDS, pass));
-        check_decoding(m, pass, 1e-4);
+        check_decoding(m, pass, 1e-4, 0);
         sr1_model_free(m);
         m = open_model(g.dir, "bf16");
         check_narrow_decoding(m);

@@ -132,6 +132,20 @@ static void sharing_prompts_changes_nothing(void **state)
     tiny_near(shared.grad_norm, plain.grad_norm, 1e-5);
 }
 
+/* Routers stay as they are under an adapter; what they read is trained. */
+static void adapters_learn_by_it(void **state)
+{
+    sr1_step_report a =
+        UPDATE(0, N, "router_aux_loss_coef=0.5", "update_times=1", "lora_rank=4");
+    sr1_step_report b = UPDATE(0, N, "router_aux_loss_coef=0.5", "update_times=1",
+                               "lora_rank=4", "gradient_checkpointing=true");
+
+    (void)state;
+    assert_true(a.grad_norm > 1e-4);
+    tiny_near(b.grad_norm, a.grad_norm, 1e-5);
+    tiny_near(step_metric(&b, "aux_loss"), step_metric(&a, "aux_loss"), 1e-6);
+}
+
 static void dense_models_have_none(void **state)
 {
     sr1_config *c = tiny_config("model", "router_aux_loss_coef=0.001", NULL);
@@ -149,6 +163,7 @@ int main(void)
         cmocka_unit_test(without_it_nothing_is_computed),
         cmocka_unit_test(micro_batches_are_averaged),
         cmocka_unit_test(sharing_prompts_changes_nothing),
+        cmocka_unit_test(adapters_learn_by_it),
         cmocka_unit_test(dense_models_have_none),
         cmocka_unit_test(nothing_leaks),
     };
