@@ -3,6 +3,7 @@
 #include "common/build.h"
 #include "common/policy.h"
 #include "common/progress.h"
+#include "common/quote.h"
 #include "sr1_train/rank_log.h"
 #include "sr1_train/view.h"
 
@@ -173,7 +174,7 @@ static void print_key(const sr1_config_key_info *k)
 }
 
 /* Names are compared without regard to case, '-' is '_', and a '+' before one is how
- * Hydra's command lines add it. */
+ * Hydra's command lines add it; what follows '=' is a value. */
 #define PART_SIZE 1024 /* choices are searched, too */
 
 static void fold_name(const char *name, char out[PART_SIZE])
@@ -181,7 +182,7 @@ static void fold_name(const char *name, char out[PART_SIZE])
     size_t n = 0;
 
     name += strspn(name, "+");
-    for (; name[n] != '\0' && n + 1 < PART_SIZE; n++)
+    for (; name[n] != '\0' && name[n] != '=' && n + 1 < PART_SIZE; n++)
         out[n] = name[n] == '-' ? '_' : (char)tolower((unsigned char)name[n]);
     out[n] = '\0';
 }
@@ -395,22 +396,23 @@ static void print_resume_hint(const sr1_trainer *tr, sr1_status st)
 {
     const char *folder = sr1_trainer_run_folder(tr);
     int64_t saved = sr1_trainer_steps_saved(tr);
-    char path[4096];
+    char path[4096], quoted[QUOTED_SIZE];
 
     snprintf(path, sizeof(path), "%s/metrics.jsonl", folder);
     if (st == SR1_E_CONFIG || access(path, F_OK) != 0)
         return;
+    quote_word(folder, quoted, sizeof(quoted));
     if (saved >= 0)
         fprintf(stderr,
                 "once that is mended, sr1-train --resume %s%s goes on from the "
                 "checkpoint of step %lld\n",
-                folder, saved < sr1_trainer_steps_planned(tr) ? "" : " max_steps=N",
+                quoted, saved < sr1_trainer_steps_planned(tr) ? "" : " max_steps=N",
                 (long long)saved);
     else
         fprintf(stderr,
                 "there is no checkpoint yet; once that is mended, sr1-train --resume %s "
                 "begins again at step 1\n",
-                folder);
+                quoted);
 }
 
 /* As it was typed, but for quotes. */
@@ -425,10 +427,13 @@ static void join_command(char **argv, char *out, size_t size)
 
 static int report_stopped(const sr1_trainer *tr)
 {
+    char quoted[QUOTED_SIZE];
+
+    quote_word(sr1_trainer_run_folder(tr), quoted, sizeof(quoted));
     fprintf(stderr,
             "stopped after step %lld of %lld; continue with sr1-train --resume %s\n",
             (long long)sr1_trainer_steps_done(tr),
-            (long long)sr1_trainer_steps_planned(tr), sr1_trainer_run_folder(tr));
+            (long long)sr1_trainer_steps_planned(tr), quoted);
     return TOOL_INTERRUPTED;
 }
 

@@ -340,12 +340,23 @@ int sr1__path_is_dir(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+struct sr1__path_id sr1__path_id(const char *path)
+{
+    struct sr1__path_id id = {0};
+    struct stat st;
+
+    if (stat(path, &st) == 0) {
+        id.device = (uint64_t)st.st_dev;
+        id.number = (uint64_t)st.st_ino;
+    }
+    return id;
+}
+
 int sr1__path_same(const char *a, const char *b)
 {
-    struct stat x, y;
+    struct sr1__path_id x = sr1__path_id(a), y = sr1__path_id(b);
 
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev &&
-           x.st_ino == y.st_ino;
+    return x.number != 0 && x.device == y.device && x.number == y.number;
 }
 
 sr1_status sr1__path_distinct(const char *input, const char *to)

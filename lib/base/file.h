@@ -49,6 +49,11 @@ sr1_status sr1__dir_list(const char *path, char ***names, size_t *count);
 int sr1__path_exists(const char *path);
 int sr1__path_is_dir(const char *path);
 int sr1__path_same(const char *a, const char *b); /* one file or folder, by any links */
+/* What a path leads to, whatever else is later put at that path; all 0: nothing. */
+struct sr1__path_id {
+    uint64_t device, number;
+};
+struct sr1__path_id sr1__path_id(const char *path);
 int sr1__dir_has(const char *folder, const char *name); /* 0 without memory too */
 /* SR1_E_INVALID where both names lead to one file: writing `to` would replace the input.
  */

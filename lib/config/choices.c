@@ -3,6 +3,8 @@
 
 #include "config/config.h"
 
+#include <string.h>
+
 static const struct sr1__environment_choice environments[] = {
     {.name = "search", .acts = 1, .has_engine = 1, .needs_engine = 1},
     {.name = "tools", .acts = 1, .has_engine = 1, .takes_tools = 1},
@@ -58,7 +60,7 @@ const struct sr1__environment_choice *sr1__environment_choice(const sr1_config *
 const struct sr1__protocol_choice *sr1__protocol_choice(const sr1_config *c)
 {
     for (size_t i = 0; i < sizeof(protocols) / sizeof(protocols[0]); i++)
-        if (sr1__config_is(c, "protocol", protocols[i].name))
+        if (strcmp(sr1__config_protocol(c), protocols[i].name) == 0)
             return &protocols[i];
     return NULL;
 }

@@ -26,7 +26,8 @@ struct sr1__protocol_choice {
     const char *refusal;     /* where another environment that acts is an error: why */
 };
 
-/* The row of the configuration; NULL for a name that no row has. */
+/* The row of the configuration; NULL for a name that no row has, and of a protocol that a
+ * file describes. */
 const struct sr1__environment_choice *sr1__environment_choice(const sr1_config *c);
 const struct sr1__protocol_choice *sr1__protocol_choice(const sr1_config *c);
 /* Does its stage imitate demonstrations, so that nothing is sampled? */

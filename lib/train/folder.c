@@ -259,6 +259,37 @@ static sr1_status refuse_data(const char *folder)
     return st;
 }
 
+/* Names of its rows (Trainer(train=...)) and hidden ones are not counted. */
+static int is_of_others(const char *name)
+{
+    for (size_t i = 0; i < sizeof(written) / sizeof(written[0]); i++)
+        if (strcmp(name, written[i]) == 0)
+            return 0;
+    return name[0] != '.' && strcmp(name, "rows") != 0;
+}
+
+int sr1__folder_text_others(const sr1_trainer *tr, char *text, size_t size)
+{
+    char **names = NULL;
+    const char *first = NULL;
+    size_t n = 0, others = 0;
+
+    if (sr1__dir_list(tr->run_folder, &names, &n) != SR1_OK)
+        return 0;
+    for (size_t i = 0; i < n; i++)
+        if (is_of_others(names[i]) && others++ == 0)
+            first = names[i];
+    if (first)
+        snprintf(text, size,
+                 "%.300s holds what no run wrote (%.100s; %zu in all), and the run's "
+                 "files will lie among it; out=FOLDER names a folder of its own",
+                 tr->run_folder, first, others);
+    for (size_t i = 0; i < n; i++)
+        sr1__free(names[i]);
+    sr1__free(names);
+    return others > 0;
+}
+
 /* The folder, or the nearest above it that exists, has to be one. */
 static sr1_status refuse_file(const char *folder)
 {
@@ -289,8 +320,9 @@ static sr1_status check_place(const char *folder, const sr1_trainer *tr)
     if (taken)
         return sr1__fail(
             SR1_E_CONFIG,
-            "%s already holds a run; continue it with sr1-train --resume %s, or "
-            "choose another folder with out=FOLDER",
+            "%s already holds a run; continue it with sr1-train --resume %s (a "
+            "program: Trainer.resume, sr1_trainer_resume), or choose another folder with "
+            "out=FOLDER",
             folder, folder);
     return SR1_OK;
 }

@@ -33,6 +33,7 @@
 #ifndef SR1__TRAIN_INTERNAL_H
 #define SR1__TRAIN_INTERNAL_H
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/life.h"
 #include "base/pool.h"
@@ -185,8 +186,9 @@ struct sr1_trainer {
     struct sr1__sampler sampler;
     struct sr1__queued_rollout *queue; /* rollouts that begin before their step */
     char *run_folder;
-    struct sr1__lock *lock;     /* of the run folder, while it is this trainer's */
-    struct sr1__jsonl *metrics; /* journals of the run, once it has begun */
+    struct sr1__path_id folder_id; /* the folder itself, once the run has begun */
+    struct sr1__lock *lock;        /* of the run folder, while it is this trainer's */
+    struct sr1__jsonl *metrics;    /* journals of the run, once it has begun */
     struct sr1__zlines *trajectories;
     struct sr1__events *events; /* NULL unless the key tensorboard is set */
     struct sr1__mlflow *mlflow; /* NULL unless mlflow_tracking_uri is set, or after */
@@ -406,6 +408,10 @@ void sr1__folder_room(const sr1_trainer *tr, sr1_run_plan *plan);
 sr1_status sr1__folder_check_room(const sr1_trainer *tr, char *warning, size_t size);
 /* 1 with what to say where an older version left its trajectories in the folder. */
 int sr1__folder_text_older(const sr1_trainer *tr, char *text, size_t size);
+/* What lies in the folder of a new run that no run wrote. 0: nothing. */
+int sr1__folder_text_others(const sr1_trainer *tr, char *text, size_t size);
+/* SR1_E_IO: what is now at the run's path is another folder, or none. */
+sr1_status sr1__folder_check_there(const sr1_trainer *tr);
 /* Had a run that goes on come further than to the step it goes on from? 1 with what to
  * say of it; before its journals are opened, which cuts them there. */
 int sr1__folder_text_lost(const sr1_trainer *tr, char *text, size_t size);

@@ -152,9 +152,11 @@ static sr1_status write_starts(const sr1_trainer *tr, json_t *starts)
 {
     char *path = sr1__path_join(tr->run_folder, SR1__RECORD_FILE);
     json_t *file = json_pack("{s:i, s:O}", "format", 1, "starts", starts);
-    sr1_status st = path && file ? sr1__json_save(file, 2, path)
-                                 : sr1__fail_nomem("record of the run");
+    sr1_status st =
+        path && file ? sr1__folder_check_there(tr) : sr1__fail_nomem("record of the run");
 
+    if (st == SR1_OK)
+        st = sr1__json_save(file, 2, path);
     json_decref(file);
     sr1__free(path);
     return st;

@@ -193,7 +193,9 @@ static sr1_status set_pair(sr1_config *c, const char *pair)
     sr1_status st;
 
     if (!equals)
-        return sr1__fail(SR1_E_CONFIG, "resume: '%.80s' is not of the form key=value",
+        return sr1__fail(SR1_E_CONFIG,
+                         "resume: '%.80s' is not of the form key=value (a configuration "
+                         "file is not given: the run has its own)",
                          pair ? pair : "");
     if (!key)
         return sr1__fail_nomem("configuration key");

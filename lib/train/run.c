@@ -325,6 +325,7 @@ static sr1_status log_row(sr1_trainer *tr, json_t *row)
         return SR1_OK;
     if (json_object_set_new(row, "perf/timestamp", json_integer(time(NULL))) != 0)
         return sr1__fail_nomem("metrics");
+    SR1__TRY(sr1__folder_check_there(tr));
     SR1__TRY(sr1__jsonl_add(tr->metrics, row));
     sr1__mlflow_tell(tr->mlflow, sr1__jsonl_size(tr->metrics));
     (void)json_object_del(row, "perf/timestamp");
@@ -573,6 +574,7 @@ static sr1_status save_final_model(sr1_trainer *tr)
 
     if (!tr->set.save_final_model || (!tr->sharded && !sr1__is_first_rank(tr)))
         return SR1_OK;
+    SR1__TRY(sr1__folder_check_there(tr));
     folder = sr1__path_join(tr->run_folder, "model");
     if (!folder)
         return sr1__fail_nomem("path");
@@ -612,7 +614,7 @@ static sr1_status finish_run(struct run *r)
 static sr1_status begin_folder(struct run *r)
 {
     sr1_trainer *tr = r->tr;
-    char warning[256], lost[256];
+    char warning[256], lost[256], others[512];
 
     SR1__TRY(sr1__folder_check_room(tr, warning, sizeof(warning)));
     SR1__TRY(tr->resumed ? sr1__given_check(tr) : sr1__folder_begin(tr));
@@ -625,10 +627,13 @@ static sr1_status begin_folder(struct run *r)
         send_warning(r, warning);
     if (*lost)
         send_warning(r, lost);
-    if (tr->resumed)
+    if (tr->resumed) {
         tell_changes(r);
-    else
-        send_startup_warnings(r);
+        return SR1_OK;
+    }
+    if (sr1__folder_text_others(tr, others, sizeof(others)))
+        send_warning(r, others);
+    send_startup_warnings(r);
     return SR1_OK;
 }
 
@@ -659,6 +664,7 @@ static sr1_status begin_run(struct run *r)
     SR1__TRY(sr1__dist_agree(tr->dist, "run folder",
                              sr1__is_first_rank(tr) ? begin_folder(r) : SR1_OK));
     SR1__TRY(sr1__dist_agree(tr->dist, "shared run folder", find_folder(tr)));
+    tr->folder_id = sr1__path_id(tr->run_folder);
     sr1__record_keep_date(tr);
     if (sr1__ranks_text(tr, text, sizeof(text)))
         send_note(r, text);

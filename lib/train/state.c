@@ -173,9 +173,10 @@ static json_t *pack_counters(const sr1_trainer *tr)
         (json_int_t)(tr->trajectories ? sr1__zlines_size(tr->trajectories) : 0));
 }
 
-/* Before a checkpoint records how long they are. */
+/* Before a checkpoint beside them records how long they are. */
 static sr1_status sync_journals(sr1_trainer *tr)
 {
+    SR1__TRY(sr1__folder_check_there(tr));
     if (tr->metrics)
         SR1__TRY(sr1__jsonl_sync(tr->metrics));
     return tr->trajectories ? sr1__zlines_sync(tr->trajectories) : SR1_OK;

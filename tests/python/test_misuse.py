@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from searchr1 import Config, Model, RewardSet, Rollout, Trainer, errors
+from searchr1 import Config, Environment, Model, RewardSet, Rollout, Trainer, errors
 from searchr1._lib import lib
 
 import tiny
@@ -99,3 +99,28 @@ def test_exit_while_a_thread_trains(model_folder, tmp_path):
         timeout=300,
     )
     assert done.returncode == 0, done.stderr.decode()
+
+
+class Callable:
+    def __call__(self, actions):
+        return ["" for _ in actions]
+
+
+class BeginsOnly(Callable):
+    def begin(self, episode):
+        del episode
+
+
+@pytest.mark.parametrize(
+    "kind, text",
+    [
+        (object(), "object cannot be called"),
+        (Callable, r"give Callable\(...\), not the class"),
+        (BeginsOnly(), "BeginsOnly has begin or finish"),
+    ],
+)
+def test_what_is_no_environment_is_told_so(kind, text):
+    with pytest.raises(TypeError, match=text):
+        Environment(kind)
+    with Environment(Callable()):
+        pass

@@ -1,6 +1,8 @@
 """Parquet to JSON lines and back; the round trip is skipped only without pyarrow."""
 
 import json
+import os
+import subprocess
 import sys
 
 import pytest
@@ -51,12 +53,34 @@ def test_errors_are_told(tmp_path, capsys):
     bad.write_bytes(b"no parquet")
     out = tmp_path / "out.jsonl"
     out.write_text("old")
-    assert parquet.main([str(bad), str(out)]) == 1
+    assert parquet.main([str(bad), str(out), "--force"]) == 1
     assert "bad.parquet" in capsys.readouterr().err
     assert out.read_text() == "old" and not (tmp_path / "out.jsonl.part").exists()
     ragged = write(tmp_path / "r.jsonl", [{"a": 1}, {"a": 1, "b": 2}])
     assert parquet.main([ragged, str(tmp_path / "r.parquet")]) == 1
     assert "lacks b" in capsys.readouterr().err
+
+
+def test_what_is_there_is_kept_without_force(tmp_path, capsys):
+    pytest.importorskip("pyarrow")
+    source = write(tmp_path / "a.jsonl", RECORDS[:2])
+    out = tmp_path / "out.parquet"
+    out.write_text("old")
+    assert parquet.main([source, str(out)]) == 1
+    assert "--force" in capsys.readouterr().err and out.read_text() == "old"
+    assert parquet.main(["--force", source, str(out)]) == 0
+    assert len(list(Dataset.from_rows(out))) == 2
+
+
+def test_the_command_warns_of_nothing():
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "searchr1.parquet"],
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        text=True,
+    )
+    assert ran.returncode == 2 and ran.stderr.startswith("usage: "), ran.stderr
 
 
 def test_names_and_usage(capsys):

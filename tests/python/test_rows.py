@@ -117,11 +117,11 @@ def test_datasets_of_a_program():
 def test_rows_of_pandas_and_pyarrow():
     class Frame:  # what is used of a table of pandas
         class Line(dict):
-            def to_dict(self):
-                return dict(self)
+            def notna(self):
+                return [value == value for value in self.values()]
 
         def iterrows(self):
-            return enumerate(map(self.Line, ROWS))
+            return enumerate(self.Line(row, level=float("nan")) for row in ROWS)
 
     class Table:  # and of pyarrow
         def to_batches(self):
@@ -134,6 +134,16 @@ def test_rows_of_pandas_and_pyarrow():
         assert [row.question for row in Dataset.from_rows(table)] == [
             row["question"] for row in ROWS
         ]
+
+
+def test_gaps_of_pandas_are_null(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    gaps = [{"level": None, "day": None}, {"level": 2, "day": datetime.datetime(2026, 1, 2)}]
+    table = pandas.DataFrame([{**row, **gap} for row, gap in zip(ROWS, gaps)])
+    table["count"] = pandas.array([None, 3], dtype="Int64")
+    first, second = Dataset.from_rows(table)
+    assert [first.fields[name] for name in ("level", "day", "count")] == [None] * 3
+    assert (second.fields["level"], second.fields["count"]) == (2, 3)
 
 
 def test_parquet_arrow_and_datasets(settings, tmp_path):

@@ -2,6 +2,7 @@
 #include "sr1_train/view.h"
 
 #include "common/args.h"
+#include "common/quote.h"
 #include "common/table.h"
 
 #include <searchr1/base.h>
@@ -445,13 +446,15 @@ static double average_ends(const double *values, int64_t from, int64_t n)
 static void print_next(const struct view *v, const char *folder)
 {
     sr1_run_plan p = {.struct_size = sizeof(p)};
+    char quoted[QUOTED_SIZE];
 
+    quote_word(folder, quoted, sizeof(quoted));
     if (sr1_trainer_plan(v->trainer, &p) == SR1_OK && p.reached_exact_match > 0)
         printf("exact match %.3f reached stop_at_exact_match; to go on: sr1-train "
                "--resume %s stop_at_exact_match=0 max_steps=N\n",
-               p.reached_exact_match, folder);
+               p.reached_exact_match, quoted);
     else
-        printf("to go on: sr1-train --resume %s max_steps=N\n", folder);
+        printf("to go on: sr1-train --resume %s max_steps=N\n", quoted);
 }
 
 void view_result(const struct view *v)
@@ -459,7 +462,7 @@ void view_result(const struct view *v)
     const char *folder = sr1_trainer_run_folder(v->trainer);
     long long done = (long long)sr1_trainer_steps_done(v->trainer);
     int64_t part = v->seen / 5 < VIEW_ENDS ? v->seen / 5 : VIEW_ENDS;
-    char took[24], of[64] = "the first and last";
+    char took[24], of[64] = "the first and last", quoted[QUOTED_SIZE];
 
     part = part > 0 ? part : 1;
     progress_time(read_view_clock() - v->began, took);
@@ -476,6 +479,7 @@ void view_result(const struct view *v)
                v->is_sft ? "loss" : "reward", average_ends(v->first, 0, part),
                average_ends(v->recent, v->seen - part, part), of, (long long)v->seen,
                took);
+    quote_word(folder, quoted, sizeof(quoted));
     printf("%lld step%s done; the run is in %s; sr1-report %s draws it\n", done,
-           done == 1 ? "" : "s", folder, folder);
+           done == 1 ? "" : "s", folder, quoted);
 }

@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Union
 
+from ._tables import is_table, read_rows
 from ._text import PathLike
-from .parquet import is_table, read_rows
 
 Rows = Union[PathLike, Iterable[Mapping[str, Any]]]
 
@@ -33,7 +33,7 @@ def _each(rows: Any) -> Iterable[Any]:
             "choose one split, or give [row] for a single row"
         )
     if hasattr(rows, "iterrows"):  # pandas
-        return (row.to_dict() for _, row in rows.iterrows())
+        return (_without_gaps(row) for _, row in rows.iterrows())
     if hasattr(rows, "to_batches"):  # pyarrow
         return (row for batch in rows.to_batches() for row in batch.to_pylist())
     if not hasattr(rows, "__iter__"):
@@ -42,6 +42,15 @@ def _each(rows: Any) -> Iterable[Any]:
             f"not {type(rows).__name__}"
         )
     return rows  # type: ignore[no-any-return]
+
+
+def _without_gaps(row: Any) -> Dict[Any, Any]:
+    """A row of pandas, whose gaps are NaN, NaT or NA by the column's type: null, as they
+    are in the same table's Parquet."""
+    return {
+        name: value if there else None
+        for (name, value), there in zip(row.items(), row.notna())
+    }
 
 
 def _plain(value: Any) -> Any:

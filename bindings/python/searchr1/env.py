@@ -69,6 +69,24 @@ class Reply:
 ActFunction = Callable[[List[Action]], Sequence[Union[str, Reply, Exception]]]
 
 
+def _check_kind(kind: Any) -> None:
+    """A name, or what can be called; told here, where it is known what was given."""
+    if isinstance(kind, type):
+        raise TypeError(
+            f"an environment is an object: give {kind.__name__}(...), not the class"
+        )
+    if not callable(kind) and not isinstance(kind, (str, bytes)):
+        raise TypeError(
+            'an environment is a name ("search", "tools", "rooms", "none"), or a function '
+            "or an object that can be called with the actions of a turn (__call__), which "
+            f"may have begin and finish; {type(kind).__name__} cannot be called"
+        )
+    if hasattr(kind, "begin") != hasattr(kind, "finish"):
+        raise TypeError(
+            f"{type(kind).__name__} has begin or finish; an environment has both, or none"
+        )
+
+
 class Environment(Handle):
     """What answers actions: "search" (each is a query to an engine), "tools" (each calls
     a tool: wiki_search on the engine, if there is one, and your own), "rooms" (a text
@@ -102,6 +120,7 @@ class Environment(Handle):
         )
         engine = as_search(search)
         self.carrier = _callbacks.Carrier(engine.carrier if engine else None)
+        _check_kind(kind)
         if not callable(kind):
             super().__init__(
                 make(lib.sr1_rooms_env_open, byref(options))

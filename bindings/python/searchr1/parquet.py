@@ -3,64 +3,16 @@
     python3 -m searchr1.parquet train.parquet train.jsonl
     python3 -m searchr1.parquet train.jsonl train.parquet
 
-The ending tells the direction. Needs pyarrow, which nothing else here does."""
+The ending tells the direction. An existing file is replaced only with --force. Needs pyarrow, which nothing else here does."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from typing import Any, Dict, Iterator, List, Sequence
+from typing import Any, Iterator, Sequence
 
-ROWS = 1024  # held at once
-
-
-class ParquetError(Exception):
-    """What is wrong with the files, for people."""
-
-
-def _pyarrow() -> Any:
-    try:
-        import pyarrow
-        import pyarrow.ipc
-        import pyarrow.json
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ParquetError(
-            "pyarrow is needed to read and write parquet; python3 -m pip install pyarrow"
-        ) from error
-    return pyarrow
-
-
-def _parquet_batches(pyarrow: Any, source: str) -> Iterator[Any]:
-    with pyarrow.parquet.ParquetFile(source) as table:
-        yield from table.iter_batches(batch_size=ROWS)
-
-
-def _arrow_batches(pyarrow: Any, source: str) -> Iterator[Any]:
-    with pyarrow.memory_map(source) as file:
-        try:
-            yield from pyarrow.ipc.open_stream(file)  # as datasets writes them
-        except pyarrow.ArrowInvalid:
-            with pyarrow.ipc.open_file(file) as table:
-                for i in range(table.num_record_batches):
-                    yield table.get_batch(i)
-
-
-_batches = {".parquet": _parquet_batches, ".arrow": _arrow_batches}
-
-
-def is_table(path: str) -> bool:
-    """A name of Parquet or Arrow, whose rows need pyarrow."""
-    return os.path.splitext(path)[1] in _batches
-
-
-def read_rows(path: str) -> Iterator[Dict[str, Any]]:
-    """The rows of a .parquet or .arrow file."""
-    pyarrow = _pyarrow()
-    for batch in _batches[os.path.splitext(path)[1]](pyarrow, path):
-        yield from batch.to_pylist()
-
+from ._tables import ParquetError, import_pyarrow, read_rows
 
 def _lines(source: str) -> Iterator[str]:
     for row in read_rows(source):
@@ -90,9 +42,9 @@ def _write_table(pyarrow: Any, source: str, part: str) -> int:
     return len(rows)
 
 
-def convert(source: str, target: str) -> int:
-    """Write source in the other form to target, which is replaced when all went well. The
-    number of rows."""
+def convert(source: str, target: str, force: bool = False) -> int:
+    """Write source in the other form to target, which force replaces when all went well.
+    The number of rows."""
     writers = {
         (".parquet", ".jsonl"): _write_lines,
         (".arrow", ".jsonl"): _write_lines,
@@ -103,7 +55,9 @@ def convert(source: str, target: str) -> int:
         raise ParquetError(
             "one name must end in .parquet (or, to be read, .arrow) and the other in .jsonl"
         )
-    pyarrow = _pyarrow()
+    if os.path.lexists(target) and not force:
+        raise ParquetError(f"{target} exists: name another file, or replace it with --force")
+    pyarrow = import_pyarrow()
     part = target + ".part"
     try:
         count = writers[ends](pyarrow, source, part)
@@ -117,12 +71,13 @@ def convert(source: str, target: str) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    names: List[str] = list(arguments)
+    names = [name for name in arguments if name != "--force"]
     if len(names) != 2:
-        print("usage: python3 -m searchr1.parquet IN OUT", file=sys.stderr)
+        print("usage: python3 -m searchr1.parquet IN OUT [--force]", file=sys.stderr)
         return 2
     try:
-        print(f"{names[1]}: {convert(names[0], names[1])} rows")
+        count = convert(names[0], names[1], force=len(names) < len(arguments))
+        print(f"{names[1]}: {count} rows")
     except ParquetError as error:
         print(f"searchr1.parquet: {error}", file=sys.stderr)
         return 1

@@ -223,8 +223,7 @@ int sr1__env_pair_warning(const sr1_config *c, char *text, size_t size)
     const struct sr1__environment_choice *e = sr1__environment_choice(c);
     const struct sr1__protocol_choice *p = sr1__protocol_choice(c);
 
-    if (!e || !e->acts || e->of_user || *sr1__config_str(c, "prompt_template") ||
-        *sr1__config_str(c, "protocol_file"))
+    if (!e || !e->acts || e->of_user || *sr1__config_str(c, "prompt_template"))
         return 0;
     if (!p || !p->tells || sr1__config_is(c, "environment", p->environment))
         return 0;

@@ -74,7 +74,8 @@ sr1_status sr1__weights_get_as(const struct sr1__weights *w, const char *name,
                                const struct sr1__weight **out);
 
 /* A hash of the names, types and shapes of all tensors and of some bytes of each, taken
- * in a moment: other weights have another one. */
+ * in a moment: another model, or one trained further, has another one; weights that
+ * differ in other bytes only have the same. */
 uint64_t sr1__weights_hash(const struct sr1__weights *w);
 /* A text of the first file's metadata, NULL if it is not there. */
 const char *sr1__weights_note(const struct sr1__weights *w, const char *name);

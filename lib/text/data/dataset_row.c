@@ -342,6 +342,21 @@ static sr1_status add_aliases(const struct sr1__fields *f, sr1_row *row)
     return SR1_OK;
 }
 
+/* The member that has the answers; the field asked for where they lie deeper. */
+static const char *name_answer_field(const struct sr1__fields *f, json_t *row,
+                                     const json_t *answers)
+{
+    const char *name;
+    json_t *member;
+
+    json_object_foreach(row, name, member)
+    {
+        if (member == answers)
+            return name;
+    }
+    return f->answer;
+}
+
 static sr1_status read_ground_truths(const struct sr1__fields *f, sr1_row *row,
                                      const char *path)
 {
@@ -364,7 +379,7 @@ static sr1_status read_ground_truths(const struct sr1__fields *f, sr1_row *row,
         status = sr1__fail(SR1_E_PARSE,
                            "field '%s' has no answer in it; give one, or set "
                            "answers_optional where no reward needs one",
-                           f->answer);
+                           name_answer_field(f, row->json, v));
     return status;
 }
 

@@ -177,7 +177,7 @@ static sr1_status open_source(sr1_tokenizer **out, const char *folder)
     return sr1__fail(
         SR1_E_NOT_FOUND,
         "%s holds no tokenizer.json; copy the model's there, or name a folder "
-        "that holds it (key 'tokenizer', option --tokenizer)",
+        "that holds it (key 'tokenizer'; of sr1-data, --tokenizer)",
         folder);
 }
 

@@ -512,6 +512,7 @@ static const struct {
     {"protocol=ctrl environment=none", NULL},
     {"protocol=chat", "protocol chat has no tags"},
     {"protocol=chat environment=none", NULL},
+    {"protocol=chat protocol_file=moves.yaml", NULL},
     {"search_engine=dense", "search_dense_index"},
     {"stage=sft", "sft_file"},
     {"stage=sft sft_file=d.jsonl validate_interval=3", NULL},

@@ -474,6 +474,8 @@ static const struct {
      "b.jsonl:1: no field 'golden_answers'; fields are question; set answer_field"},
     {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":[]}\n",
      "b.jsonl:1: field 'golden_answers' has no answer"},
+    {"b.jsonl", "{\"question\":\"q\",\"answer\":[]}\n",
+     "b.jsonl:1: field 'answer' has no answer"},
     {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":null}\n",
      "b.jsonl:1: no field 'golden_answers'"},
     {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":[true]}\n", "is not text"},

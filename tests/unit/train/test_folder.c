@@ -5,6 +5,7 @@
 #include "base/lock.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -27,6 +28,14 @@ int statvfs(const char *restrict path, struct statvfs *restrict fs)
 static int has(const char *name)
 {
     return sr1__path_exists(scratch_path(name));
+}
+
+static char noted[4096];
+
+static void on_note(void *user, const char *text)
+{
+    (void)user;
+    snprintf(noted + strlen(noted), sizeof noted - strlen(noted), "%s\n", text);
 }
 
 /* ---- checkpoints by time ---- */
@@ -52,6 +61,43 @@ static void time_alone_brings_checkpoints(void **state)
 }
 
 /* ---- one at a time ---- */
+
+static sr1_status move_folder(void *user, const sr1_step_report *r, int64_t planned)
+{
+    (void)planned;
+    if (r->step == 3) {
+        char from[PATH_MAX];
+
+        snprintf(from, sizeof from, "%s", scratch_path("left"));
+        assert_int_equal(rename(from, scratch_path("moved")), 0);
+        if (*(int *)user)
+            OK(sr1__dir_make(scratch_path("left")));
+    }
+    return SR1_OK;
+}
+
+/* Nothing is written where the folder was, even if another one is there now; from where
+ * it is, the run goes on. */
+static void a_folder_that_is_moved_ends_the_run(void **state)
+{
+    (void)state;
+    for (int replaced = 0; replaced < 2; replaced++) {
+        sr1_run_callbacks cb = {
+            .struct_size = sizeof cb, .user = &replaced, .step = move_folder};
+        sr1_trainer *tr =
+            open_trainer(RUN("left", "save_interval=2", "save_interval_minutes=0"));
+
+        REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "was moved");
+        sr1_trainer_free(tr);
+        tr = NULL;
+        assert_true(replaced ? rmdir(scratch_path("left")) == 0 : !has("left"));
+        OK(sr1_trainer_resume(&tr, scratch_path("moved"), NULL));
+        assert_int_equal(sr1_trainer_steps_saved(tr), 2);
+        OK(sr1_trainer_run(tr, NULL));
+        sr1_trainer_free(tr);
+        OK(sr1__dir_remove(scratch_path("moved")));
+    }
+}
 
 static sr1_status look_from_outside(void *user, const sr1_step_report *r, int64_t planned)
 {
@@ -239,6 +285,7 @@ static void files_of_others_are_never_replaced(void **state)
 static void folders_of_data_are_no_run_folders(void **state)
 {
     static const char *const names[] = {"rows.jsonl", "corpus.bm25", "model.safetensors"};
+    sr1_run_callbacks cb = {.struct_size = sizeof cb, .note = on_note};
     sr1_trainer *tr;
 
     (void)state;
@@ -258,7 +305,15 @@ static void folders_of_data_are_no_run_folders(void **state)
     }
     OK(sr1__dir_make(scratch_path("logs")));
     (void)scratch_file("logs/slurm.out", "x", 0);
-    run_whole(RUN("logs", "update_times=1"));
+    tr = open_trainer(RUN("logs", "update_times=1"));
+    OK(sr1_trainer_run(tr, &cb));
+    assert_non_null(strstr(noted, "holds what no run wrote (slurm.out; 1 in all)"));
+    sr1_trainer_free(tr);
+    noted[0] = '\0';
+    tr = open_trainer(RUN("empty", "update_times=1"));
+    OK(sr1_trainer_run(tr, &cb));
+    assert_null(strstr(noted, "no run wrote"));
+    sr1_trainer_free(tr);
     for (size_t i = 0; i < 2; i++) {
         sr1_config *c =
             RUN(i ? "logs/slurm.out/run" : "logs/slurm.out", "update_times=1");
@@ -326,14 +381,6 @@ static void a_record_that_fails_leaks_nothing(void **state)
             fail();
     }
     sr1_trainer_free(tr);
-}
-
-static char noted[4096];
-
-static void on_note(void *user, const char *text)
-{
-    (void)user;
-    snprintf(noted + strlen(noted), sizeof noted - strlen(noted), "%s\n", text);
 }
 
 /* Checkpoints at once in the plan of a run that is made by these keys. */
@@ -415,6 +462,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(time_alone_brings_checkpoints),
         cmocka_unit_test(a_folder_has_one_trainer_at_a_time),
+        cmocka_unit_test(a_folder_that_is_moved_ends_the_run),
         cmocka_unit_test(a_hostile_holder_is_only_a_text),
         cmocka_unit_test(a_run_without_work_is_replaced),
         cmocka_unit_test(a_run_with_work_is_never_replaced),

@@ -118,6 +118,7 @@ static void bound_keys_are_refused_by_name_and_reason(void **state)
         {"group_size=8", "key 'group_size' cannot change when a run goes on: the rest"},
         {"max_stepz=3", "max_steps"},
         {"max_steps", "key=value"},
+        {"train.yaml", "the run has its own"},
         {"max_steps=many", "whole number"},
     };
     sr1_trainer *tr = NULL;
