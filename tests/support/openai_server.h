@@ -556,6 +556,14 @@ static inline void openai_start(struct openai_server *s, const char *folder)
     server_start(&s->http, openai_answer, s);
 }
 
+/* Other weights, for a test; none of its requests is at work meanwhile. */
+static inline void openai_reload(struct openai_server *s, const char *folder)
+{
+    pthread_mutex_lock(&s->http.lock);
+    openai_load(s, folder);
+    pthread_mutex_unlock(&s->http.lock);
+}
+
 static inline void openai_stop(struct openai_server *s)
 {
     server_stop(&s->http);

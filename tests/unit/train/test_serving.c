@@ -389,12 +389,12 @@ static void the_server_is_as_it_was_at_the_checkpoint(void **state)
         sr1_trainer *tr;
 
         snprintf(name, sizeof name, "stopped-%zu", i);
-        openai_load(&server, scratch_path("searcher"));
+        openai_reload(&server, scratch_path("searcher"));
         tr = open_trainer(synced(name));
         REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "pulled the plug");
         sr1_trainer_free(tr);
         if (rows[i].begins_anew)
-            openai_load(&server, scratch_path("searcher"));
+            openai_reload(&server, scratch_path("searcher"));
         tr = NULL;
         OK(sr1_trainer_resume(&tr, scratch_path(name), NULL));
         OK(sr1_trainer_run(tr, NULL));
@@ -454,12 +454,12 @@ static void servers_without_an_adapter_are_as_at_the_beginning(void **state)
     openai_start(&server, scratch_path("searcher"));
     server.engine = VLLM;
     run_whole(synced_adapter("adapter"));
-    openai_load(&server, scratch_path("searcher"));
+    openai_reload(&server, scratch_path("searcher"));
     server.adapter[0] = '\0';
     tr = open_trainer(synced_adapter("adapter-cut"));
     run_until(tr, 3);
     sr1_trainer_free(tr);
-    openai_load(&server, scratch_path("searcher"));
+    openai_reload(&server, scratch_path("searcher"));
     server.adapter[0] = '\0';
     finish_resumed("adapter-cut", NULL);
     same_but_for_rounding("adapter", "adapter-cut");
@@ -517,7 +517,7 @@ static void a_checkpoint_after_going_on_has_the_servers_weights(void **state)
     same_file("killed/checkpoints/step-4", "killed/checkpoints/step-5",
               "served/model.safetensors");
     same_file("killed", "killed/checkpoints/step-5", "served/model.safetensors");
-    openai_load(&server, scratch_path("searcher"));
+    openai_reload(&server, scratch_path("searcher"));
     finish_resumed("killed", NULL);
     same_file("long", "killed", "model/model.safetensors");
     openai_stop(&server);
