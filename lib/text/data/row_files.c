@@ -370,18 +370,14 @@ uint64_t sr1__row_files_line(const struct sr1__row_files *r, int64_t i)
     return line_at(&r->files[f], r->offsets.at[(size_t)i + f]);
 }
 
-/* Which row of its file it is, from 1 on, where it stands behind another one in a line (a
- * list of JSON may be one line); else 0. */
-static uint64_t number_in_line(const struct sr1__row_files *r, int64_t i)
+/* Which row of its file it is, from 1 on, where it stands behind another one in its line
+ * (a list of JSON may be one line); else 0. */
+static uint64_t number_in_line(const struct sr1__row_files *r, int64_t i, uint64_t line)
 {
-    size_t f = sr1__row_files_file(r, i);
-    int64_t first = i;
+    int64_t first = r->files[sr1__row_files_file(r, i)].first_row;
 
-    if (i == 0 || sr1__row_files_file(r, i - 1) != f ||
-        sr1__row_files_line(r, i - 1) != sr1__row_files_line(r, i))
+    if (i == first || sr1__row_files_line(r, i - 1) != line)
         return 0;
-    while (first > 0 && sr1__row_files_file(r, first - 1) == f)
-        first--;
     return (uint64_t)(i - first) + 1;
 }
 
@@ -393,7 +389,7 @@ sr1_status sr1__row_files_context(const struct sr1__row_files *r, int64_t i,
     if (status == SR1_OK)
         return SR1_OK; /* counting lines is for errors */
     line = sr1__row_files_line(r, i);
-    number = number_in_line(r, i);
+    number = number_in_line(r, i, line);
     if (number == 0)
         return sr1__context(status, "%s:%llu", sr1__row_files_path(r, i), line);
     return sr1__context(status, "%s:%llu, row %llu", sr1__row_files_path(r, i), line,
