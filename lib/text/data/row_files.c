@@ -113,16 +113,11 @@ static sr1_status find_row_format(const char *path, int *format)
         path);
 }
 
-static int has_cells(int format)
-{
-    return format == SR1__ROWS_CSV || format == SR1__ROWS_TSV;
-}
-
 int sr1__row_files_has_cells(const char *path)
 {
     size_t n;
 
-    return has_cells(find_row_ending(path, &n));
+    return sr1__rows_have_cells(find_row_ending(path, &n));
 }
 
 static void init_record(struct sr1__csv_record *r, int format)
@@ -291,7 +286,7 @@ static sr1_status add_row_file(struct sr1__row_files *r, const char *path)
     f->first_row = r->n_rows;
     SR1__TRY(open_row_file(f, path));
     SR1__TRY(sr1__row_files_index(f, &r->offsets, &header_end));
-    if (has_cells(f->format))
+    if (sr1__rows_have_cells(f->format))
         SR1__TRY(read_csv_header(f, header_end));
     r->n_rows += (int64_t)(r->offsets.n - before) - 1;
     return SR1_OK;
@@ -494,7 +489,8 @@ static sr1_status read_indexed_row(const struct sr1__row_files *r, int64_t i,
     const struct sr1__row_file *file = &r->files[sr1__row_files_file(r, i)];
 
     SR1__TRY(read_row_bytes(r, i, b));
-    return has_cells(file->format) ? csv_row(file, b, out) : json_row(file, b, out);
+    return sr1__rows_have_cells(file->format) ? csv_row(file, b, out)
+                                              : json_row(file, b, out);
 }
 
 sr1_status sr1__row_files_hash(const struct sr1__row_files *r, int64_t i, uint64_t *hash)

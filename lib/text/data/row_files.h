@@ -49,6 +49,12 @@ sr1_status sr1__row_files_distinct(const struct sr1__row_files *r, const char *p
 /* One file while it is indexed: the ending tells the format. */
 enum { SR1__ROWS_JSONL, SR1__ROWS_JSON, SR1__ROWS_CSV, SR1__ROWS_TSV };
 
+/* Of records of cells, under a header. */
+static inline int sr1__rows_have_cells(int format)
+{
+    return format == SR1__ROWS_CSV || format == SR1__ROWS_TSV;
+}
+
 struct sr1__row_file {
     char *path;
     int fd;

@@ -306,7 +306,7 @@ sr1_status sr1__row_files_index(const struct sr1__row_file *f,
     skip_bom(s);
     if (f->format == SR1__ROWS_JSON)
         status = index_json(s);
-    else if (f->format == SR1__ROWS_CSV || f->format == SR1__ROWS_TSV)
+    else if (sr1__rows_have_cells(f->format))
         status = index_csv(s, header_end);
     else
         status = index_records(s, 0);
