@@ -280,14 +280,14 @@ static sr1_tensor *take_room(sr1_scope *s, sr1_tensor **kept, int32_t dtype, int
     return *kept ? t_narrow(s, *kept, 0, 0, n) : NULL;
 }
 
-/* ---- to the owners ---- */
-
 /* A round on its way: what part of it each rank has. */
-struct scatter_round {
+struct exchange_round {
     int64_t k, part;
     struct sr1__exchange_room *room;
     struct sr1__work *work;
 };
+
+/* ---- to the owners ---- */
 
 /* Of each rank a row, or where sr1__dist_reduces their sum. */
 static int32_t count_rows(const struct sr1__dist *d, const struct exchange *e)
@@ -295,7 +295,7 @@ static int32_t count_rows(const struct sr1__dist *d, const struct exchange *e)
     return sr1__dist_reduces(d) ? 1 : e->ranks;
 }
 
-static sr1_status begin_scatter(struct scatter_round *r, struct sr1__dist *d,
+static sr1_status begin_scatter(struct exchange_round *r, struct sr1__dist *d,
                                 const struct exchange *e)
 {
     sr1_scope *s = sr1__scope_open(sr1__dist_device(d), "sum of gradients");
@@ -315,9 +315,9 @@ static sr1_status begin_scatter(struct scatter_round *r, struct sr1__dist *d,
     return close_round(s, st);
 }
 
-/* began is how it began, and st the status with which this rank comes to its end. */
-static sr1_status end_scatter(struct scatter_round *r, struct sr1__dist *d,
-                              const struct exchange *e, sr1_status began, sr1_status st,
+/* Of a round that began well; st is the status with which this rank comes to its end. */
+static sr1_status end_scatter(struct exchange_round *r, struct sr1__dist *d,
+                              const struct exchange *e, sr1_status st,
                               sr1__scattered_fn fn, void *user)
 {
     sr1_scope *s = sr1__scope_open(sr1__dist_device(d), "sum of gradients");
@@ -328,9 +328,7 @@ static sr1_status end_scatter(struct scatter_round *r, struct sr1__dist *d,
 
     sr1__scope_no_grad(s);
     sr1__error_save(&failed, st);
-    sr1__error_keep_first(&failed, began == SR1_OK
-                                       ? sr1__dist_finish(d, r->work, "sum of gradients")
-                                       : began);
+    sr1__error_keep_first(&failed, sr1__dist_finish(d, r->work, "sum of gradients"));
     if (failed.code == SR1_OK && n > 0) {
         got = t_narrow(s, r->room->got, 0, 0, rows * r->part);
         got = t_reshape(s, got, T_SHAPE(rows, r->part));
@@ -359,7 +357,7 @@ sr1_status sr1__shards_scatter(const struct sr1__mesh *m, const struct sr1__shar
                                sr1__scattered_fn fn, void *user)
 {
     struct exchange e = scatter_exchange(s, u, st, tensors, dtype);
-    struct scatter_round r = {.room = room};
+    struct exchange_round r = {.room = room};
     struct sr1__error failed;
 
     sr1__error_save(&failed, st);
@@ -367,15 +365,16 @@ sr1_status sr1__shards_scatter(const struct sr1__mesh *m, const struct sr1__shar
     for (; (r.part = size_round(&e, r.k)) > 0; r.k++) {
         e.st = sr1__error_raise(&failed);
         st = begin_scatter(&r, m->world, &e);
-        sr1__error_keep_first(&failed,
-                              end_scatter(&r, m->world, &e, st, SR1_OK, fn, user));
+        if (st == SR1_OK)
+            st = end_scatter(&r, m->world, &e, st, fn, user);
+        sr1__error_keep_first(&failed, st);
     }
     return sr1__error_raise(&failed);
 }
 
 struct sr1__scattering {
     struct exchange e;
-    struct scatter_round round;
+    struct exchange_round round;
 };
 
 sr1_status sr1__shards_scatter_begin(struct sr1__scattering **out,
@@ -404,7 +403,7 @@ sr1_status sr1__shards_scatter_begin(struct sr1__scattering **out,
 sr1_status sr1__shards_scatter_end(struct sr1__scattering *g, const struct sr1__mesh *m,
                                    sr1_status st, sr1__scattered_fn fn, void *user)
 {
-    st = end_scatter(&g->round, m->world, &g->e, SR1_OK, st, fn, user);
+    st = end_scatter(&g->round, m->world, &g->e, st, fn, user);
     sr1__free(g);
     return st;
 }
@@ -438,14 +437,7 @@ sr1_status sr1__shards_join(const struct sr1__mesh *m, const struct sr1__shards 
 
 /* ---- from the owners ---- */
 
-/* The same of a round of weights. */
-struct gather_round {
-    int64_t k, part;
-    struct sr1__exchange_room *room;
-    struct sr1__work *work;
-};
-
-static sr1_status begin_round(struct gather_round *r, struct sr1__dist *d,
+static sr1_status begin_round(struct exchange_round *r, struct sr1__dist *d,
                               const struct exchange *e, sr1_tensor *held)
 {
     sr1_scope *s = sr1__scope_open(sr1__dist_device(d), "updated weights");
@@ -469,15 +461,15 @@ static sr1_status begin_round(struct gather_round *r, struct sr1__dist *d,
     return close_round(s, st);
 }
 
-/* st is how it began. */
-static sr1_status end_round(struct gather_round *r, struct sr1__dist *d,
-                            const struct exchange *e, sr1_tensor *held, sr1_status st)
+/* Of one that began well. */
+static sr1_status end_round(struct exchange_round *r, struct sr1__dist *d,
+                            const struct exchange *e, sr1_tensor *held)
 {
     sr1_scope *s = sr1__scope_open(sr1__dist_device(d), "updated weights");
+    sr1_status st;
 
     sr1__scope_no_grad(s);
-    if (st == SR1_OK)
-        st = sr1__dist_finish(d, r->work, "updated weights");
+    st = sr1__dist_finish(d, r->work, "updated weights");
     for (int32_t rank = 0; rank < e->ranks && st == SR1_OK; rank++)
         if (held || rank != e->s->rank)
             copy_range(s, e, range_in_round(e, rank, r->k),
@@ -504,21 +496,23 @@ sr1_status sr1__shards_gather(const struct sr1__mesh *m, const struct sr1__shard
                               struct sr1__exchange_room *room)
 {
     struct exchange e = gather_exchange(s, u, st, tensors, dtype);
-    struct gather_round r = {.room = room};
+    struct exchange_round r = {.room = room};
     struct sr1__error failed;
 
     sr1__error_save(&failed, st);
     for (; (r.part = size_round(&e, r.k)) > 0; r.k++) {
         e.st = sr1__error_raise(&failed);
         st = begin_round(&r, m->group, &e, part);
-        sr1__error_keep_first(&failed, end_round(&r, m->group, &e, part, st));
+        if (st == SR1_OK)
+            st = end_round(&r, m->group, &e, part);
+        sr1__error_keep_first(&failed, st);
     }
     return sr1__error_raise(&failed);
 }
 
 struct sr1__gathering {
     struct exchange e;
-    struct gather_round round;
+    struct exchange_round round;
     struct sr1__exchange_room room;
     sr1_tensor *part;
 };
@@ -556,8 +550,7 @@ sr1_status sr1__shards_gather_end(struct sr1__gathering *g, const struct sr1__me
     sr1__error_save(&failed, st);
     if (st != SR1_OK) /* what comes is for nobody */
         g->e.ranks = 0;
-    sr1__error_keep_first(&failed,
-                          end_round(&g->round, m->group, &g->e, g->part, SR1_OK));
+    sr1__error_keep_first(&failed, end_round(&g->round, m->group, &g->e, g->part));
     sr1__exchange_room_free(&g->room);
     sr1__free(g);
     return sr1__error_raise(&failed);
