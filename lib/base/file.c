@@ -352,11 +352,18 @@ struct sr1__path_id sr1__path_id(const char *path)
     return id;
 }
 
+int sr1__path_is(const char *path, struct sr1__path_id id)
+{
+    struct sr1__path_id now = sr1__path_id(path);
+
+    return now.device == id.device && now.number == id.number;
+}
+
 int sr1__path_same(const char *a, const char *b)
 {
-    struct sr1__path_id x = sr1__path_id(a), y = sr1__path_id(b);
+    struct sr1__path_id id = sr1__path_id(a);
 
-    return x.number != 0 && x.device == y.device && x.number == y.number;
+    return id.number != 0 && sr1__path_is(b, id);
 }
 
 sr1_status sr1__path_distinct(const char *input, const char *to)

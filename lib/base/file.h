@@ -54,7 +54,8 @@ struct sr1__path_id {
     uint64_t device, number;
 };
 struct sr1__path_id sr1__path_id(const char *path);
-int sr1__dir_has(const char *folder, const char *name); /* 0 without memory too */
+int sr1__path_is(const char *path, struct sr1__path_id id); /* does it lead there yet? */
+int sr1__dir_has(const char *folder, const char *name);     /* 0 without memory too */
 /* SR1_E_INVALID where both names lead to one file: writing `to` would replace the input.
  */
 sr1_status sr1__path_distinct(const char *input, const char *to);

@@ -5,10 +5,7 @@
  * run's journals would go on and the rest would come to lie elsewhere. */
 sr1_status sr1__folder_check_there(const sr1_trainer *tr)
 {
-    struct sr1__path_id now = sr1__path_id(tr->run_folder);
-
-    if (tr->folder_id.number == 0 ||
-        (now.device == tr->folder_id.device && now.number == tr->folder_id.number))
+    if (tr->folder_id.number == 0 || sr1__path_is(tr->run_folder, tr->folder_id))
         return SR1_OK;
     return sr1__fail(SR1_E_IO,
                      "%s is no longer the folder that the run began in: it was moved, "

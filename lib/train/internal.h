@@ -24,7 +24,7 @@
  *     check.c             what a run would refuse, before anything is opened
  *     outage.c            the end of a run whose searches all fail
  *     startup_warnings.c           what to know of the settings before the first step
- *     folder.c            the run folder
+ *     folder.c            the run folder; folder_place.c: is it where the run began?
  *     record.c            when, where and by what it was started
  *     state.c             what a checkpoint holds; state_size.c: how large that is
  *     checkpoint.c        checkpoints as folders
