@@ -63,21 +63,20 @@ static int append_results(json_t *list, const struct sr1__protocol *p,
     struct sr1__str rest = text;
     json_t *parts = json_array();
     struct sr1__buf border;
-    const char *at = text.s;
+    const char *at;
     int bad;
 
     sr1__buf_init(&border, 0);
     sr1__buf_fmt(&border, "%s%s%s%s%s", close, p->around, p->between, p->around, open);
     bad = !parts || border.status != SR1_OK;
-    while (!bad && at) {
-        at = memmem(rest.s, rest.n, border.data, border.len);
-        bad = append_segment(parts, "environment",
-                             at ? (struct sr1__str){rest.s, (size_t)(at - rest.s) + keep}
-                                : rest);
-        if (at)
-            rest = (struct sr1__str){at + keep + skip,
-                                     rest.n - (size_t)(at - rest.s) - keep - skip};
+    while (!bad && (at = memmem(rest.s, rest.n, border.data, border.len)) != NULL) {
+        size_t len = (size_t)(at - rest.s) + keep;
+
+        bad = append_segment(parts, "environment", (struct sr1__str){rest.s, len});
+        rest = (struct sr1__str){rest.s + len + skip, rest.n - len - skip};
     }
+    if (!bad)
+        bad = append_segment(parts, "environment", rest);
     if (!bad)
         bad = json_array_size(parts) == n ? json_array_extend(list, parts)
                                           : append_segment(list, "environment", text);
