@@ -24,15 +24,17 @@ static int64_t context_used(const struct sr1__sequence *s)
     return (int64_t)n;
 }
 
-/* Each trajectory draws from a stream of its own: nothing else in the batch matters. */
-static void seed_sequence(struct sr1__sequence *s, int32_t sample)
+static uint64_t seed_of_group(const struct sr1__sequence *s)
 {
     char buf[SR1__QUERY_ID_MAX];
 
-    sr1__rng_seed(
-        &s->rng,
-        sr1__group_seed(s->g->seed, sr1__query_id(&s->query, buf), s->query.copy),
-        (uint64_t)sample);
+    return sr1__group_seed(s->g->seed, sr1__query_id(&s->query, buf), s->query.copy);
+}
+
+/* Each trajectory draws from a stream of its own: nothing else in the batch matters. */
+static void seed_sequence(struct sr1__sequence *s, int32_t sample)
+{
+    sr1__rng_seed(&s->rng, seed_of_group(s), (uint64_t)sample);
 }
 
 static sr1_status record_context(struct sr1__sequence *s, size_t query)
@@ -62,12 +64,9 @@ static uint64_t derive_episode_seed(const struct sr1__sequence *s, int32_t sampl
 {
     static const char purpose[] = "episode";
     struct sr1__rng r;
-    uint64_t key;
-    char buf[SR1__QUERY_ID_MAX];
 
-    key = sr1__group_seed(s->g->seed, sr1__query_id(&s->query, buf), s->query.copy);
-    key = sr1__hash64(purpose, sizeof(purpose), key);
-    sr1__rng_seed(&r, key, (uint64_t)sample);
+    sr1__rng_seed(&r, sr1__hash64(purpose, sizeof(purpose), seed_of_group(s)),
+                  (uint64_t)sample);
     return sr1__rng_u64(&r);
 }
 
