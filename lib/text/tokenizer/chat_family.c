@@ -217,8 +217,10 @@ sr1_status sr1_tokenizer_set_chat_template(sr1_tokenizer *t, const char *name)
     return text ? sr1__chat_recognise(t, text) : fail_no_template(t, name);
 }
 
-/* A tokenizer that shares all of t, for chat rules of its own. */
-static sr1_status make_view(sr1_tokenizer **out, sr1_tokenizer *t)
+/* A tokenizer that shares all of t, with chat rules of its own. */
+static sr1_status make_view(sr1_tokenizer **out, sr1_tokenizer *t,
+                            sr1_status (*choose)(sr1_tokenizer *t, const char *name),
+                            const char *name)
 {
     const size_t parts = offsetof(sr1_tokenizer, model);
     sr1_tokenizer *view = sr1__calloc(1, sizeof *view);
@@ -229,28 +231,19 @@ static sr1_status make_view(sr1_tokenizer **out, sr1_tokenizer *t)
     view->base = sr1__tokenizer_ref(t);
     view->program = sr1__chat_program_retain(t->program);
     view->default_system = NULL;
-    *out = view;
-    return SR1_OK;
+    SR1__RETURN_NEW(out, view, choose(view, name), sr1_tokenizer_free);
 }
 
 sr1_status sr1__tokenizer_with_family(sr1_tokenizer **out, sr1_tokenizer *t,
                                       const char *name)
 {
-    sr1_tokenizer *view = NULL;
-
-    SR1__TRY(make_view(&view, t));
-    SR1__RETURN_NEW(out, view, sr1_tokenizer_set_chat_family(view, name),
-                    sr1_tokenizer_free);
+    return make_view(out, t, sr1_tokenizer_set_chat_family, name);
 }
 
 sr1_status sr1__tokenizer_with_template(sr1_tokenizer **out, sr1_tokenizer *t,
                                         const char *name)
 {
-    sr1_tokenizer *view = NULL;
-
-    SR1__TRY(make_view(&view, t));
-    SR1__RETURN_NEW(out, view, sr1_tokenizer_set_chat_template(view, name),
-                    sr1_tokenizer_free);
+    return make_view(out, t, sr1_tokenizer_set_chat_template, name);
 }
 
 int sr1__chat_begins_in_thought(const sr1_tokenizer *t, int no_thinking)
