@@ -60,14 +60,18 @@ static sr1_status add_environment(struct example *e, const char *text, size_t n)
     return st;
 }
 
+static int has_result_tags(const struct sr1__protocol *p, const char *text)
+{
+    size_t begin, len;
+
+    return sr1__observation_split(p, text, strlen(text), &begin, &len) == SR1_OK;
+}
+
 /* Is text a result that goes in as a rollout makes it? In a protocol with messages one
  * without result tags runs on in the text. */
 static int is_block(const struct sr1__protocol *p, const char *text)
 {
-    size_t begin, len;
-
-    return (p->chat || p->search_r1_compat) &&
-           sr1__observation_split(p, text, strlen(text), &begin, &len) == SR1_OK;
+    return (p->chat || p->search_r1_compat) && has_result_tags(p, text);
 }
 
 static sr1_status fill_block(struct sr1__observation *o, const struct sr1__protocol *p,
@@ -252,11 +256,8 @@ static sr1_status add_opening(struct example *e, const struct sr1__demo *d, size
 static int has_block(const struct sr1__protocol *p, const struct sr1__demo *d,
                      size_t begin, size_t end)
 {
-    size_t at, n;
-
     for (size_t i = begin; i < end; i++)
-        if (sr1__observation_split(p, d->segments[i].text, strlen(d->segments[i].text),
-                                   &at, &n) == SR1_OK)
+        if (has_result_tags(p, d->segments[i].text))
             return 1;
     return 0;
 }
@@ -371,7 +372,7 @@ static sr1_status add_segments(struct example *e, const struct sr1__demo *d)
     SR1__TRY(add_question(e, d));
     for (size_t i = 0; i < d->n_segments;) {
         const struct sr1__demo_segment *s = &d->segments[i];
-        size_t blocks = s->is_policy ? 0 : count_blocks(e, d, i);
+        size_t blocks = count_blocks(e, d, i);
 
         if (blocks)
             SR1__TRY(add_blocks(e, s, blocks));
