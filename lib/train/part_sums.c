@@ -157,7 +157,6 @@ static int32_t choose_exchange(const struct sr1__learner *l, size_t u, int32_t s
     int32_t dtype = t_dtype(m->params[begin].tensor);
 
     summed |= sr1__dist_reduces(l->mesh.world);
-
     for (size_t i = begin; i < l->shards->ends[u]; i++)
         if (summed || t_dtype(m->params[i].tensor) != dtype)
             return SR1__F32;

@@ -82,7 +82,6 @@ static sr1_status open_rollout_model(sr1_rollout *r, const sr1_config *c)
 static sr1_status choose_template(sr1_rollout *r, const sr1_config *c)
 {
     sr1_tokenizer *chosen = NULL;
-
     const char *name = sr1__config_str(c, "chat_template_name");
     int own = sr1__config_is(c, "chat_template", "auto");
 
