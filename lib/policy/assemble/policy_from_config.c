@@ -3,10 +3,8 @@
 #include "policy/assemble/assemble.h"
 
 #include "base/file.h"
-#include "base/json.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "base/rng.h"
 #include "config/choices.h"
 #include "config/model_folder.h"
 #include "policy/local_engine.h"
