@@ -82,8 +82,8 @@ typedef struct sr1_rollout_options {
     size_t struct_size; /* set by sr1_rollout_options_init */
     int32_t group_size; /* trajectories per query, >= 1 */
     int32_t greedy;     /* 1: the most probable token; 0: sample as configured */
-    uint64_t
-        seed; /* trajectory k of query q draws from (seed, q's id and copy, k) alone */
+    /* Trajectory k of query q draws from (seed, q's id and copy, k) alone. */
+    uint64_t seed;
     int64_t max_tokens; /* sampled tokens a trajectory; 0: the configured max_tokens */
     int32_t no_search;  /* 1: searches find nothing (ablation) */
     /* Called after every decode step and, while all rows wait for a search or a server,
