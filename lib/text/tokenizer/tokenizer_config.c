@@ -178,7 +178,7 @@ static sr1_status borrow_templates(sr1_tokenizer *t, const char *spare)
     if (status == SR1_OK)
         status = sr1__tokenizer_files_read_templates(t->files, spare);
     if (status == SR1_OK && sr1__path_exists(path)) {
-        status = sr1__file_read(path, CONFIG_MAX, &file);
+        status = sr1__file_read(path, SR1__CHAT_TEMPLATE_MAX, &file);
         text = sr1__buf_cstr(&file);
     } else if (status == SR1_OK && !sr1__tokenizer_files_templates(t->files)) {
         status = load_json(spare, "tokenizer_config.json", &config);
