@@ -23,7 +23,7 @@
 #define CACHE_LINE 64
 #define ROWS 96 /* whose sums stay in a cache: six at a time, for the product */
 #define DEPTH ((size_t)SR1__PRODUCT_DEPTH)
-#define SLAB (16 * DEPTH) /* of k that is packed at once: 4 MiB, however long k is */
+#define SLAB (16 * DEPTH) /* of k that is packed at once: 8 MiB, however long k is */
 
 int sr1__matmul_is_fast(int bf16)
 {
@@ -112,8 +112,7 @@ size_t sr1__matmul_scratch(const struct sr1__matmul *w)
            sizeof(float);
 }
 
-/* ---- packing: [block of k][group][panel][word][SR1__PANEL], zeros behind columns and k
- * ---- */
+/* ---- packing: [block of k][group][panel][word][SR1__PANEL] ---- */
 
 /* n words, a panel of them at a time: of a length that they know compilers make a few
  * moves. */
@@ -205,7 +204,8 @@ static void turn_columns(const struct sr1__matmul *w, const char *from, size_t s
     }
 }
 
-/* Columns [first, first + n) of rows [row, row + k) of b, in whole groups. */
+/* Columns [first, first + n) of rows [row, row + k) of b, in whole groups: behind columns
+ * and k there are zeros. */
 static void pack_block(const struct sr1__matmul *w, size_t row, size_t k, size_t first,
                        size_t n, uint32_t *to)
 {
