@@ -83,9 +83,9 @@ static size_t element_bytes(const struct sr1__matmul *w)
 
 /* ---- scratch: a slab of the columns of a task, some rows of a, a tile, sums ---- */
 
-static size_t count_panel_words(const struct sr1__matmul *w)
+static size_t count_panel_words(const struct sr1__matmul *w, struct task_shape t)
 {
-    size_t most = choose_task(w).columns, columns = w->n < most ? w->n : most;
+    size_t columns = w->n < t.columns ? w->n : t.columns;
     size_t depth = w->k < SLAB ? w->k : SLAB;
 
     return count_words(w, depth) * sr1__panels_groups(columns) * SR1__GROUP_OUT;
@@ -98,17 +98,19 @@ static int sums_apart(const struct sr1__matmul *w)
 }
 
 /* Rows of them: those of a task, if k has more than a slab. */
-static size_t count_sum_rows(const struct sr1__matmul *w)
+static size_t count_sum_rows(const struct sr1__matmul *w, struct task_shape t)
 {
-    size_t most = choose_task(w).rows, task = w->m < most ? w->m : most;
+    size_t task = w->m < t.rows ? w->m : t.rows;
 
     return !sums_apart(w) ? 0 : w->k > SLAB ? task : ROWS;
 }
 
 size_t sr1__matmul_scratch(const struct sr1__matmul *w)
 {
-    return (count_panel_words(w) + ROWS * (DEPTH + SR1__GROUP_OUT) +
-            count_sum_rows(w) * TASK_COLUMNS) *
+    struct task_shape t = choose_task(w);
+
+    return (count_panel_words(w, t) + ROWS * (DEPTH + SR1__GROUP_OUT) +
+            count_sum_rows(w, t) * TASK_COLUMNS) *
            sizeof(float);
 }
 
@@ -401,7 +403,7 @@ void sr1__matmul_run(const struct sr1__matmul *w, size_t task, void *scratch)
     float *sums;
 
     c.n = w->n - first < t.columns ? w->n - first : t.columns;
-    c.copied = to + count_panel_words(w);
+    c.copied = to + count_panel_words(w, t);
     c.tile = (float *)(void *)(c.copied + ROWS * DEPTH);
     sums = c.tile + ROWS * SR1__GROUP_OUT;
     for (; c.slab < w->k; c.slab += SLAB)
