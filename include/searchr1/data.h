@@ -2,9 +2,9 @@
  *
  * A dataset keeps the place of each row (8 bytes a row) and reads rows when asked, so
  * files may be larger than memory. Files: .jsonl (one object a line), .json (an array of
- * objects, or an object with such an array under "data") and .csv (RFC 4180 with a header
- * row); each also packed (.jsonl.gz, .jsonl.zst, ...), which is unpacked into a file in
- * TMPDIR without a name.
+ * objects, or an object with such an array under "data"), .csv and .tsv (RFC 4180 with a
+ * header row, by commas or tabs); each also packed (.jsonl.gz, .jsonl.zst, ...), which is
+ * unpacked into a file in TMPDIR without a name.
  *
  * Ownership: free a dataset with sr1_dataset_free and a row with sr1_row_free; a dataset
  *            made by sr1_dataset_split holds its own reference to the files.

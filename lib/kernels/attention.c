@@ -96,8 +96,8 @@ struct shared_tokens {
     int64_t first, end, most;
 };
 
-/* What is read after the page of token t: the next one's keys, or what the caller says.
- */
+/* What is read after the page of token t: the next one's keys, or what the caller
+ * says. */
 static const unsigned char *locate_next_keys(const struct sr1__page_head *h, int64_t t,
                                              int64_t most)
 {

@@ -2,6 +2,7 @@
 #include "kernels/bf16.h"
 
 #include "kernels/exp.h"
+#include "kernels/product_x86.h"
 
 #include <string.h>
 
@@ -51,10 +52,9 @@ VARIANT(avx512, __attribute__((target("avx512f,avx512bw,avx512vl"))))
 static const struct bf16_kernels *pick_bf16_kernels(void)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl"))
+    if (sr1__has_avx512())
         return &kernels_avx512;
-    if (__builtin_cpu_supports("avx2"))
+    if (sr1__has_avx2())
         return &kernels_avx2;
 #endif
     return &kernels_portable;

@@ -3,8 +3,8 @@
  *     rms norm:  y = w x r,  r = 1 / sqrt(mean(x^2) + eps)
  *                gx = r (w gy - x r^2 mean(w gy x)),   gw += gy x r
  *     gate:      s = sigmoid(g):  y = g s u,  gg = gy u s (1 + g (1 - s)),  gu = gy g s
- *     gelu:      g (1 + tanh(t)) / 2 = g sigmoid(2 t),  t = sqrt(2 / pi) (g + 0.044715
- * g^3)
+ *     gelu:      y = g (1 + tanh(t)) u / 2 = g sigmoid(2 t) u,
+ *                t = sqrt(2 / pi) (g + 0.044715 g^3)
  *
  * Plain loops over LANES independent sums, which compilers turn into vectors of any
  * width; on x86 each is compiled three times and chosen at run time. */

@@ -23,7 +23,7 @@
 #define CACHE_LINE 64
 #define ROWS 96 /* whose sums stay in a cache: six at a time, for the product */
 #define DEPTH ((size_t)SR1__PRODUCT_DEPTH)
-#define SLAB (16 * DEPTH) /* of k that is packed at once: 4 MiB, however long k is */
+#define SLAB (16 * DEPTH) /* of k that is packed at once: 8 MiB, however long k is */
 
 int sr1__matmul_is_fast(int bf16)
 {
@@ -83,9 +83,9 @@ static size_t element_bytes(const struct sr1__matmul *w)
 
 /* ---- scratch: a slab of the columns of a task, some rows of a, a tile, sums ---- */
 
-static size_t count_panel_words(const struct sr1__matmul *w)
+static size_t count_panel_words(const struct sr1__matmul *w, struct task_shape t)
 {
-    size_t most = choose_task(w).columns, columns = w->n < most ? w->n : most;
+    size_t columns = w->n < t.columns ? w->n : t.columns;
     size_t depth = w->k < SLAB ? w->k : SLAB;
 
     return count_words(w, depth) * sr1__panels_groups(columns) * SR1__GROUP_OUT;
@@ -98,22 +98,23 @@ static int sums_apart(const struct sr1__matmul *w)
 }
 
 /* Rows of them: those of a task, if k has more than a slab. */
-static size_t count_sum_rows(const struct sr1__matmul *w)
+static size_t count_sum_rows(const struct sr1__matmul *w, struct task_shape t)
 {
-    size_t most = choose_task(w).rows, task = w->m < most ? w->m : most;
+    size_t task = w->m < t.rows ? w->m : t.rows;
 
     return !sums_apart(w) ? 0 : w->k > SLAB ? task : ROWS;
 }
 
 size_t sr1__matmul_scratch(const struct sr1__matmul *w)
 {
-    return (count_panel_words(w) + ROWS * (DEPTH + SR1__GROUP_OUT) +
-            count_sum_rows(w) * TASK_COLUMNS) *
+    struct task_shape t = choose_task(w);
+
+    return (count_panel_words(w, t) + ROWS * (DEPTH + SR1__GROUP_OUT) +
+            count_sum_rows(w, t) * TASK_COLUMNS) *
            sizeof(float);
 }
 
-/* ---- packing: [block of k][group][panel][word][SR1__PANEL], zeros behind columns and k
- * ---- */
+/* ---- packing: [block of k][group][panel][word][SR1__PANEL] ---- */
 
 /* n words, a panel of them at a time: of a length that they know compilers make a few
  * moves. */
@@ -205,7 +206,8 @@ static void turn_columns(const struct sr1__matmul *w, const char *from, size_t s
     }
 }
 
-/* Columns [first, first + n) of rows [row, row + k) of b, in whole groups. */
+/* Columns [first, first + n) of rows [row, row + k) of b, in whole groups: behind columns
+ * and k there are zeros. */
 static void pack_block(const struct sr1__matmul *w, size_t row, size_t k, size_t first,
                        size_t n, uint32_t *to)
 {
@@ -401,7 +403,7 @@ void sr1__matmul_run(const struct sr1__matmul *w, size_t task, void *scratch)
     float *sums;
 
     c.n = w->n - first < t.columns ? w->n - first : t.columns;
-    c.copied = to + count_panel_words(w);
+    c.copied = to + count_panel_words(w, t);
     c.tile = (float *)(void *)(c.copied + ROWS * DEPTH);
     sums = c.tile + ROWS * SR1__GROUP_OUT;
     for (; c.slab < w->k; c.slab += SLAB)

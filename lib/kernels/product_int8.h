@@ -12,9 +12,7 @@
 
 #include "kernels/product.h"
 
-/* As sr1__panels_bytes and sr1__panels_pack of such panels; the weights are fp32, or
- * bf16.
- */
+/* As sr1__panels_bytes and sr1__panels_pack, of such panels; w is fp32 or bf16. */
 size_t sr1__int8_bytes(size_t n_out, size_t k);
 void sr1__int8_pack(const struct sr1__panels *p, size_t i, const void *w, int bf16,
                     size_t n);

@@ -178,8 +178,8 @@ static sr1_status refuse_foreign(const char *folder, const sr1_trainer *tr)
 
 static int is_data(const char *name)
 {
-    static const char *const endings[] = {".jsonl", ".csv", ".parquet", ".bm25",
-                                          ".safetensors"};
+    static const char *const endings[] = {".jsonl",   ".csv",  ".tsv",
+                                          ".parquet", ".bm25", ".safetensors"};
     const char *dot = strrchr(name, '.');
 
     for (size_t i = 0; dot && i < sizeof(endings) / sizeof(endings[0]); i++)

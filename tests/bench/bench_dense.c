@@ -7,6 +7,8 @@
  * better of the two readings (bandwidth_share). They take turns, REPEATS times, and the
  * best of each counts. cpu_share is the same by processor time of the process, which a
  * machine that others use disturbs less. */
+#include "processor_time.h"
+
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/rng.h"
@@ -19,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #define DIM 768
@@ -125,24 +126,16 @@ struct seconds {
     double cpu;
 };
 
-static double cpu(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void read_all(struct sr1__pool *pool, const void *bytes, size_t n,
                      struct seconds *t)
 {
     struct reading r = {.bytes = bytes, .n = n};
     double begun = sr1__now();
-    double used = cpu();
+    double used = processor_seconds();
 
     (void)sr1__pool_run(pool, (size_t)sr1__pool_threads(pool), read_some, &r);
     t->clock = sr1__now() - begun;
-    t->cpu = cpu() - used;
+    t->cpu = processor_seconds() - used;
 }
 
 /* ---- taking turns ---- */
@@ -170,12 +163,12 @@ static sr1_status scan(struct sr1__pool *pool, const struct sr1__dense_index *ix
 {
     struct sr1__dense_hit hits[BATCH * TOP_K];
     double begun = sr1__now();
-    double used = cpu();
+    double used = processor_seconds();
     struct seconds t;
     int32_t found;
 
     SR1__TRY(sr1__dense_scan(ix, pool, queries, n, TOP_K, hits, &found));
-    t = (struct seconds){sr1__now() - begun, cpu() - used};
+    t = (struct seconds){sr1__now() - begun, processor_seconds() - used};
     keep_least(least, &t);
     return SR1_OK;
 }

@@ -1,13 +1,14 @@
 /* products [fp32|bf16] [ROWS]: the three products of training with the matrices of the
  * 0.6B shape, for ROWS tokens, one thread, by its processor time: the kernels' and
  * libtorch's by turns, the best of REPEATS; one JSON object a matrix, GFLOP a second. */
+#include "processor_time.h"
+
 #include "tensor/ops/fused.h"
 #include "tensor/ops/linear.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define REPEATS 5
 
@@ -21,14 +22,6 @@ static const struct {
                 {"head block", 4096, 1024}};
 
 static const char *const products[3] = {"forward", "grad_x", "grad_w"};
-
-static double processor_seconds(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Seconds of the forward product, and of both gradients. */
 static void run_once(int32_t dtype, int64_t rows, int64_t out, int64_t in,

@@ -3,6 +3,8 @@
  * usage: bench_questions INDEX QUESTIONS [ROUNDS]   (JSON lines with "question")
  * By processor time: the first round of an engine just opened, whose documents are all
  * cold, the best and the median of the others, and the best of ranking alone. */
+#include "processor_time.h"
+
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -11,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define TOP_K_MAX 10
 #define ROUNDS_MAX 1000
@@ -20,14 +21,6 @@ struct questions {
     const char **text;
     size_t n;
 };
-
-static double cpu(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int by_size(const void *a, const void *b)
 {
@@ -75,13 +68,13 @@ static sr1_status ask(sr1_search *e, const struct questions *q, int32_t k,
                       double *seconds)
 {
     sr1_search_results *r = NULL;
-    double begun = cpu();
+    double begun = processor_seconds();
 
     SR1__TRY(sr1_search_run(e, q->text, q->n, k, &r));
     if (read_all_texts(r) == 0)
         return sr1__fail(SR1_E_INVALID, "no question finds anything");
     sr1_search_results_free(r);
-    *seconds = cpu() - begun;
+    *seconds = processor_seconds() - begun;
     return SR1_OK;
 }
 
@@ -90,14 +83,14 @@ static sr1_status rank(sr1_search *e, const struct questions *q, int32_t k,
 {
     double scores[TOP_K_MAX];
     uint32_t docs[TOP_K_MAX];
-    double begun = cpu();
+    double begun = processor_seconds();
 
     for (size_t i = 0; i < q->n; i++) {
         int32_t found = 0;
 
         SR1__TRY(sr1__bm25_numbers(e, q->text[i], k, docs, scores, &found));
     }
-    *seconds = cpu() - begun;
+    *seconds = processor_seconds() - begun;
     return SR1_OK;
 }
 

@@ -4,6 +4,7 @@
  * usage: bench_ranks FOLDER RANKS SEQS PROMPT NEW REPS [key=value...]
  * Prints one JSON object: medians over updates, of the slowest rank. */
 #include "bench.h"
+#include "processor_time.h"
 
 #include "base/error.h"
 #include "environment/trajectory/builder.h"
@@ -80,14 +81,6 @@ static sr1_status time_sum(sr1_trainer *tr, double *seconds)
     return st;
 }
 
-static double process_seconds(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static sr1_status run_rank(const struct work *w, int rank)
 {
     sr1_trajectory *t[1024];
@@ -100,11 +93,11 @@ static sr1_status run_rank(const struct work *w, int rank)
     for (int i = 0; i < w->seqs; i++)
         SR1__TRY(make_trajectory(w, i, &t[i]));
     for (int k = 0; k < w->reps; k++) {
-        double began = bench_now(), used = process_seconds();
+        double began = bench_now(), used = processor_seconds();
 
         SR1__TRY(sr1_trainer_update(tr, t, (size_t)w->seqs, &r));
         shared->update[rank][k] = bench_now() - began;
-        shared->cpu[rank][k] = process_seconds() - used;
+        shared->cpu[rank][k] = processor_seconds() - used;
         SR1__TRY(time_sum(tr, &shared->sum[rank][k]));
     }
     sr1_trainer_free(tr);

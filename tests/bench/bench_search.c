@@ -4,6 +4,8 @@
  * Every line is a JSON object. build_s and queries_s are by processor time of the
  * process, build_wall_s by the clock; stored_ratio compares the stored documents with
  * zstd level 3 over the same rows cut into 64 KiB blocks. */
+#include "processor_time.h"
+
 #include "base/clock.h"
 #include "base/file.h"
 #include "retrieval/search/bm25.h"
@@ -11,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <zstd.h>
 
 #define BLOCK ((size_t)64 << 10)
@@ -22,14 +23,6 @@ struct questions {
     char **text;
     size_t n;
 };
-
-static double cpu(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int by_size(const void *a, const void *b)
 {
@@ -74,7 +67,7 @@ static uint64_t zstd_size(const char *path)
 static sr1_status build(const char *corpus, const char *index)
 {
     double wall = sr1__now();
-    double begun = cpu();
+    double begun = processor_seconds();
     sr1_search *e = NULL;
     sr1_bm25_info info = {sizeof(info)};
     sr1_bm25_build_options o;
@@ -86,7 +79,7 @@ static sr1_status build(const char *corpus, const char *index)
     o.text_format = NULL;
     o.threads = 1;
     SR1__TRY(sr1_bm25_build(corpus, index, &o, NULL, NULL));
-    built = cpu() - begun;
+    built = processor_seconds() - begun;
     wall = sr1__now() - wall;
     opened = sr1__now();
     SR1__TRY(sr1_search_open_bm25(&e, index, NULL));
@@ -119,12 +112,12 @@ static sr1_status ask(sr1_search *e, const struct questions *q, int fetch)
         uint32_t docs[TOP_K];
         double scores[TOP_K];
         int32_t found;
-        double begun = cpu();
+        double begun = processor_seconds();
 
         SR1__TRY(fetch ? sr1_search_run(e, &text, 1, TOP_K, &r)
                        : sr1__bm25_numbers(e, text, TOP_K, docs, scores, &found));
         if (i >= ASKED_BEFORE) {
-            times[i - ASKED_BEFORE] = cpu() - begun;
+            times[i - ASKED_BEFORE] = processor_seconds() - begun;
             total += times[i - ASKED_BEFORE];
         }
         sr1_search_results_free(r);

@@ -1,6 +1,8 @@
 /* Tokenizer: opening, encoding whole and line by line, decoding, by processor time of one
  * core. usage: bench_tokenizer TOKENIZER_FOLDER TEXT_FILE
  * Peer on the same files: tests/bench/bench_tokenizer.py (PyPI tokenizers). */
+#include "processor_time.h"
+
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -8,15 +10,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-
-static double cpu(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void report(const char *what, size_t bytes, double seconds, size_t n_ids)
 {
@@ -42,20 +35,20 @@ static sr1_status measure(const sr1_tokenizer *t, const struct sr1__buf *text)
 {
     struct sr1__ids whole = {0}, lines = {0};
     struct sr1__buf decoded;
-    double start = cpu();
+    double start = processor_seconds();
     sr1_status status;
 
     sr1__buf_init(&decoded, 0);
     status = sr1__tokenizer_encode(t, sr1__buf_cstr(text), text->len, 0, &whole);
-    report("whole", text->len, cpu() - start, whole.n);
-    start = cpu();
+    report("whole", text->len, processor_seconds() - start, whole.n);
+    start = processor_seconds();
     if (status == SR1_OK)
         status = encode_lines(t, text, &lines);
-    report("lines", text->len, cpu() - start, lines.n);
-    start = cpu();
+    report("lines", text->len, processor_seconds() - start, lines.n);
+    start = processor_seconds();
     if (status == SR1_OK)
         status = sr1__tokenizer_decode(t, whole.v, whole.n, 0, &decoded);
-    report("decode", decoded.len, cpu() - start, whole.n);
+    report("decode", decoded.len, processor_seconds() - start, whole.n);
     sr1__ids_free(&whole);
     sr1__ids_free(&lines);
     sr1__buf_free(&decoded);
@@ -66,7 +59,7 @@ int main(int argc, char **argv)
 {
     sr1_tokenizer *t = NULL;
     struct sr1__buf text;
-    double start = cpu();
+    double start = processor_seconds();
     int64_t rss = sr1__rss_bytes();
     sr1_status status;
 
@@ -76,8 +69,8 @@ int main(int argc, char **argv)
     }
     sr1__buf_init(&text, 0);
     status = sr1_tokenizer_open(&t, argv[1]);
-    printf("%-8s %6.1f ms    %.1f MB resident\n", "open", 1e3 * (cpu() - start),
-           (double)(sr1__rss_bytes() - rss) / 1e6);
+    printf("%-8s %6.1f ms    %.1f MB resident\n", "open",
+           1e3 * (processor_seconds() - start), (double)(sr1__rss_bytes() - rss) / 1e6);
     if (status == SR1_OK)
         status = sr1__file_read(argv[2], 0, &text);
     if (status == SR1_OK)

@@ -198,7 +198,15 @@ static struct measured {
     int64_t bytes[RANKS_MAX], planned[RANKS_MAX];
 } * measured;
 
-/* The peak that sr1-train --plan says, without the program itself. */
+/* What no tensor is: the program, and what malloc keeps. */
+static int is_outside_tensors(const json_t *item)
+{
+    const char *name = json_string_value(json_object_get(item, "name"));
+
+    return strcmp(name, "program") == 0 || strcmp(name, "kept by malloc") == 0;
+}
+
+/* The peak that sr1-train --plan says, of what is counted here. */
 static int64_t plan_peak(void)
 {
     sr1_config *c = config_of(run_name);
@@ -214,7 +222,7 @@ static int64_t plan_peak(void)
     bytes = json_integer_value(json_object_get(plan, "peak_bytes"));
     json_array_foreach(json_object_get(plan, "items"), i, item)
     {
-        if (strcmp(json_string_value(json_object_get(item, "name")), "program") == 0)
+        if (is_outside_tensors(item))
             bytes -= json_integer_value(json_object_get(item, "bytes"));
     }
     json_decref(plan);

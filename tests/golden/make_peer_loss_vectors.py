@@ -15,6 +15,7 @@ import collections
 import json
 import math
 import types
+import typing
 
 import numpy as np
 import torch
@@ -43,12 +44,12 @@ CORE = functions("verl", "trainer/ppo/core_algos.py",
                  ["agg_loss", "compute_value_loss"] + [f"compute_policy_loss_{name}" for name in (
                      "vanilla", "gspo", "sapo", "gpg", "cispo")],
                  verl_F=MASKED, ActorConfig=ActorConfig, AlgoConfig=dict, DictConfig=dict,
-                 Optional=__import__("typing").Optional, Any=object,
+                 Optional=typing.Optional, Any=object,
                  register_policy_loss=lambda name: lambda function: function)
 CORRECTION = functions("verl", "trainer/ppo/rollout_corr_helper.py",
                        ["compute_rollout_correction_weights", "_parse_rollout_is_threshold"],
                        verl_F=MASKED, SAFETY_BOUND=20.0, math=math,
-                       Optional=__import__("typing").Optional,
+                       Optional=typing.Optional,
                        compute_is_metrics=lambda **figures: {})
 
 

@@ -146,8 +146,8 @@ def test_metrics_and_keys_arrive(settings, server, tmp_path):
     check_metrics(run, rows_of(tmp_path / "run"))
 
 
-def test_a_server_that_is_down_costs_nothing(settings, server, tmp_path, caplog):
-    server.down = True
+def warnings_of_a_run(settings, caplog):
+    """Trains, and gives what was said of MLflow."""
     searchr1.log.send_to(logging.getLogger("tracked"))
     try:
         with caplog.at_level(logging.WARNING, "tracked"):
@@ -155,7 +155,12 @@ def test_a_server_that_is_down_costs_nothing(settings, server, tmp_path, caplog)
                 trainer.run()
     finally:
         searchr1.log.send_to(searchr1.log.logger)
-    told = [r.getMessage() for r in caplog.records if "MLflow" in r.getMessage()]
+    return [r.getMessage() for r in caplog.records if "MLflow" in r.getMessage()]
+
+
+def test_a_server_that_is_down_costs_nothing(settings, server, tmp_path, caplog):
+    server.down = True
+    told = warnings_of_a_run(settings, caplog)
     assert ["HTTP 503" in text or "503" in text for text in told] == [True, False]
     assert "are sent when it answers" in told[0] and "does not have the last" in told[1]
     assert server.runs == {} and len(rows_of(tmp_path / "run")) == 2
@@ -191,17 +196,10 @@ def test_names_of_the_tracker_are_too():
 def test_a_row_that_is_refused_keeps_no_other(settings, server, tmp_path, caplog):
     server.bad_steps = (1, 3)
     settings["max_steps"] = 5
-    searchr1.log.send_to(logging.getLogger("tracked"))
-    try:
-        with caplog.at_level(logging.WARNING, "tracked"):
-            with Trainer(settings, tiny.engine, train=ROWS) as trainer:
-                trainer.run()
-    finally:
-        searchr1.log.send_to(searchr1.log.logger)
+    (told,) = warnings_of_a_run(settings, caplog)
     (run,) = server.runs.values()
     check_metrics(run, [row for row in rows_of(tmp_path / "run") if row["step"] not in (1, 3)])
     assert run["status"] == "FINISHED"
-    (told,) = [r.getMessage() for r in caplog.records if "MLflow" in r.getMessage()]
     assert "refuses a row of metrics" in told and "a bad row" in told
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from searchr1 import Config, Query, Rollout, Tool, Trainer
+from searchr1 import Config, Environment, Query, Rollout, Tool, Trainer
 from searchr1.adapters import of_trl
 from searchr1.trl import messages
 
@@ -113,8 +113,6 @@ def test_tools_may_be_async():
             town: its name
         """
         return "In " + town
-
-    from searchr1 import Environment
 
     assert Tool(later).schema["properties"]["town"]["description"] == "its name"
     with Environment("tools", protocol="hermes", tools=[later]) as environment:

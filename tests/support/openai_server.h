@@ -54,8 +54,7 @@ struct openai_server {
     const char *_Atomic old_version; /* it goes on saying; NULL: the one it was told */
     _Atomic double update_delay_s;
     const char *_Atomic other_weights; /* that it loads in place of those it is told */
-    atomic_int
-        answers_paused; /* it goes on when it is paused, as pause_mode keep lets it */
+    atomic_int answers_paused; /* it goes on when paused, as pause_mode keep lets it */
     atomic_int paused;
     char version[32];
     char adapter[64];        /* the name that completions must ask for; "": any */

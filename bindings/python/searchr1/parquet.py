@@ -3,7 +3,8 @@
     python3 -m searchr1.parquet train.parquet train.jsonl
     python3 -m searchr1.parquet train.jsonl train.parquet
 
-The ending tells the direction. An existing file is replaced only with --force. Needs pyarrow, which nothing else here does."""
+The ending tells the direction. An existing file is replaced only with --force. Needs
+pyarrow."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import sys
 from typing import Any, Iterator, Sequence
 
 from ._tables import ParquetError, import_pyarrow, read_rows
+
 
 def _lines(source: str) -> Iterator[str]:
     for row in read_rows(source):

@@ -10,9 +10,9 @@
 
     env = Environment("tools", tools=[population], protocol="mt-grpo")
 
-A function may be async. What a tool raises is told to the policy as an error of its own making; Unavailable,
-TimeoutError and ConnectionError are not: the trajectory is left out, as after a failed
-search.
+A function may be async. What a tool raises is told to the policy as an error of its own
+making; Unavailable, TimeoutError and ConnectionError are not: the trajectory is left out, as
+after a failed search.
 """
 
 from __future__ import annotations
@@ -123,7 +123,8 @@ def _schema_of_type(hint: Any, name: str) -> Dict[str, Any]:
 
 def _argument_texts(doc: str) -> Dict[str, str]:
     """The lines "name: text" under "Args:"."""
-    found = re.search(r"^(?:Args|Arguments|Parameters):\n((?:[ \t]+.*\n?)+)", doc, re.M | re.I)
+    heading = r"^(?:Args|Arguments|Parameters):\n((?:[ \t]+.*\n?)+)"
+    found = re.search(heading, doc, re.M | re.I)
     lines = found.group(1).splitlines() if found else []
     pairs = [re.match(r"\s+(\w+)(?: \([^)]*\))?: (.+)", line) for line in lines]
     return {pair.group(1): pair.group(2).strip() for pair in pairs if pair}

@@ -56,11 +56,11 @@ typedef struct sr1_suite_options {
 /* Set struct_size, and every other field to its default. NULL is fine. */
 SR1_API void sr1_suite_options_init(sr1_suite_options *options);
 
-/* Answer every set of a folder: its files of .jsonl, .json and .csv, those of Search-R1's
- * table first, in its order, then by name. config has the names of the fields of rows
- * (question_field, answer_field, ...); NULL: the defaults. Every row needs answers.
- * options may be NULL. Caller frees with sr1_suite_free. SR1_E_NOT_FOUND: there is no
- * such file. Errors of files as sr1_dataset_open, of answering as sr1_evaluate. */
+/* Answer every set of a folder: its files of .jsonl, .json, .csv and .tsv, those of
+ * Search-R1's table first, in its order, then by name. config has the names of the fields
+ * of rows (question_field, answer_field, ...); NULL: the defaults. Every row needs
+ * answers. options may be NULL. Caller frees with sr1_suite_free. SR1_E_NOT_FOUND: there
+ * is no such file. Errors of files as sr1_dataset_open, of answering as sr1_evaluate. */
 SR1_API sr1_status sr1_suite_run(sr1_suite **out, sr1_rollout *rollout,
                                  const sr1_config *config, const char *folder,
                                  const sr1_suite_options *options);

@@ -7,7 +7,6 @@
 #include "tensor/model/host_experts.h"
 
 #include "base/mem.h"
-#include "kernels/attention.h"
 #include "kernels/layer.h"
 #include "kernels/product_int8.h"
 #include "tensor/model/model.h"
@@ -43,8 +42,7 @@ struct sr1__host_experts {
     unsigned char *in;  /* [places, depth(e)] of the weights' type */
     unsigned char *mid; /* [places, depth(f)] likewise */
     float *out;         /* [places, e] */
-    int16_t
-        *quantized; /* [places, row of the wider] in, then mid, where weights are int8 */
+    int16_t *quantized; /* [places, row of the wider] in, then mid; NULL: not int8 */
     /* of the layer under way */
     const struct sr1__host_weights *w;
     const struct sr1__host_layer *l;
@@ -282,14 +280,19 @@ static void quantize_places(void *arg, size_t i, int32_t thread)
                            t->k, e->quantized + r * sr1__int8_row(t->k));
 }
 
+static void run_rows(const struct sr1__host_experts *e, size_t n, sr1__team_fn fn,
+                     void *arg)
+{
+    sr1__team_run(e->team, (n + ROUTED_ROWS - 1) / ROUTED_ROWS, fn, arg);
+}
+
 static void quantize_input(struct sr1__host_experts *e, const unsigned char *from,
                            size_t k)
 {
     struct quantize_task t = {e, from, k};
 
     if (e->int8)
-        sr1__team_run(e->team, ((size_t)e->routing.n + ROUTED_ROWS - 1) / ROUTED_ROWS,
-                      quantize_places, &t);
+        run_rows(e, (size_t)e->routing.n, quantize_places, &t);
 }
 
 /* A group of outputs of w for the rows of a cut, of those at `from`. */
@@ -355,11 +358,6 @@ static void add_experts(void *arg, size_t i, int32_t thread)
     }
 }
 
-static void run_rows(struct sr1__host_experts *e, size_t n, sr1__team_fn fn)
-{
-    sr1__team_run(e->team, (n + ROUTED_ROWS - 1) / ROUTED_ROWS, fn, e);
-}
-
 void sr1__host_experts_run(struct sr1__host_experts *e, const struct sr1__host_weights *w,
                            const struct sr1__host_layer *l,
                            const struct sr1__expert_rows *rows)
@@ -367,15 +365,15 @@ void sr1__host_experts_run(struct sr1__host_experts *e, const struct sr1__host_w
     e->w = w;
     e->l = l;
     e->rows = rows;
-    run_rows(e, rows->n, route_rows);
+    run_rows(e, rows->n, route_rows, e);
     sr1__routing_sort(&e->routing, (int64_t)rows->n);
     list_cuts(e);
-    run_rows(e, (size_t)e->routing.n, gather_rows);
+    run_rows(e, (size_t)e->routing.n, gather_rows, e);
     quantize_input(e, e->in, e->e);
     sr1__team_run(e->team, e->n_cuts * sr1__panels_groups(l->experts[0].gate_up.n_out),
                   multiply_gates, e);
     quantize_input(e, e->mid, e->f);
     sr1__team_run(e->team, e->n_cuts * sr1__panels_groups(l->experts[0].down.n_out),
                   multiply_down, e);
-    run_rows(e, rows->n, add_experts);
+    run_rows(e, rows->n, add_experts, e);
 }

@@ -21,20 +21,24 @@
 #include "kernels/bf16.h"
 #include "kernels/layer.h"
 
-#include <math.h>
 #include <string.h>
 
 /* ---- rows ---- */
 
+/* E numbers of the weights' type as fp32. */
+static void widen_hidden(const struct sr1__host_pass *p, const void *from, float *to)
+{
+    if (p->weights->bf16)
+        sr1__bf16_to_f32(from, to, p->e);
+    else
+        memcpy(to, from, p->e * sizeof *to);
+}
+
 static void embed_token(const struct sr1__host_pass *p, int32_t id, float *x)
 {
-    const unsigned char *at =
-        (const unsigned char *)p->weights->embed + (size_t)id * p->e * p->size;
+    const unsigned char *rows = p->weights->embed;
 
-    if (p->weights->bf16)
-        sr1__bf16_to_f32((const uint16_t *)(const void *)at, x, p->e);
-    else
-        memcpy(x, at, p->e * sizeof *x);
+    widen_hidden(p, rows + (size_t)id * p->e * p->size, x);
     for (size_t i = 0; p->embed_scale != 1 && i < p->e; i++)
         x[i] *= p->embed_scale;
 }
@@ -616,10 +620,5 @@ void sr1__host_pass_logits(struct sr1__host_pass *p, size_t first, size_t n,
 
 void sr1__host_pass_hidden(const struct sr1__host_pass *p, size_t i, float *out)
 {
-    const unsigned char *h = p->hidden + i * round_width(p->e) * p->size;
-
-    if (p->weights->bf16)
-        sr1__bf16_to_f32((const uint16_t *)(const void *)h, out, p->e);
-    else
-        memcpy(out, h, p->e * sizeof *out);
+    widen_hidden(p, p->hidden + i * round_width(p->e) * p->size, out);
 }

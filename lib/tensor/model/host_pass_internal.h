@@ -85,9 +85,9 @@ struct sr1__host_pass {
     size_t n;
     int32_t *rows;      /* [PIECE] of its tokens */
     int64_t *positions; /* [PIECE] */
-    /* threads that take lots */
-    struct sr1__host_pass **lanes; /* [threads] each by itself; NULL: not made yet */
-    struct host_lot *lots;         /* [threads * LOTS] */
+    /* threads that take lots, each by itself: made with the first of them */
+    struct sr1__host_pass **lanes; /* [threads] */
+    struct host_lot *lots;         /* [threads * LOTS]; NULL, as lanes: one thread */
     size_t n_lots;                 /* 0: all threads work on all tokens */
 };
 

@@ -113,6 +113,18 @@ static sr1_status make_scratch(struct sr1__host_pass *p)
     return SR1_OK;
 }
 
+static sr1_status make_lanes(struct sr1__host_pass *p)
+{
+    size_t threads = (size_t)sr1__team_threads(p->team);
+
+    if (threads == 1)
+        return SR1_OK;
+    SR1__CALLOC(p->lots, threads * LOTS, "decode pass");
+    p->lanes = sr1__calloc(threads, sizeof(struct sr1__host_pass *));
+    SR1__CHECK_ALLOC(p->lanes, "decode pass");
+    return SR1_OK;
+}
+
 static void fill_shape(struct sr1__host_pass *p, const struct sr1__hf_config *c, int bf16)
 {
     p->size = bf16 ? sizeof(uint16_t) : sizeof(float);
@@ -151,6 +163,7 @@ static sr1_status fill_host_pass(struct sr1__host_pass *p)
     SR1__CALLOC(p->positions, PIECE, "decode pass");
     if (c->n_experts)
         SR1__TRY(sr1__host_experts_new(&p->experts, p->m, p->team, p->int8));
+    SR1__TRY(make_lanes(p));
     return make_scratch(p);
 }
 
@@ -256,18 +269,6 @@ static void cut_lots(struct sr1__host_pass *p, const struct sr1__host_input *in,
         *tokens = most;
 }
 
-static sr1_status make_lanes(struct sr1__host_pass *p)
-{
-    size_t threads = (size_t)sr1__team_threads(p->team);
-
-    if (p->lanes || threads == 1)
-        return SR1_OK;
-    SR1__CALLOC(p->lots, threads * LOTS, "decode pass");
-    p->lanes = sr1__calloc(threads, sizeof(struct sr1__host_pass *));
-    SR1__CHECK_ALLOC(p->lanes, "decode pass");
-    return SR1_OK;
-}
-
 static sr1_status reserve_tokens(struct sr1__host_pass *p, size_t tokens)
 {
     size_t n = tokens < PIECE ? tokens : PIECE;
@@ -296,7 +297,6 @@ sr1_status sr1__host_pass_reserve(struct sr1__host_pass *p,
 
     if (sr1__host_ranks(p->m) != p->ranks)
         return sr1__fail(SR1_E_STATE, "decode pass: the model's adapter is another one");
-    SR1__TRY(make_lanes(p));
     cut_lots(p, in, &tokens);
     SR1__TRY(p->n_lots > 0 ? reserve_lanes(p, tokens) : reserve_tokens(p, tokens));
     SR1__TRY(reserve_hidden(p, in->n_wanted));

@@ -354,9 +354,9 @@ static sr1_status list_adapters(const sr1_model *m, const struct sr1__host_weigh
         if (s.rank == 0)
             continue;
         if (to) {
-            h->a = (struct sr1__panels){NULL, s.rank, s.n_in, 0};
+            h->a = (struct sr1__panels){NULL, s.rank, s.n_in, SR1__PANELS_F32};
             h->b = (struct sr1__panels){NULL, x->gates ? gate_up_rows(f) : s.n_out,
-                                        s.rank, 0};
+                                        s.rank, SR1__PANELS_F32};
             list[(*n)++] = (struct matrix_packing){&h->a, to + *floats, 0, 0};
             list[(*n)++] = (struct matrix_packing){&h->b, to + *floats + s.rank * s.n_in,
                                                    x->gates ? f : 0, 0};
@@ -412,10 +412,10 @@ double sr1__host_adapter_bytes(const struct sr1__hf_config *c, int64_t rank,
         }
         if (ranks > 0)
             sum += layers *
-                   (double)(sr1__panels_bytes(ranks, (size_t)ins[i], 0) +
+                   (double)(sr1__panels_bytes(ranks, (size_t)ins[i], SR1__PANELS_F32) +
                             sr1__panels_bytes(adapted[i].gates ? gate_up_rows((size_t)ffn)
                                                                : n_out,
-                                              ranks, 0));
+                                              ranks, SR1__PANELS_F32));
     }
     return sum;
 }

@@ -38,8 +38,8 @@ struct sr1__host_layer {
     struct sr1__host_lora o_lora;
     struct sr1__host_lora gate_up_lora;
     struct sr1__host_lora down_lora;
-    float
-        *input_norm; /* as multiplied by; NULL where the architecture has none, as all */
+    /* Norms as multiplied by; NULL where the architecture has none, as all vectors. */
+    float *input_norm;
     float *attention_norm;
     float *post_norm;
     float *mlp_norm;

@@ -51,10 +51,8 @@ struct sr1__kv_ops {
 struct sr1__kv {
     const struct sr1__kv_ops *ops; /* first member of each kind */
     /* Of the pass that was laid out last, in a cache of tensors: its first n_lanes tokens
-     * are each the next of the row whose slot it is, and see `longest` positions of it.
-     */
+     * are each the next of the row whose slot it is. */
     int64_t n_lanes;
-    int64_t longest;
     int64_t most_lanes; /* that there can be */
     int64_t moves;      /* times that its tensors have changed their addresses */
 };

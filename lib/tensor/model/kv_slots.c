@@ -564,7 +564,6 @@ static int64_t slots_layout(struct sr1__kv *kv, struct sr1__kv_span *spans, size
         lanes = r->slot >= lanes ? r->slot + 1 : lanes;
     }
     c->base.n_lanes = bucket_lanes(c, lanes, singles == n);
-    c->base.longest = c->layout.prefix + c->layout.tail;
     at = c->base.n_lanes;
     for (size_t i = 0; i < n; i++) {
         if (spans[i].n == 1)
@@ -615,7 +614,7 @@ static void slots_begin(sr1_scope *s, struct sr1__kv *kv, sr1_tensor *places,
 {
     struct slots *c = get_slots(kv);
     int64_t window = c->model->config.sliding_window;
-    int windowed = window > 0 && kv->longest > window;
+    int windowed = window > 0 && c->layout.prefix + c->layout.tail > window;
 
     c->places = places;
     c->mask = kv->n_lanes ? make_lane_mask(s, c, positions, 0) : NULL;

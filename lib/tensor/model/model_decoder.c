@@ -498,7 +498,7 @@ static sr1_status upload_lanes(struct sr1__decoder *d, size_t n, int64_t total)
 static sr1_status run_lanes(struct sr1__decoder *d, size_t n, int64_t total)
 {
     struct decode_pass p = {.d = d, .n = n, .total = total};
-    const struct sr1__step_key key = {{'l', total, d->kv->longest, 0, 0, 0}};
+    const struct sr1__step_key key = {{'l', total, 0, 0, 0, 0}};
 
     return sr1__step_graphs_run(d->graphs, "decode", &key, launch_lanes, &p);
 }

@@ -27,15 +27,22 @@ static void run_tasks(void *arg, int64_t begin, int64_t end)
     sr1__free(scratch);
 }
 
-static void run_product(sr1_scope *s, const struct sr1__matmul *work)
+/* c [m,n], dense, of the matrices' type or fp32, receives the product, whose sizes but k
+ * are c's. */
+static void multiply_into(sr1_scope *s, sr1_tensor *c, struct sr1__matmul work)
 {
-    struct product_job j = {.work = *work};
+    struct product_job j = {.work = work};
 
     if (sr1__scope_status(s) != SR1_OK)
         return;
+    j.work.threads = (size_t)sr1__torch_threads_get();
+    j.work.c = sr1__shim_data(c);
+    j.work.m = (size_t)t_size(c, 0);
+    j.work.n = (size_t)t_size(c, 1);
+    j.work.narrow = t_dtype(c) == SR1__BF16;
     atomic_init(&j.failed, 0);
     sr1__scope_check(
-        s, sr1__shim_parallel((int64_t)sr1__matmul_tasks(work), 1, run_tasks, &j));
+        s, sr1__shim_parallel((int64_t)sr1__matmul_tasks(&j.work), 1, run_tasks, &j));
     if (atomic_load(&j.failed))
         sr1__scope_check(s, sr1__fail_nomem("product"));
 }
@@ -63,17 +70,6 @@ static struct sr1__strided as_columns(const sr1_tensor *t)
     return (struct sr1__strided){sr1__shim_data(t), 1, (size_t)t_size(t, 1)};
 }
 
-/* c [m,n], of the matrices' type or fp32, is to be their product. */
-static struct sr1__matmul make_product(const sr1_tensor *like, sr1_tensor *c)
-{
-    return (struct sr1__matmul){.threads = (size_t)sr1__torch_threads_get(),
-                                .c = c ? sr1__shim_data(c) : NULL,
-                                .m = (size_t)t_size(c, 0),
-                                .n = (size_t)t_size(c, 1),
-                                .bf16 = t_dtype(like) == SR1__BF16,
-                                .narrow = t_dtype(c) == SR1__BF16};
-}
-
 int sr1__linear_has_kernel(const sr1_tensor *x, const sr1_tensor *w)
 {
     return can_multiply(x, w) && t_size(x, 1) == t_size(w, 1);
@@ -82,13 +78,12 @@ int sr1__linear_has_kernel(const sr1_tensor *x, const sr1_tensor *w)
 static void multiply_forward(sr1_scope *s, sr1_tensor *y, sr1_tensor *x, sr1_tensor *w,
                              sr1_tensor *bias)
 {
-    struct sr1__matmul work = make_product(x, y);
-
-    work.a = as_rows(x);
-    work.b = as_columns(w);
-    work.bias = bias ? sr1__shim_data(bias) : NULL;
-    work.k = (size_t)t_size(x, 1);
-    run_product(s, &work);
+    multiply_into(s, y,
+                  (struct sr1__matmul){.a = as_rows(x),
+                                       .b = as_columns(w),
+                                       .bias = bias ? sr1__shim_data(bias) : NULL,
+                                       .k = (size_t)t_size(x, 1),
+                                       .bf16 = t_dtype(x) == SR1__BF16});
 }
 
 void sr1__linear_into(sr1_scope *s, sr1_tensor *y, sr1_tensor *x, sr1_tensor *w)
@@ -109,17 +104,16 @@ static sr1_tensor *forward_linear(sr1_scope *s, sr1_tensor *x, sr1_tensor *w,
     return y;
 }
 
-/* gx is dense; add: to what it has. */
+/* add: to what gx has. */
 static void multiply_back(sr1_scope *s, sr1_tensor *gx, sr1_tensor *g, sr1_tensor *w,
                           int add)
 {
-    struct sr1__matmul work = make_product(g, gx);
-
-    work.a = as_rows(g);
-    work.b = as_rows(w);
-    work.k = (size_t)t_size(w, 0);
-    work.add = add;
-    run_product(s, &work);
+    multiply_into(s, gx,
+                  (struct sr1__matmul){.a = as_rows(g),
+                                       .b = as_rows(w),
+                                       .k = (size_t)t_size(w, 0),
+                                       .bf16 = t_dtype(g) == SR1__BF16,
+                                       .add = add});
 }
 
 static sr1_tensor *compute_grad_x(sr1_scope *s, sr1_tensor *g, sr1_tensor *w)
@@ -141,13 +135,12 @@ void sr1__linear_add_grad_x(sr1_scope *s, sr1_tensor *gx, sr1_tensor *g, sr1_ten
 void sr1__linear_grad_w(sr1_scope *s, sr1_tensor *gw, sr1_tensor *g, sr1_tensor *x,
                         int add)
 {
-    struct sr1__matmul work = make_product(g, gw);
-
-    work.a = as_columns(g);
-    work.b = as_rows(x);
-    work.k = (size_t)t_size(x, 0);
-    work.add = add;
-    run_product(s, &work);
+    multiply_into(s, gw,
+                  (struct sr1__matmul){.a = as_columns(g),
+                                       .b = as_rows(x),
+                                       .k = (size_t)t_size(x, 0),
+                                       .bf16 = t_dtype(g) == SR1__BF16,
+                                       .add = add});
 }
 
 /* ---- with gradients ---- */

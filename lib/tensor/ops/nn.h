@@ -52,10 +52,11 @@ sr1_tensor *sr1__nn_tied_embedding(sr1_scope *s, sr1_tensor *table, sr1_tensor *
 
 /* log softmax(hidden weight^T / temperature)[target], fp32 [N], for hidden [N,E], weight
  * [V,E], targets i64 [N]. Rows go in chunks of chunk_rows (0: a size that bounds the
- * logits to about 32 MiB); logits are computed again in backward, so no [N,V] tensor ever
- * exists. entropy_or_null receives the entropy of each row's distribution, fp32 [N],
- * whose gradient goes back too. Select the rows wanted (policy positions) before:
- * t_index_select(s, hidden, 0, rows). */
+ * logits to about 32 MiB); by kernels at most 2048 of them, the vocabulary in blocks, and
+ * the logits of a block are as bounded. They are computed again in backward, so no [N,V]
+ * tensor ever exists. entropy_or_null receives the entropy of each row's distribution,
+ * fp32 [N], whose gradient goes back too. Select the rows wanted (policy positions)
+ * before: t_index_select(s, hidden, 0, rows). */
 sr1_tensor *sr1__nn_token_log_probs(sr1_scope *s, sr1_tensor *hidden, sr1_tensor *weight,
                                     sr1_tensor *targets, double temperature,
                                     int64_t chunk_rows, sr1_tensor **entropy_or_null);
