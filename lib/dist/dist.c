@@ -16,6 +16,7 @@
 #include "tensor/torch/comm.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -811,6 +812,22 @@ static sr1_status find_others(struct sr1__dist *d, const struct sr1__launch *l)
     }
 }
 
+/* The threads that it starts write to ranks that may be gone, which is an error and no
+ * signal: they inherit that SIGPIPE is blocked. */
+static sr1_status open_gloo(struct sr1__process_group **out, struct sr1__dist *d,
+                            struct sr1__store *at)
+{
+    sigset_t pipe_signal, before;
+    sr1_status st;
+
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    (void)pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+    st = sr1__pg_gloo(out, at, d->rank, d->size, d->address, transport_limit(d));
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return st;
+}
+
 static sr1_status open_group(struct sr1__process_group **out, struct sr1__dist *d,
                              const char *name)
 {
@@ -818,7 +835,7 @@ static sr1_status open_group(struct sr1__process_group **out, struct sr1__dist *
     sr1_status st = sr1__store_prefix(&at, d->store, name);
 
     if (st == SR1_OK)
-        st = sr1__pg_gloo(out, at, d->rank, d->size, d->address, transport_limit(d));
+        st = open_gloo(out, d, at);
     sr1__store_free(at); /* the group has a reference */
     return sr1__context(st, "connecting to the other ranks");
 }
