@@ -526,6 +526,7 @@ static void stop_waiting(const struct ranks *r)
     if (ranks_self == 1) {
         while (atomic_load(&r->shared->stopped) == 0)
             usleep(10000);
+        usleep(1000000); /* its transport sees meanwhile that the other has gone */
         RANK_CHECK(sr1__dist_meet(d, "here", 0) == SR1_E_NETWORK);
         sr1__dist_free(d);
         return;
