@@ -10,9 +10,8 @@
 #include <unistd.h>
 
 #define CODE_MAX ((size_t)16 << 20)
-#define DATA_MAX                                                                         \
-    ((size_t)256 << 20) /* input; all files together; data of submissions                \
-                         */
+/* Input; all files together; data of submissions. */
+#define DATA_MAX ((size_t)256 << 20)
 #define ARGS_MAX 1024
 #define ARG_MAX_BYTES ((size_t)64 << 10) /* all together */
 #define PATH_MAX_BYTES 255

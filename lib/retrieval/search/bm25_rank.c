@@ -23,14 +23,12 @@
 #include <string.h>
 
 #define INITIAL_TERMS 8 /* query terms allocated when the ranker is created */
-#define SEEK_COST                                                                        \
-    24 /* seeking one document, in postings that could be read meanwhile                 \
-        */
+/* Seeking one document, in postings that could be read meanwhile. */
+#define SEEK_COST 24
 #define SHORT_LISTS 32768 /* postings of all terms that are all scored */
 #define FEW 16            /* candidates that are sorted by insertion */
-#define DENSE_BLOCKS                                                                     \
-    4 /* with more blocks to a window, bounds are of groups of blocks                    \
-       */
+/* With more blocks to a window, bounds are of groups of blocks. */
+#define DENSE_BLOCKS 4
 
 /* ---- one term ---- */
 
