@@ -1,8 +1,8 @@
 /* policy/server_engine.h - OpenAI-style servers (retrieval/net/server_pool.h) as a
  * generation engine.
  *
- *     server_engine.c    requests side by side, each on a thread that waits for its
- * answer server_sequence.c  what a sequence asks, and what of an answer it gives
+ *     server_engine.c    requests side by side, each on a thread that waits
+ *     server_sequence.c  what a sequence asks, and what of an answer it gives
  *     server_tokens.c    an answer as tokens */
 #ifndef SR1__POLICY_SERVER_ENGINE_H
 #define SR1__POLICY_SERVER_ENGINE_H

@@ -1,8 +1,9 @@
 /* support/torture.h - run something with its n-th allocation failing, for n = 1, 2, ...
  * until it succeeds without one. Each failing run must return an error and leak nothing.
  *
- *     static sr1_status parse_it(void *arg) { ... free what was made ...; return status;
- * } torture(parse_it, arg);
+ *     static sr1_status parse_it(void *arg) { ... free what was made ... return st; }
+ *
+ *     torture(parse_it, arg);
  *
  * The function is called many times; it frees whatever it made, on success too. */
 #ifndef SR1_TESTS_TORTURE_H
