@@ -439,6 +439,8 @@ sr1_status sr1__trajectory_set_copy(sr1_trajectory *t, int64_t copy)
 {
     if (copy < 0)
         return sr1__fail(SR1_E_INVALID, "copy %lld: is below 0", (long long)copy);
+    if (copy == t->copy)
+        return SR1_OK; /* its key is that of the copy already */
     t->copy = copy;
     t->group_key = make_group_key(t);
     return SR1_OK;
