@@ -90,9 +90,9 @@ const char *sr1__tokenizer_files_template(const struct sr1__tokenizer_files *f, 
     return f->templates[i].name;
 }
 
-static sr1_status read_named_template(struct sr1__tokenizer_files *f, const char *folder,
-                                      const char *file)
+static sr1_status read_template_file(void *self, const char *folder, const char *file)
 {
+    struct sr1__tokenizer_files *f = self;
     struct named_template *t = &f->templates[f->n_templates];
     char *path;
     sr1_status status;
@@ -133,11 +133,6 @@ static sr1_status each_template_file(const char *folder, void *self,
     sr1__free(names);
     sr1__free(path);
     return status;
-}
-
-static sr1_status read_template_file(void *self, const char *folder, const char *file)
-{
-    return read_named_template(self, folder, file);
 }
 
 sr1_status sr1__tokenizer_files_read_templates(struct sr1__tokenizer_files *f,
