@@ -129,12 +129,12 @@ static sr1_status take_reward(sr1_env_sink *sink, size_t i, const json_t *v)
     return sr1_env_sink_reward(sink, i, json_number_value(v));
 }
 
-/* The member, which stays as it is where there is none, or null. */
+/* *v stays as it is where there is no such member, or null. */
 static sr1_status read_truth(const json_t *o, const char *name, int *v)
 {
-    const json_t *found = json_object_get(o, name);
+    const json_t *found = sr1__external_member(o, name);
 
-    if (!found || json_is_null(found))
+    if (!found)
         return SR1_OK;
     if (!json_is_boolean(found))
         return sr1__fail(SR1_E_PARSE, "%s of an answer must be true or false", name);
@@ -159,13 +159,13 @@ static sr1_status take_truths(sr1_env_sink *sink, size_t i, const json_t *o)
 /* {"text", "reward", "done", "success", "status", "executed"} */
 static sr1_status take_observation(sr1_env_sink *sink, size_t i, const json_t *o)
 {
-    const json_t *reward = json_object_get(o, "reward");
+    const json_t *reward = sr1__external_member(o, "reward");
     const json_t *status = json_object_get(o, "status");
     const json_t *text = json_object_get(o, "text");
 
     if (text)
         SR1__TRY(take_text(sink, i, text));
-    if (reward && !json_is_null(reward))
+    if (reward)
         SR1__TRY(take_reward(sink, i, reward));
     if (status)
         SR1__TRY(take_status(sink, i, status));

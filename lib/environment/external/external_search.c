@@ -12,18 +12,14 @@ static json_t *pack_queries(const char *const *queries, size_t n, int32_t top_k)
                      (int)top_k);
 }
 
-/* Title and score of their types, an id that may be a whole number, or none of them. */
-static sr1_status check_hit(const json_t *hit)
+/* Members that are there are of their types; an id may be a whole number. */
+static sr1_status check_hit(const json_t *id, const json_t *title, const json_t *score)
 {
-    const json_t *id = json_object_get(hit, "id");
-    const json_t *title = json_object_get(hit, "title");
-    const json_t *score = json_object_get(hit, "score");
-
-    if (id && !json_is_null(id) && !json_is_string(id) && !json_is_integer(id))
+    if (id && !json_is_string(id) && !json_is_integer(id))
         return sr1__fail(SR1_E_PARSE, "the id of a hit must be a text or a whole number");
-    if (title && !json_is_null(title) && !json_is_string(title))
+    if (title && !json_is_string(title))
         return sr1__fail(SR1_E_PARSE, "the title of a hit must be a text");
-    if (score && !json_is_null(score) && !json_is_number(score))
+    if (score && !json_is_number(score))
         return sr1__fail(SR1_E_PARSE, "the score of a hit must be a number");
     return SR1_OK;
 }
@@ -33,9 +29,10 @@ static sr1_status take_hit(sr1_search_sink *sink, size_t query, size_t k,
                            const json_t *hit)
 {
     const char *contents = json_string_value(json_object_get(hit, "contents"));
-    const char *title = json_string_value(json_object_get(hit, "title"));
-    const char *id = json_string_value(json_object_get(hit, "id"));
-    const json_t *score = json_object_get(hit, "score");
+    const json_t *id = sr1__external_member(hit, "id");
+    const json_t *title = sr1__external_member(hit, "title");
+    const json_t *score = sr1__external_member(hit, "score");
+    const char *name = json_string_value(id);
     struct sr1__buf text;
     char number[24];
     sr1_status st;
@@ -45,21 +42,19 @@ static sr1_status take_hit(sr1_search_sink *sink, size_t query, size_t k,
                                        : json_string_value(json_object_get(hit, "text"));
     if (!contents)
         return sr1__fail(SR1_E_PARSE, "a hit must be a text, or an object with contents");
-    SR1__TRY(check_hit(hit));
-    if (json_is_integer(json_object_get(hit, "id"))) {
-        snprintf(number, sizeof number, "%lld",
-                 (long long)json_integer_value(json_object_get(hit, "id")));
-        id = number;
+    SR1__TRY(check_hit(id, title, score));
+    if (json_is_integer(id)) {
+        snprintf(number, sizeof number, "%lld", (long long)json_integer_value(id));
+        name = number;
     }
     sr1__buf_init(&text, 0);
     if (title)
-        sr1__buf_fmt(&text, "%s\n", title);
+        sr1__buf_fmt(&text, "%s\n", json_string_value(title));
     sr1__buf_str(&text, contents);
     st = sr1__buf_status(&text, "a hit");
     if (st == SR1_OK)
-        st = sr1_search_sink_hit(sink, query, id ? id : "", sr1__buf_cstr(&text),
-                                 json_is_number(score) ? json_number_value(score)
-                                                       : -(double)k);
+        st = sr1_search_sink_hit(sink, query, name ? name : "", sr1__buf_cstr(&text),
+                                 score ? json_number_value(score) : -(double)k);
     sr1__buf_free(&text);
     return st;
 }
