@@ -1,9 +1,9 @@
 /* The environment of tools: what is told about wrong calls, what a tool gives, deadlines,
  * and what is in use. */
-#include "base/clock.h"
 #include "environment/env/env.h"
 
 #include "../../support/torture.h"
+#include "../../support/wait.h"
 
 #include <searchr1/env.h>
 #include <searchr1/search.h>
@@ -11,39 +11,18 @@
 #include <searchr1/ext/episodes.h>
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 static const char schema[] =
     "{\"type\": \"object\", \"required\": [\"do\"], \"properties\": {"
     "\"do\": {\"type\": \"string\", \"description\": \"what to do\"}, "
     "\"seconds\": {\"type\": \"number\"}}}";
 
-#define PATIENCE 60 /* seconds until a test fails that waits for something */
-
 struct tool {
     atomic_int calls, at_once, most_at_once, destroyed;
     atomic_int held; /* calls of "hold" return when it is 0 again */
 };
-
-static void nap(double seconds)
-{
-    struct timespec t = {(time_t)seconds,
-                         (long)((seconds - (double)(time_t)seconds) * 1e9)};
-
-    nanosleep(&t, NULL);
-}
-
-static void wait_for(atomic_int *v, int want)
-{
-    double until = sr1__now() + PATIENCE;
-
-    while (atomic_load(v) != want && sr1__now() < until)
-        nap(0.01);
-    assert_int_equal(atomic_load(v), want);
-}
 
 static sr1_status obey(const char *args, size_t len, sr1_tool_sink *sink)
 {

@@ -1,13 +1,11 @@
 /* Multi-turn conversations with tools: what is inserted and where the masks stand, how
  * calls are counted, notices, and a tool that is late. */
 #include "support/tiny.h"
+#include "support/wait.h"
 
 #include "policy/rollout_internal.h"
 
 #include <searchr1/ext/reward_set.h>
-
-#include <stdatomic.h>
-#include <time.h>
 
 static int make(void **state)
 {
@@ -252,16 +250,10 @@ static void tools_are_in_the_prompt(void **state)
 
 /* ---- a tool of the caller's ---- */
 
-/* A tool whose second call lasts until it is let go, or for a minute. */
+/* A tool whose second call lasts until it is let go. */
 struct slow_tool {
     atomic_int calls, held, ended;
 };
-
-static void wait_until(atomic_int *v, int want)
-{
-    for (int i = 0; i < 6000 && atomic_load(v) != want; i++)
-        nanosleep(&(struct timespec){0, 10000000}, NULL);
-}
 
 static sr1_status answer(void *self, const char *args, size_t len, sr1_tool_sink *sink)
 {
@@ -272,7 +264,7 @@ static sr1_status answer(void *self, const char *args, size_t len, sr1_tool_sink
     (void)args;
     (void)len;
     if (call == 1)
-        wait_until(&s->held, 0);
+        wait_for(&s->held, 0);
     st = sr1_tool_sink_text(sink, "Paris", 5);
     atomic_fetch_add(&s->ended, 1);
     return st;
@@ -327,7 +319,7 @@ static void a_late_tool_delays_its_own_row_only(void **state)
     tiny_free_all(t, 6);
     sr1_rollout_free(r);
     atomic_store(&s.held, 0);
-    wait_until(&s.ended, 6); /* the late call uses s */
+    wait_for(&s.ended, 6); /* the late call uses s */
 }
 
 static void count_unasked(void *user, int32_t level, const char *text)
