@@ -16,6 +16,17 @@
 
 #define CHANGES_MAX ((size_t)16 << 20)
 
+sr1_status sr1__config_to_object(const sr1_config *c, json_t **out)
+{
+    char *text = NULL;
+    sr1_status st;
+
+    SR1__TRY(sr1_config_to_json(c, &text));
+    st = sr1__json_parse(out, text, strlen(text), "configuration");
+    sr1_free(text);
+    return st;
+}
+
 /* ---- changes ---- */
 
 static sr1_status parse_changes(json_t *rows, const struct sr1__buf *b, const char *path)

@@ -19,6 +19,9 @@
  * "rewards"}; the same in the state of a checkpoint. */
 #define SR1__GIVEN "given"
 
+/* All values as sr1_config_to_json writes them; caller: json_decref. */
+sr1_status sr1__config_to_object(const sr1_config *c, json_t **out);
+
 /* run.json of a run; NULL where it is missing or damaged: it is for reading only. Caller:
  * json_decref. */
 json_t *sr1__config_run_record(const char *run);

@@ -212,17 +212,6 @@ static sr1_status set_pair(sr1_config *c, const char *pair)
 
 /* ---- the record ---- */
 
-static sr1_status to_object(const sr1_config *c, json_t **out)
-{
-    char *text = NULL;
-    sr1_status st;
-
-    SR1__TRY(sr1_config_to_json(c, &text));
-    st = sr1__json_parse(out, text, strlen(text), "configuration");
-    sr1_free(text);
-    return st;
-}
-
 /* As sr1_config_set takes it; NULL without memory. */
 static char *value_text(const json_t *v)
 {
@@ -372,7 +361,7 @@ static sr1_status read_folder(struct resume *r)
 {
     SR1__TRY(sr1_config_new(&r->config));
     SR1__TRY(sr1__config_load_recorded(r->config, r->folder));
-    SR1__TRY(to_object(r->config, &r->before));
+    SR1__TRY(sr1__config_to_object(r->config, &r->before));
     SR1__TRY(sr1__config_changes(&r->recorded, r->folder));
     for (size_t i = 0; i < r->options.n_pairs; i++)
         SR1__TRY(set_pair(r->config, r->options.pairs[i]));
@@ -430,7 +419,7 @@ static sr1_status open_trainer(struct resume *r, sr1_trainer **out)
     json_t *record = NULL;
     sr1_status st;
 
-    SR1__TRY(to_object(r->config, &record));
+    SR1__TRY(sr1__config_to_object(r->config, &record));
     st = sr1__config_paths_moved(r->config, r->folder);
     if (st == SR1_OK)
         st = replace_lost_model(r);

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/rng.h"
-#include "config/config.h"
+#include "config/run_config.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -55,24 +55,13 @@ sr1_status sr1__rule_file_hash(const char *path, uint64_t *hash)
     return SR1_OK;
 }
 
-static sr1_status parse_config(const sr1_config *c, json_t **out)
-{
-    char *text = NULL;
-    sr1_status st = sr1_config_to_json(c, &text);
-
-    if (st == SR1_OK)
-        st = sr1__json_parse(out, text, strlen(text), "configuration");
-    sr1_free(text);
-    return st;
-}
-
-static sr1_status parse_defaults(json_t **out)
+static sr1_status read_defaults(json_t **out)
 {
     sr1_config *c = NULL;
     sr1_status st = sr1_config_new(&c);
 
     if (st == SR1_OK)
-        st = parse_config(c, out);
+        st = sr1__config_to_object(c, out);
     sr1_config_free(c);
     return st;
 }
@@ -123,11 +112,11 @@ sr1_status sr1__answer_keys_hash(const sr1_config *c, uint64_t *out)
 {
     json_t *all = NULL, *defaults = NULL;
     struct sr1__buf text;
-    sr1_status st = parse_config(c, &all);
+    sr1_status st = sr1__config_to_object(c, &all);
 
     sr1__buf_init(&text, 0);
     if (st == SR1_OK)
-        st = parse_defaults(&defaults);
+        st = read_defaults(&defaults);
     if (st == SR1_OK)
         st = add_values(all, defaults, &text);
     if (st == SR1_OK) {
