@@ -57,9 +57,7 @@ static sr1_status check_folder(const char *folder)
 
     SR1__TRY(sr1__dir_list(folder, &names, &n));
     status = refuse_folder(folder, names, n);
-    for (size_t i = 0; i < n; i++)
-        sr1__free(names[i]);
-    sr1__free(names);
+    sr1__dir_list_free(names, n);
     return status;
 }
 
