@@ -182,11 +182,7 @@ static void exchange_shards(const struct ranks *r)
 static void ranks_get_the_sums_that_they_own(void **state)
 {
     (void)state;
-    for (int32_t n = 2; n <= RANKS_MAX; n++) {
-        struct ranks r = {.size = n, .limit = 30};
-
-        ranks_run(&r, exchange_shards, 0);
-    }
+    ranks_run_worlds(exchange_shards);
 }
 
 /* ---- runs ---- */
