@@ -359,18 +359,19 @@ static sr1_status run_rounds(struct exchange *e, struct sr1__exchange_room *room
 }
 
 /* All in one round. */
-struct sr1__transfer {
+struct sr1__shard_transfer {
     struct exchange e;
     struct exchange_round round;
     struct sr1__exchange_room own;
 };
 
 /* room NULL: memory of its own. */
-static sr1_status begin_transfer(struct sr1__transfer **out, struct exchange e,
+static sr1_status begin_transfer(struct sr1__shard_transfer **out, struct exchange e,
                                  struct sr1__exchange_room *room)
 {
-    struct sr1__transfer *t = sr1__calloc(1, sizeof(*t)), none = {.round = {.k = 0}};
-    struct sr1__transfer *at = t ? t : &none; /* all ranks are to hear of that */
+    struct sr1__shard_transfer *t = sr1__calloc(1, sizeof(*t)),
+                               none = {.round = {.k = 0}};
+    struct sr1__shard_transfer *at = t ? t : &none; /* all ranks are to hear of that */
     sr1_status st;
 
     if (!t && e.st == SR1_OK)
@@ -389,7 +390,7 @@ static sr1_status begin_transfer(struct sr1__transfer **out, struct exchange e,
     return st;
 }
 
-static sr1_status end_transfer(struct sr1__transfer *t, sr1_status st)
+static sr1_status end_transfer(struct sr1__shard_transfer *t, sr1_status st)
 {
     st = end_round(&t->round, &t->e, st);
     sr1__exchange_room_free(&t->own);
@@ -458,7 +459,7 @@ sr1_status sr1__shards_scatter(const struct sr1__mesh *m, const struct sr1__shar
     return run_rounds(&e, room);
 }
 
-sr1_status sr1__shards_scatter_begin(struct sr1__transfer **out,
+sr1_status sr1__shards_scatter_begin(struct sr1__shard_transfer **out,
                                      const struct sr1__mesh *m,
                                      const struct sr1__shards *s, size_t u, sr1_status st,
                                      sr1_tensor *const *tensors, int32_t dtype,
@@ -467,7 +468,7 @@ sr1_status sr1__shards_scatter_begin(struct sr1__transfer **out,
     return begin_transfer(out, scatter_exchange(m, s, u, st, tensors, dtype), room);
 }
 
-sr1_status sr1__shards_scatter_end(struct sr1__transfer *t, sr1_status st,
+sr1_status sr1__shards_scatter_end(struct sr1__shard_transfer *t, sr1_status st,
                                    sr1__scattered_fn fn, void *user)
 {
     t->e.fn = fn;
@@ -561,7 +562,8 @@ sr1_status sr1__shards_gather(const struct sr1__mesh *m, const struct sr1__shard
     return run_rounds(&e, room);
 }
 
-sr1_status sr1__shards_gather_begin(struct sr1__transfer **out, const struct sr1__mesh *m,
+sr1_status sr1__shards_gather_begin(struct sr1__shard_transfer **out,
+                                    const struct sr1__mesh *m,
                                     const struct sr1__shards *s, size_t u, sr1_status st,
                                     sr1_tensor *const *tensors, sr1_tensor *part,
                                     int32_t dtype)
@@ -569,7 +571,7 @@ sr1_status sr1__shards_gather_begin(struct sr1__transfer **out, const struct sr1
     return begin_transfer(out, gather_exchange(m, s, u, st, tensors, part, dtype), NULL);
 }
 
-sr1_status sr1__shards_gather_end(struct sr1__transfer *t, sr1_status st)
+sr1_status sr1__shards_gather_end(struct sr1__shard_transfer *t, sr1_status st)
 {
     return end_transfer(t, st);
 }

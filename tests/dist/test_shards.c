@@ -124,7 +124,7 @@ static void sum_on_the_way(const struct ranks *r, const struct sr1__mesh *d,
                            const struct sr1__shards *s, sr1_tensor **given,
                            sr1_tensor *sum, struct sr1__exchange_room *room)
 {
-    struct sr1__transfer *g = NULL;
+    struct sr1__shard_transfer *g = NULL;
 
     for (int fails = 0; fails < 2; fails++) {
         sr1_status st = fails && ranks_self == 1 ? SR1_E_IO : SR1_OK;
