@@ -2,7 +2,6 @@
 #include "tensor/weights/other_forms.h"
 
 #include "base/file.h"
-#include "base/mem.h"
 
 #include <string.h>
 
