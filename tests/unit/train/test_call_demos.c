@@ -39,19 +39,7 @@ static sr1_config *configure_calls(const char *more, const char *and)
 /* One that makes two calls at once, ends its message, and then answers. */
 static sr1_trajectory *roll_pair(sr1_rollout *r)
 {
-    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = 64, .seed = 3};
-    sr1_query q = tiny_query("Where?");
-    sr1_trajectory *t[64] = {NULL}, *found = NULL;
-
-    OK(sr1_rollout_generate(r, &q, 1, &o, t));
-    for (size_t i = 0; i < 64 && !found; i++)
-        if (sr1_trajectory_search_count(t[i]) == 2 &&
-            sr1_trajectory_turn_count(t[i]) == 2 &&
-            sr1_trajectory_stop_reason(t[i]) == SR1_STOP_ANSWER)
-            found = sr1_trajectory_retain(t[i]);
-    tiny_free_all(t, 64);
-    assert_non_null(found);
-    return found;
+    return tiny_find_answer(r, 64, 2, 2);
 }
 
 static sr1_search *open_engine(const char *fact)
