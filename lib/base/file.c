@@ -468,7 +468,7 @@ sr1_status sr1__dir_remove(const char *path)
     return SR1_OK;
 }
 
-static void free_file_names(char **names, size_t n)
+void sr1__dir_list_free(char **names, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         sr1__free(names[i]);
@@ -509,7 +509,7 @@ sr1_status sr1__dir_list(const char *path, char ***names, size_t *count)
         status = sr1__fail_errno("read folder", path);
     closedir(d);
     if (status != SR1_OK) {
-        free_file_names(list, n);
+        sr1__dir_list_free(list, n);
         return status;
     }
     if (n)
@@ -599,7 +599,7 @@ sr1_status sr1__file_clean(const char *path)
             status = sr1__fail_nomem("file name");
         sr1__free(full);
     }
-    free_file_names(names, n);
+    sr1__dir_list_free(names, n);
     sr1__free(parent);
     return status;
 }

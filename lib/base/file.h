@@ -44,8 +44,9 @@ sr1_status sr1__dir_make(const char *path); /* with parents; existing is fine */
 sr1_status sr1__dir_remove(const char *path);
 /* Remove folder/name if it is there. */
 sr1_status sr1__file_remove(const char *folder, const char *name);
-/* Names in a folder, sorted, without . and ..; free each and the array with sr1__free. */
+/* Names in a folder, sorted, but for . and .. */
 sr1_status sr1__dir_list(const char *path, char ***names, size_t *count);
+void sr1__dir_list_free(char **names, size_t count); /* NULL is fine with 0 */
 int sr1__path_exists(const char *path);
 int sr1__path_is_dir(const char *path);
 int sr1__path_same(const char *a, const char *b); /* one file or folder, by any links */

@@ -76,9 +76,7 @@ sr1_status sr1__run_steps(const char *run, const char *suffix, int64_t **steps, 
         st = sr1__dir_list(folder, &names, &n_names);
     if (st == SR1_OK)
         st = take_steps(names, n_names, suffix, steps, n);
-    for (size_t i = 0; i < n_names; i++)
-        sr1__free(names[i]);
-    sr1__free(names);
+    sr1__dir_list_free(names, n_names);
     sr1__free(folder);
     return st;
 }

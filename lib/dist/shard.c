@@ -159,16 +159,24 @@ static struct number_range find_round(struct number_range r, int64_t k, int64_t 
     return (struct number_range){begin, sr1__min_i64(begin + round, r.end)};
 }
 
+struct direction;
+
 /* An exchange of unit u among ranks that have a range each. */
 struct exchange {
+    const struct direction *how;
+    struct sr1__dist *d;
     const struct sr1__shards *s;
     sr1_tensor *const *tensors;
     size_t u;
     int32_t ranks;
     int pieces;
-    int64_t round; /* numbers of a rank that travel at once */
+    int64_t round;     /* numbers of a rank that travel at once */
+    int32_t sent, got; /* so many times as many are in a rank's messages */
     int32_t dtype;
-    sr1_status st; /* with which this rank comes */
+    sr1_status st;        /* with which this rank comes */
+    sr1_tensor *part;     /* from the owners: this one's, or NULL */
+    sr1__scattered_fn fn; /* to the owners */
+    void *user;
 };
 
 static struct number_range range_in_round(const struct exchange *e, int32_t rank,
@@ -287,66 +295,154 @@ struct exchange_round {
     struct sr1__work *work;
 };
 
-/* ---- to the owners ---- */
+/* What differs between exchanges to the owners and from them. */
+struct direction {
+    const char *place, *under_way;
+    /* This rank's tensors to what it sends, and what came to where it belongs. */
+    void (*pack)(sr1_scope *s, const struct exchange *e, const struct exchange_round *r,
+                 sr1_tensor *sent);
+    void (*unpack)(sr1_scope *s, const struct exchange *e,
+                   const struct exchange_round *r);
+    sr1_status (*begin)(struct sr1__work **out, struct sr1__dist *d, const char *place,
+                        sr1_status st, sr1_tensor *got, sr1_tensor *sent);
+};
 
-/* Of each rank a row, or where sr1__dist_reduces their sum. */
-static int32_t count_rows(const struct sr1__dist *d, const struct exchange *e)
+static sr1_status begin_round(struct exchange_round *r, const struct exchange *e)
 {
-    return sr1__dist_reduces(d) ? 1 : e->ranks;
-}
-
-static sr1_status begin_scatter(struct exchange_round *r, struct sr1__dist *d,
-                                const struct exchange *e)
-{
-    sr1_scope *s = sr1__scope_open(sr1__dist_device(d), "sum of gradients");
-    int64_t part = r->part;
-    sr1_tensor *flat, *got;
+    sr1_scope *s = sr1__scope_open(sr1__dist_device(e->d), "%s", e->how->place);
+    sr1_tensor *sent, *got;
     sr1_status st = e->st;
 
     sr1__scope_no_grad(s);
-    flat = take_room(s, &r->room->sent, e->dtype, e->ranks * part);
-    got = take_room(s, &r->room->got, e->dtype, count_rows(d, e) * part);
-    for (int32_t rank = 0; rank < e->ranks && st == SR1_OK; rank++)
-        copy_range(s, e, range_in_round(e, rank, r->k),
-                   t_narrow(s, flat, 0, rank * part, part), 0);
-    if (st == SR1_OK)
+    sent = take_room(s, &r->room->sent, e->dtype, e->sent * r->part);
+    got = take_room(s, &r->room->got, e->dtype, e->got * r->part);
+    if (st == SR1_OK) {
+        e->how->pack(s, e, r, sent);
         st = sr1__scope_status(s);
-    st = sr1__dist_scatter_begin(&r->work, d, "sum of gradients", st, got, flat);
+    }
+    st = e->how->begin(&r->work, e->d, e->how->place, st, got, sent);
     return close_round(s, st);
 }
 
-/* Of a round that began well; st is the status with which this rank comes to its end. */
-static sr1_status end_scatter(struct exchange_round *r, struct sr1__dist *d,
-                              const struct exchange *e, sr1_status st,
-                              sr1__scattered_fn fn, void *user)
+/* Of one that began well; st is the status with which this rank comes to its end: where
+ * it is a failure, what came is for nobody. */
+static sr1_status end_round(struct exchange_round *r, const struct exchange *e,
+                            sr1_status st)
 {
-    sr1_scope *s = sr1__scope_open(sr1__dist_device(d), "sum of gradients");
-    struct number_range own = range_in_round(e, sr1__dist_rank(d), r->k);
-    int64_t rows = count_rows(d, e), n = own.end - own.begin;
+    sr1_scope *s = sr1__scope_open(sr1__dist_device(e->d), "%s", e->how->place);
     struct sr1__error failed;
-    sr1_tensor *got;
 
     sr1__scope_no_grad(s);
     sr1__error_save(&failed, st);
-    sr1__error_keep_first(&failed, sr1__dist_finish(d, r->work, "sum of gradients"));
-    if (failed.code == SR1_OK && n > 0) {
-        got = t_narrow(s, r->room->got, 0, 0, rows * r->part);
-        got = t_reshape(s, got, T_SHAPE(rows, r->part));
-        fn(s, user, r->k * e->round, t_narrow(s, got, 1, 0, n));
-    }
+    sr1__error_keep_first(&failed, sr1__dist_finish(e->d, r->work, e->how->place));
+    if (failed.code == SR1_OK)
+        e->how->unpack(s, e, r);
     return close_round(s, sr1__error_raise(&failed));
 }
 
-static struct exchange scatter_exchange(const struct sr1__shards *s, size_t u,
+static sr1_status run_rounds(struct exchange *e, struct sr1__exchange_room *room)
+{
+    struct exchange_round r = {.room = room};
+    struct sr1__error failed;
+    sr1_status st;
+
+    sr1__error_save(&failed, e->st);
+    /* who fails between two rounds comes to the next and says so: none waits for it */
+    for (; (r.part = size_round(e, r.k)) > 0; r.k++) {
+        e->st = sr1__error_raise(&failed);
+        st = begin_round(&r, e);
+        if (st == SR1_OK)
+            st = end_round(&r, e, st);
+        sr1__error_keep_first(&failed, st);
+    }
+    return sr1__error_raise(&failed);
+}
+
+/* All in one round. */
+struct sr1__shard_transfer {
+    struct exchange e;
+    struct exchange_round round;
+    struct sr1__exchange_room own;
+};
+
+/* room NULL: memory of its own. */
+static sr1_status begin_transfer(struct sr1__shard_transfer **out, struct exchange e,
+                                 struct sr1__exchange_room *room)
+{
+    struct sr1__shard_transfer *t = sr1__calloc(1, sizeof(*t)),
+                               none = {.round = {.k = 0}};
+    struct sr1__shard_transfer *at = t ? t : &none; /* all ranks are to hear of that */
+    sr1_status st;
+
+    if (!t && e.st == SR1_OK)
+        e.st = sr1__fail_nomem(e.how->under_way);
+    e.round = largest_range(&e);
+    at->e = e;
+    at->round.part = e.round;
+    at->round.room = room ? room : &at->own;
+    st = begin_round(&at->round, &at->e);
+    if (st == SR1_OK) {
+        *out = t;
+        return SR1_OK;
+    }
+    sr1__exchange_room_free(&at->own);
+    sr1__free(t);
+    return st;
+}
+
+static sr1_status end_transfer(struct sr1__shard_transfer *t, sr1_status st)
+{
+    st = end_round(&t->round, &t->e, st);
+    sr1__exchange_room_free(&t->own);
+    sr1__free(t);
+    return st;
+}
+
+/* ---- to the owners ---- */
+
+static void pack_all(sr1_scope *s, const struct exchange *e,
+                     const struct exchange_round *r, sr1_tensor *sent)
+{
+    for (int32_t rank = 0; rank < e->ranks; rank++)
+        copy_range(s, e, range_in_round(e, rank, r->k),
+                   t_narrow(s, sent, 0, rank * r->part, r->part), 0);
+}
+
+static void show_own(sr1_scope *s, const struct exchange *e,
+                     const struct exchange_round *r)
+{
+    struct number_range own = range_in_round(e, sr1__dist_rank(e->d), r->k);
+    int64_t n = own.end - own.begin;
+    sr1_tensor *got;
+
+    if (n == 0)
+        return;
+    got = t_narrow(s, r->room->got, 0, 0, e->got * r->part);
+    got = t_reshape(s, got, T_SHAPE(e->got, r->part));
+    e->fn(s, e->user, r->k * e->round, t_narrow(s, got, 1, 0, n));
+}
+
+/* Of each rank a row comes, or where sr1__dist_reduces their sum. */
+static struct exchange scatter_exchange(const struct sr1__mesh *m,
+                                        const struct sr1__shards *s, size_t u,
                                         sr1_status st, sr1_tensor *const *tensors,
                                         int32_t dtype)
 {
-    return (struct exchange){.s = s,
+    static const struct direction to_owners = {"sum of gradients", "gradients under way",
+                                               pack_all, show_own,
+                                               sr1__dist_scatter_begin};
+    int32_t ranks = s->ranks * s->groups;
+
+    return (struct exchange){.how = &to_owners,
+                             .d = m->world,
+                             .s = s,
                              .tensors = tensors,
                              .u = u,
-                             .ranks = s->ranks * s->groups,
+                             .ranks = ranks,
                              .pieces = 1,
                              .round = SR1__SHARD_ROUND,
+                             .sent = ranks,
+                             .got = sr1__dist_reduces(m->world) ? 1 : ranks,
                              .dtype = dtype,
                              .st = st};
 }
@@ -356,56 +452,28 @@ sr1_status sr1__shards_scatter(const struct sr1__mesh *m, const struct sr1__shar
                                int32_t dtype, struct sr1__exchange_room *room,
                                sr1__scattered_fn fn, void *user)
 {
-    struct exchange e = scatter_exchange(s, u, st, tensors, dtype);
-    struct exchange_round r = {.room = room};
-    struct sr1__error failed;
+    struct exchange e = scatter_exchange(m, s, u, st, tensors, dtype);
 
-    sr1__error_save(&failed, st);
-    /* who fails between two rounds comes to the next and says so: none waits for it */
-    for (; (r.part = size_round(&e, r.k)) > 0; r.k++) {
-        e.st = sr1__error_raise(&failed);
-        st = begin_scatter(&r, m->world, &e);
-        if (st == SR1_OK)
-            st = end_scatter(&r, m->world, &e, st, fn, user);
-        sr1__error_keep_first(&failed, st);
-    }
-    return sr1__error_raise(&failed);
+    e.fn = fn;
+    e.user = user;
+    return run_rounds(&e, room);
 }
 
-struct sr1__scattering {
-    struct exchange e;
-    struct exchange_round round;
-};
-
-sr1_status sr1__shards_scatter_begin(struct sr1__scattering **out,
+sr1_status sr1__shards_scatter_begin(struct sr1__shard_transfer **out,
                                      const struct sr1__mesh *m,
                                      const struct sr1__shards *s, size_t u, sr1_status st,
                                      sr1_tensor *const *tensors, int32_t dtype,
                                      struct sr1__exchange_room *room)
 {
-    struct sr1__scattering *g = sr1__calloc(1, sizeof(*g)), none = {.round = {.k = 0}};
-    struct sr1__scattering *at = g ? g : &none; /* all ranks are to hear of that */
-
-    if (!g && st == SR1_OK)
-        st = sr1__fail_nomem("gradients under way");
-    at->e = scatter_exchange(s, u, st, tensors, dtype);
-    at->round.room = room;
-    at->round.part = at->e.round = largest_range(&at->e);
-    st = begin_scatter(&at->round, m->world, &at->e);
-    at->e.tensors = NULL;
-    if (st == SR1_OK)
-        *out = g;
-    else
-        sr1__free(g);
-    return st;
+    return begin_transfer(out, scatter_exchange(m, s, u, st, tensors, dtype), room);
 }
 
-sr1_status sr1__shards_scatter_end(struct sr1__scattering *g, const struct sr1__mesh *m,
-                                   sr1_status st, sr1__scattered_fn fn, void *user)
+sr1_status sr1__shards_scatter_end(struct sr1__shard_transfer *t, sr1_status st,
+                                   sr1__scattered_fn fn, void *user)
 {
-    st = end_scatter(&g->round, m->world, &g->e, st, fn, user);
-    sr1__free(g);
-    return st;
+    t->e.fn = fn;
+    t->e.user = user;
+    return end_transfer(t, st);
 }
 
 sr1_status sr1__shards_join(const struct sr1__mesh *m, const struct sr1__shards *s,
@@ -437,57 +505,51 @@ sr1_status sr1__shards_join(const struct sr1__mesh *m, const struct sr1__shards 
 
 /* ---- from the owners ---- */
 
-static sr1_status begin_round(struct exchange_round *r, struct sr1__dist *d,
-                              const struct exchange *e, sr1_tensor *held)
+static void pack_own(sr1_scope *s, const struct exchange *e,
+                     const struct exchange_round *r, sr1_tensor *sent)
 {
-    sr1_scope *s = sr1__scope_open(sr1__dist_device(d), "updated weights");
     struct number_range own = range_in_round(e, e->s->rank, r->k);
     int64_t n = own.end - own.begin;
-    sr1_tensor *mine, *all;
-    sr1_status st = e->st;
 
-    sr1__scope_no_grad(s);
-    mine = take_room(s, &r->room->sent, e->dtype, r->part);
-    all = take_room(s, &r->room->got, e->dtype, e->ranks * r->part);
-    if (st == SR1_OK && held && n > 0) {
-        t_copy_(s, t_narrow(s, mine, 0, 0, n), t_narrow(s, held, 0, r->k * e->round, n));
-        fill_up(s, mine, n);
-    } else if (st == SR1_OK) {
-        copy_range(s, e, own, mine, 0);
+    if (e->part && n > 0) {
+        t_copy_(s, t_narrow(s, sent, 0, 0, n),
+                t_narrow(s, e->part, 0, r->k * e->round, n));
+        fill_up(s, sent, n);
+    } else {
+        copy_range(s, e, own, sent, 0);
     }
-    if (st == SR1_OK)
-        st = sr1__scope_status(s);
-    st = sr1__dist_all_gather_begin(&r->work, d, "updated weights", st, all, mine);
-    return close_round(s, st);
 }
 
-/* Of one that began well. */
-static sr1_status end_round(struct exchange_round *r, struct sr1__dist *d,
-                            const struct exchange *e, sr1_tensor *held)
+static void unpack_all(sr1_scope *s, const struct exchange *e,
+                       const struct exchange_round *r)
 {
-    sr1_scope *s = sr1__scope_open(sr1__dist_device(d), "updated weights");
-    sr1_status st;
-
-    sr1__scope_no_grad(s);
-    st = sr1__dist_finish(d, r->work, "updated weights");
-    for (int32_t rank = 0; rank < e->ranks && st == SR1_OK; rank++)
-        if (held || rank != e->s->rank)
+    for (int32_t rank = 0; rank < e->ranks; rank++)
+        if (e->part || rank != e->s->rank)
             copy_range(s, e, range_in_round(e, rank, r->k),
                        t_narrow(s, r->room->got, 0, rank * r->part, r->part), 1);
-    return close_round(s, st);
 }
 
-static struct exchange gather_exchange(const struct sr1__shards *s, size_t u,
+static struct exchange gather_exchange(const struct sr1__mesh *m,
+                                       const struct sr1__shards *s, size_t u,
                                        sr1_status st, sr1_tensor *const *tensors,
-                                       int32_t dtype)
+                                       sr1_tensor *part, int32_t dtype)
 {
-    return (struct exchange){.s = s,
+    static const struct direction from_owners = {"updated weights", "weights under way",
+                                                 pack_own, unpack_all,
+                                                 sr1__dist_all_gather_begin};
+
+    return (struct exchange){.how = &from_owners,
+                             .d = m->group,
+                             .s = s,
                              .tensors = tensors,
                              .u = u,
                              .ranks = s->ranks,
                              .round = SR1__SHARD_ROUND,
+                             .sent = 1,
+                             .got = s->ranks,
                              .dtype = dtype,
-                             .st = st};
+                             .st = st,
+                             .part = part};
 }
 
 sr1_status sr1__shards_gather(const struct sr1__mesh *m, const struct sr1__shards *s,
@@ -495,65 +557,23 @@ sr1_status sr1__shards_gather(const struct sr1__mesh *m, const struct sr1__shard
                               sr1_tensor *part, int32_t dtype,
                               struct sr1__exchange_room *room)
 {
-    struct exchange e = gather_exchange(s, u, st, tensors, dtype);
-    struct exchange_round r = {.room = room};
-    struct sr1__error failed;
+    struct exchange e = gather_exchange(m, s, u, st, tensors, part, dtype);
 
-    sr1__error_save(&failed, st);
-    for (; (r.part = size_round(&e, r.k)) > 0; r.k++) {
-        e.st = sr1__error_raise(&failed);
-        st = begin_round(&r, m->group, &e, part);
-        if (st == SR1_OK)
-            st = end_round(&r, m->group, &e, part);
-        sr1__error_keep_first(&failed, st);
-    }
-    return sr1__error_raise(&failed);
+    return run_rounds(&e, room);
 }
 
-struct sr1__gathering {
-    struct exchange e;
-    struct exchange_round round;
-    struct sr1__exchange_room room;
-    sr1_tensor *part;
-};
-
-sr1_status sr1__shards_gather_begin(struct sr1__gathering **out,
+sr1_status sr1__shards_gather_begin(struct sr1__shard_transfer **out,
                                     const struct sr1__mesh *m,
                                     const struct sr1__shards *s, size_t u, sr1_status st,
                                     sr1_tensor *const *tensors, sr1_tensor *part,
                                     int32_t dtype)
 {
-    struct sr1__gathering *g = sr1__calloc(1, sizeof(*g)), none = {.part = NULL};
-    struct sr1__gathering *at = g ? g : &none; /* all ranks are to hear of that */
-
-    if (!g && st == SR1_OK)
-        st = sr1__fail_nomem("weights under way");
-    at->e = gather_exchange(s, u, st, tensors, dtype);
-    at->part = part;
-    at->round.room = &at->room;
-    at->round.part = at->e.round = largest_range(&at->e);
-    st = begin_round(&at->round, m->group, &at->e, part);
-    if (st == SR1_OK) {
-        *out = g;
-        return SR1_OK;
-    }
-    sr1__exchange_room_free(&at->room);
-    sr1__free(g);
-    return st;
+    return begin_transfer(out, gather_exchange(m, s, u, st, tensors, part, dtype), NULL);
 }
 
-sr1_status sr1__shards_gather_end(struct sr1__gathering *g, const struct sr1__mesh *m,
-                                  sr1_status st)
+sr1_status sr1__shards_gather_end(struct sr1__shard_transfer *t, sr1_status st)
 {
-    struct sr1__error failed;
-
-    sr1__error_save(&failed, st);
-    if (st != SR1_OK) /* what comes is for nobody */
-        g->e.ranks = 0;
-    sr1__error_keep_first(&failed, end_round(&g->round, m->group, &g->e, g->part));
-    sr1__exchange_room_free(&g->room);
-    sr1__free(g);
-    return sr1__error_raise(&failed);
+    return end_transfer(t, st);
 }
 
 sr1_status sr1__shards_take(const struct sr1__shards *s, size_t u,

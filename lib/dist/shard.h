@@ -69,6 +69,8 @@ struct sr1__exchange_room {
 };
 void sr1__exchange_room_free(struct sr1__exchange_room *r);
 
+struct sr1__shard_transfer; /* an exchange under way */
+
 /* What all ranks of the world have of numbers [at, at + n) of this rank's piece:
  * got [world, n], row r of rank r, on sr1__dist_device; where sr1__dist_reduces [1, n],
  * their sum, as dtype adds. s owns it. */
@@ -88,14 +90,13 @@ sr1_status sr1__shards_scatter(const struct sr1__mesh *m, const struct sr1__shar
  * with SR1_OK, which all ranks get together. The tensors are not needed any more, the
  * room is. At the end fn sees all at once: not where this rank's st is a failure, which
  * it returns. */
-struct sr1__scattering;
-sr1_status sr1__shards_scatter_begin(struct sr1__scattering **out,
+sr1_status sr1__shards_scatter_begin(struct sr1__shard_transfer **out,
                                      const struct sr1__mesh *m,
                                      const struct sr1__shards *s, size_t u, sr1_status st,
                                      sr1_tensor *const *tensors, int32_t dtype,
                                      struct sr1__exchange_room *room);
-sr1_status sr1__shards_scatter_end(struct sr1__scattering *g, const struct sr1__mesh *m,
-                                   sr1_status st, sr1__scattered_fn fn, void *user);
+sr1_status sr1__shards_scatter_end(struct sr1__shard_transfer *t, sr1_status st,
+                                   sr1__scattered_fn fn, void *user);
 
 /* The pieces of unit u's part, flat, from all its owners into the part [sr1__shards_part]
  * of each. */
@@ -114,14 +115,12 @@ sr1_status sr1__shards_gather(const struct sr1__mesh *m, const struct sr1__shard
  * only with SR1_OK, which all ranks of the group get together. `tensors` and `part` stay
  * as they are until the end, where the first are filled: not where this rank's st is a
  * failure, which it returns. */
-struct sr1__gathering;
-sr1_status sr1__shards_gather_begin(struct sr1__gathering **out,
+sr1_status sr1__shards_gather_begin(struct sr1__shard_transfer **out,
                                     const struct sr1__mesh *m,
                                     const struct sr1__shards *s, size_t u, sr1_status st,
                                     sr1_tensor *const *tensors, sr1_tensor *part,
                                     int32_t dtype);
-sr1_status sr1__shards_gather_end(struct sr1__gathering *g, const struct sr1__mesh *m,
-                                  sr1_status st);
+sr1_status sr1__shards_gather_end(struct sr1__shard_transfer *t, sr1_status st);
 
 /* What this rank owns of unit u's tensors into the flat part. */
 sr1_status sr1__shards_take(const struct sr1__shards *s, size_t u,

@@ -141,12 +141,10 @@ static sr1_status open_suite_sets(sr1_suite *s, const char *folder, const sr1_co
     s->sets = sr1__calloc(n + 1, sizeof(*s->sets));
     s->data = sr1__calloc(n + 1, sizeof(*s->data));
     st = s->sets && s->data ? SR1_OK : sr1__fail_nomem("sets of questions");
-    for (size_t i = 0; i < n; i++) {
-        if (st == SR1_OK && is_suite_file(names[i]))
+    for (size_t i = 0; i < n && st == SR1_OK; i++)
+        if (is_suite_file(names[i]))
             st = add_suite_set(s, folder, names[i], c, max_rows);
-        sr1__free(names[i]);
-    }
-    sr1__free(names);
+    sr1__dir_list_free(names, n);
     if (st == SR1_OK && s->n == 0)
         st = sr1__fail(
             SR1_E_NOT_FOUND,

@@ -31,7 +31,7 @@ static int32_t is_alarm_log_probs(const struct sr1_step_metrics *m)
 
 static int32_t is_alarm_searches(const struct sr1_step_metrics *m)
 {
-    return 2 * sr1__metrics_get(m, "failed_searches") > sr1__searches_made(m);
+    return 2 * sr1__metrics_get(m, "failed_searches") > (double)m->searches_made;
 }
 
 static int32_t has_no_advantage(const struct sr1_step_metrics *m)

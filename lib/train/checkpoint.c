@@ -88,13 +88,6 @@ static sr1_status list_entry(const struct listing *l, const char *below,
     return st;
 }
 
-static void free_names(char **names, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        sr1__free(names[i]);
-    sr1__free(names);
-}
-
 static sr1_status list_tree(const struct listing *l, const char *below)
 {
     char *path = *below ? sr1__path_join(l->root, below) : sr1__strdup(l->root);
@@ -105,7 +98,7 @@ static sr1_status list_tree(const struct listing *l, const char *below)
     for (size_t i = 0; i < n && st == SR1_OK; i++)
         if (names[i][0] != '.') /* of file managers and network file systems */
             st = list_entry(l, below, names[i]);
-    free_names(names, n);
+    sr1__dir_list_free(names, n);
     sr1__free(path);
     return st;
 }

@@ -242,20 +242,19 @@ static sr1_status refuse_data(const char *folder)
     size_t n = 0;
     sr1_status st = sr1__path_exists(folder) ? sr1__dir_list(folder, &names, &n) : SR1_OK;
 
-    for (size_t i = 0; i < n; i++) {
-        if (st == SR1_OK && is_data(names[i]))
+    for (size_t i = 0; i < n && st == SR1_OK; i++) {
+        if (is_data(names[i]))
             st = sr1__fail(SR1_E_CONFIG,
                            "%s is a folder of data (%s), and a run would lie among its "
                            "files; choose another folder with out=FOLDER",
                            folder, names[i]);
-        if (st == SR1_OK && is_run_below(folder, names[i]))
+        else if (is_run_below(folder, names[i]))
             st = sr1__fail(SR1_E_CONFIG,
                            "%s holds runs (%s), and another would lie among them; choose "
                            "a folder of its own with out=FOLDER",
                            folder, names[i]);
-        sr1__free(names[i]);
     }
-    sr1__free(names);
+    sr1__dir_list_free(names, n);
     return st;
 }
 
@@ -284,9 +283,7 @@ int sr1__folder_text_others(const sr1_trainer *tr, char *text, size_t size)
                  "%.300s holds what no run wrote (%.100s; %zu in all), and the run's "
                  "files will lie among it; out=FOLDER names a folder of its own",
                  tr->run_folder, first, others);
-    for (size_t i = 0; i < n; i++)
-        sr1__free(names[i]);
-    sr1__free(names);
+    sr1__dir_list_free(names, n);
     return others > 0;
 }
 

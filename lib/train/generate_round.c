@@ -93,6 +93,7 @@ static void add_round_metrics(struct sr1__step_batch *b,
     struct sr1_step_metrics *m = b->metrics;
 
     m->events |= SR1__ROLLED_OUT;
+    m->searches_made += stats->searches - stats->refused_actions;
     join_rounds(b, stats);
     sr1__metrics_add(m, "seconds_rollout", seconds, SR1__SUM);
     sr1__metrics_add(m, "seconds_search", stats->search_seconds, SR1__SUM);

@@ -336,9 +336,6 @@ int32_t sr1__scored_nothing(const struct sr1_step_metrics *m);
 
 /* ---- outage.c ---- */
 
-/* Searches of a step, or other actions, that were asked for: all but refused ones. */
-double sr1__searches_made(const struct sr1_step_metrics *m);
-
 /* Steps in a row in which every search failed, and why the last one did. Steps without a
  * search count neither way. */
 struct sr1__outage {

@@ -139,12 +139,10 @@ static sr1_status open_states(struct saved_states *s)
         s->files = sr1__calloc(n + 1, sizeof(*s->files));
         st = s->files ? SR1_OK : sr1__fail_nomem("optimizer state");
     }
-    for (size_t i = 0; i < n; i++) {
-        if (st == SR1_OK && is_part(names[i]))
+    for (size_t i = 0; i < n && st == SR1_OK; i++)
+        if (is_part(names[i]))
             st = open_part(s, names[i]);
-        sr1__free(names[i]);
-    }
-    sr1__free(names);
+    sr1__dir_list_free(names, n);
     if (st == SR1_OK && s->n == 0) {
         st = sr1__weights_open(&s->files[0], s->folder);
         s->n = st == SR1_OK;

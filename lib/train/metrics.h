@@ -53,6 +53,7 @@ enum sr1__step_event {
 struct sr1_step_metrics {
     int64_t step;
     uint32_t events;
+    int64_t searches_made; /* or other actions: all that were not refused */
     /* Of rows of the table: that of the first row with the figure. */
     struct sr1__figure figures[SR1__N_METRICS + SR1__N_ALARMS + 1];
     struct sr1__named_figure *others;

@@ -5,20 +5,12 @@
 #include "policy/rollout_internal.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-double sr1__searches_made(const struct sr1_step_metrics *m)
-{
-    double n = sr1__metrics_get(m, "searches");
-
-    return n - rint(sr1__metrics_get(m, "refused_rate") * n);
-}
-
 void sr1__outage_watch(struct sr1__outage *o, const sr1_trainer *tr)
 {
-    double searches = sr1__searches_made(&tr->step_metrics);
+    double searches = (double)tr->step_metrics.searches_made;
     double failed = sr1__metrics_get(&tr->step_metrics, "failed_searches");
     struct sr1__rollout_stats stats;
 

@@ -23,7 +23,7 @@ struct sr1__part_sums {
     const struct sr1__learner *l;
     struct unit_sum *units;
     struct sr1__exchange_room room;
-    struct sr1__scattering *under_way; /* for `next`; NULL: none */
+    struct sr1__shard_transfer *under_way; /* for `next`; NULL: none */
     struct addition next;
     sr1_tensor **grads; /* [n_params] while a unit is added; borrowed */
     uint8_t *trained;   /* [n_params] */
@@ -240,12 +240,12 @@ sr1_status sr1__part_sums_begin(struct sr1__part_sums *p, size_t u, sr1_status s
 
 sr1_status sr1__part_sums_end(struct sr1__part_sums *p, sr1_status st)
 {
-    struct sr1__scattering *g = p->under_way;
+    struct sr1__shard_transfer *t = p->under_way;
 
-    if (!g)
+    if (!t)
         return st;
     p->under_way = NULL;
-    st = sr1__shards_scatter_end(g, &p->l->mesh, st, add_rows, &p->next);
+    st = sr1__shards_scatter_end(t, st, add_rows, &p->next);
     end_addition(&p->next);
     return st;
 }

@@ -78,9 +78,8 @@ static json_t *list_gpus(void)
         model = read_field(path, "Model");
         if (model)
             (void)json_array_append_new(list, model);
-        sr1__free(names[i]);
     }
-    sr1__free(names);
+    sr1__dir_list_free(names, n);
     return list;
 }
 

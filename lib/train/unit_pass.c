@@ -18,8 +18,8 @@ struct sr1__unit_pass {
     sr1_tensor **parts;       /* [units] of this rank, flat; NULL: weights are whole */
     sr1_tensor **leaves;      /* [n_leaves] their memory outside of autograd; NULL: it
                                  stays, whole */
-    struct sr1__gathering *under_way; /* the next weights of the list; NULL: none */
-    struct sr1__exchange_room room;   /* of weights */
+    struct sr1__shard_transfer *under_way; /* the next weights of the list; NULL: none */
+    struct sr1__exchange_room room;        /* of weights */
 };
 
 /* ---- memory of weights ---- */
@@ -131,13 +131,13 @@ static void begin_weights(struct sr1__unit_pass *p, int32_t u)
 
 static void end_weights(struct sr1__unit_pass *p, int32_t u)
 {
-    struct sr1__gathering *g = p->under_way;
+    struct sr1__shard_transfer *t = p->under_way;
     sr1_status st = sr1__error_raise(&p->failed);
 
     p->under_way = NULL;
     if (st == SR1_OK)
         st = reserve_unit(p, u);
-    sr1__error_keep_first(&p->failed, sr1__shards_gather_end(g, &p->l->mesh, st));
+    sr1__error_keep_first(&p->failed, sr1__shards_gather_end(t, st));
 }
 
 /* Those of the list after entry `at`. */

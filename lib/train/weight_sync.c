@@ -398,14 +398,12 @@ static sr1_status keep_served(const char *from, const char *to)
     size_t n = 0;
     sr1_status st = sr1__dir_list(from, &names, &n);
 
-    for (size_t i = 0; i < n; i++) {
-        if (st == SR1_OK && !sr1__file_is_temporary(names[i]))
+    for (size_t i = 0; i < n && st == SR1_OK; i++)
+        if (!sr1__file_is_temporary(names[i]))
             st = keep_name(from, to, names[i]);
-        sr1__free(names[i]);
-    }
     if (st == SR1_OK) /* links are names alone */
         st = sr1__dir_sync(to);
-    sr1__free(names);
+    sr1__dir_list_free(names, n);
     return st;
 }
 

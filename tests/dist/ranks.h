@@ -143,6 +143,16 @@ static inline void ranks_run(struct ranks *r, void (*body)(const struct ranks *r
     assert_int_equal(failed, 0);
 }
 
+/* In worlds of two ranks and of more. */
+static inline void ranks_run_worlds(void (*body)(const struct ranks *r))
+{
+    for (int32_t n = 2; n <= RANKS_MAX; n++) {
+        struct ranks r = {.size = n, .limit = 30};
+
+        ranks_run(&r, body, 0);
+    }
+}
+
 /* A folder of a test's, with the files that `make` makes in a process of its own: the
  * test forks, and libtorch's threads, which tensors of some size start, would be missing.
  */

@@ -30,9 +30,8 @@ static inline void open_saved(struct saved *s, const char *run, const char *fold
             assert_true(s->n < RANKS_MAX);
             OK(sr1__weights_open(&s->files[s->n++], path));
         }
-        sr1__free(names[i]);
     }
-    sr1__free(names);
+    sr1__dir_list_free(names, n);
 }
 
 static inline void close_saved(struct saved *s)

@@ -56,11 +56,7 @@ static void sum_in_rank_order(const struct ranks *r)
 static void test_sum(void **state)
 {
     (void)state;
-    for (int32_t n = 2; n <= RANKS_MAX; n++) {
-        struct ranks r = {.size = n, .limit = 30};
-
-        ranks_run(&r, sum_in_rank_order, 0);
-    }
+    ranks_run_worlds(sum_in_rank_order);
 }
 
 static void exchange_bytes(const struct ranks *r)
@@ -143,11 +139,7 @@ static void open_again(const struct ranks *r)
 static void test_again(void **state)
 {
     (void)state;
-    for (int32_t n = 2; n <= RANKS_MAX; n++) {
-        struct ranks r = {.size = n, .limit = 30};
-
-        ranks_run(&r, open_again, 0);
-    }
+    ranks_run_worlds(open_again);
 }
 
 /* Two jobs of two ranks at one port, each in processes of its own: the second begins

@@ -124,7 +124,7 @@ static void sum_on_the_way(const struct ranks *r, const struct sr1__mesh *d,
                            const struct sr1__shards *s, sr1_tensor **given,
                            sr1_tensor *sum, struct sr1__exchange_room *room)
 {
-    struct sr1__scattering *g = NULL;
+    struct sr1__shard_transfer *g = NULL;
 
     for (int fails = 0; fails < 2; fails++) {
         sr1_status st = fails && ranks_self == 1 ? SR1_E_IO : SR1_OK;
@@ -135,7 +135,7 @@ static void sum_on_the_way(const struct ranks *r, const struct sr1__mesh *d,
             if (given[i])
                 memset(sr1__shim_data(given[i]), 0xff, (size_t)sizes[i] * sizeof(float));
         RANK_CHECK(sr1__dist_meet(d->world, "meanwhile", 0) == SR1_OK);
-        RANK_CHECK(sr1__shards_scatter_end(g, d, st ? sr1__fail(st, "a disk") : SR1_OK,
+        RANK_CHECK(sr1__shards_scatter_end(g, st ? sr1__fail(st, "a disk") : SR1_OK,
                                            sum_rows, sum) == st);
         if (st == SR1_OK)
             check_sums(r, s, sum);
@@ -182,11 +182,7 @@ static void exchange_shards(const struct ranks *r)
 static void ranks_get_the_sums_that_they_own(void **state)
 {
     (void)state;
-    for (int32_t n = 2; n <= RANKS_MAX; n++) {
-        struct ranks r = {.size = n, .limit = 30};
-
-        ranks_run(&r, exchange_shards, 0);
-    }
+    ranks_run_worlds(exchange_shards);
 }
 
 /* ---- runs ---- */

@@ -311,6 +311,26 @@ static inline void tiny_free_all(sr1_trajectory **t, size_t n)
         sr1_trajectory_free(t[i]);
 }
 
+/* The first of n samples (64 at most) that answers after so many searches and turns. */
+static inline sr1_trajectory *tiny_find_answer(sr1_rollout *r, size_t n, size_t searches,
+                                               int32_t turns)
+{
+    sr1_rollout_options o = {
+        .struct_size = sizeof o, .group_size = (int64_t)n, .seed = 3};
+    sr1_query q = tiny_query("Where?");
+    sr1_trajectory *t[64] = {NULL}, *found = NULL;
+
+    OK(sr1_rollout_generate(r, &q, 1, &o, t));
+    for (size_t i = 0; i < n && !found; i++)
+        if (sr1_trajectory_search_count(t[i]) == searches &&
+            sr1_trajectory_turn_count(t[i]) == turns &&
+            sr1_trajectory_stop_reason(t[i]) == SR1_STOP_ANSWER)
+            found = sr1_trajectory_retain(t[i]);
+    tiny_free_all(t, n);
+    assert_non_null(found);
+    return found;
+}
+
 /* Rows of questions for a run, in a file of the scratch folder. */
 static inline const char *tiny_questions(const char *name, size_t n)
 {
@@ -337,6 +357,16 @@ static inline void tiny_nothing_leaks(void **state)
 {
     (void)state;
     assert_int_equal(sr1__mem_live(), tiny_lasting);
+}
+
+/* How often the text has these words. */
+static inline size_t tiny_count(const char *text, const char *words)
+{
+    size_t n = 0;
+
+    for (; (text = strstr(text, words)) != NULL; text++)
+        n++;
+    return n;
 }
 
 /* All weights of a model, flat; *n numbers. Free with free. */

@@ -1,10 +1,9 @@
 /* tensor/ops/fused.c - kernels of a decoder layer as operations with gradients.
  *
  * Rows are divided among libtorch's threads; of bf16 they are widened some at a time, so
- * that a result is rounded once. The gradients of norm weights are sums over
- * all rows: they are computed in PARTS partial sums whose bounds do not depend on the
- * number of threads and which are added in order, so the result does not depend on it
- * either. */
+ * that a result is rounded once. The gradients of norm weights are sums over all rows:
+ * they are computed in PARTS partial sums whose bounds do not depend on the number of
+ * threads and which are added in order, so the result does not depend on it either. */
 #include "tensor/ops/fused.h"
 
 #include "base/mem.h"

@@ -75,8 +75,8 @@ int sr1__linear_has_kernel(const sr1_tensor *x, const sr1_tensor *w)
     return can_multiply(x, w) && t_size(x, 1) == t_size(w, 1);
 }
 
-static void multiply_forward(sr1_scope *s, sr1_tensor *y, sr1_tensor *x, sr1_tensor *w,
-                             sr1_tensor *bias)
+void sr1__linear_into(sr1_scope *s, sr1_tensor *y, sr1_tensor *x, sr1_tensor *w,
+                      sr1_tensor *bias)
 {
     multiply_into(s, y,
                   (struct sr1__matmul){.a = as_rows(x),
@@ -84,11 +84,6 @@ static void multiply_forward(sr1_scope *s, sr1_tensor *y, sr1_tensor *x, sr1_ten
                                        .bias = bias ? sr1__shim_data(bias) : NULL,
                                        .k = (size_t)t_size(x, 1),
                                        .bf16 = t_dtype(x) == SR1__BF16});
-}
-
-void sr1__linear_into(sr1_scope *s, sr1_tensor *y, sr1_tensor *x, sr1_tensor *w)
-{
-    multiply_forward(s, y, x, w, NULL);
 }
 
 static sr1_tensor *forward_linear(sr1_scope *s, sr1_tensor *x, sr1_tensor *w,
@@ -100,13 +95,12 @@ static sr1_tensor *forward_linear(sr1_scope *s, sr1_tensor *x, sr1_tensor *w,
         (bias && (!sr1__fused_takes(bias, t_dtype(x)) || t_numel(bias) != t_size(w, 0))))
         return t_linear(s, x, w, bias);
     y = t_empty(s, t_dtype(x), T_SHAPE(t_size(x, 0), t_size(w, 0)));
-    multiply_forward(s, y, x, w, bias);
+    sr1__linear_into(s, y, x, w, bias);
     return y;
 }
 
-/* add: to what gx has. */
-static void multiply_back(sr1_scope *s, sr1_tensor *gx, sr1_tensor *g, sr1_tensor *w,
-                          int add)
+void sr1__linear_grad_x(sr1_scope *s, sr1_tensor *gx, sr1_tensor *g, sr1_tensor *w,
+                        int add)
 {
     multiply_into(s, gx,
                   (struct sr1__matmul){.a = as_rows(g),
@@ -123,13 +117,8 @@ static sr1_tensor *compute_grad_x(sr1_scope *s, sr1_tensor *g, sr1_tensor *w)
     if (!can_multiply(g, w) || t_size(g, 1) != t_size(w, 0))
         return t_matmul(s, g, w);
     gx = t_empty(s, t_dtype(g), T_SHAPE(t_size(g, 0), t_size(w, 1)));
-    multiply_back(s, gx, g, w, 0);
+    sr1__linear_grad_x(s, gx, g, w, 0);
     return gx;
-}
-
-void sr1__linear_add_grad_x(sr1_scope *s, sr1_tensor *gx, sr1_tensor *g, sr1_tensor *w)
-{
-    multiply_back(s, gx, g, w, 1);
 }
 
 void sr1__linear_grad_w(sr1_scope *s, sr1_tensor *gw, sr1_tensor *g, sr1_tensor *x,

@@ -15,11 +15,13 @@ sr1_tensor *sr1__linear_unread(sr1_scope *s, sr1_tensor *x, sr1_tensor *w,
                                sr1_tensor *bias);
 
 /* Do kernels take x w^T? Then its parts, without gradients, into dense tensors that are
- * fp32 or of the matrices' type: x w^T, the gradient g w of x from that of y, added to gx
- * (fp32), and the gradient g^T x of w, set or added to gw (fp32 if added to). */
+ * fp32 or of the matrices' type: x w^T + bias, the gradient g w of x from that of y, and
+ * g^T x of w. add: to what gx or gw has, which is fp32. */
 int sr1__linear_has_kernel(const sr1_tensor *x, const sr1_tensor *w);
-void sr1__linear_into(sr1_scope *s, sr1_tensor *y, sr1_tensor *x, sr1_tensor *w);
-void sr1__linear_add_grad_x(sr1_scope *s, sr1_tensor *gx, sr1_tensor *g, sr1_tensor *w);
+void sr1__linear_into(sr1_scope *s, sr1_tensor *y, sr1_tensor *x, sr1_tensor *w,
+                      sr1_tensor *bias);
+void sr1__linear_grad_x(sr1_scope *s, sr1_tensor *gx, sr1_tensor *g, sr1_tensor *w,
+                        int add);
 void sr1__linear_grad_w(sr1_scope *s, sr1_tensor *gw, sr1_tensor *g, sr1_tensor *x,
                         int add);
 

@@ -270,7 +270,7 @@ static struct vocab_block open_block(sr1_scope *s, const struct head *c,
     *logits = t_reshape(s, t_narrow(s, m->logits, 0, 0, b.rows * b.width),
                         T_SHAPE(b.rows, b.width));
     sr1__linear_into(s, *logits, narrow_chunk_rows(s, c->hidden, row, b.rows),
-                     t_narrow(s, c->weight, 0, from, b.width));
+                     t_narrow(s, c->weight, 0, from, b.width), NULL);
     b.logits = *logits ? sr1__shim_data(*logits) : NULL;
     return b;
 }
@@ -310,8 +310,8 @@ static void push_block_back(sr1_scope *s, const struct vocab_block *b, sr1_tenso
 {
     const struct head *c = b->c;
 
-    sr1__linear_add_grad_x(s, narrow_chunk_rows(s, dh, b->row, b->rows), dz,
-                           t_narrow(s, c->weight, 0, b->from, b->width));
+    sr1__linear_grad_x(s, narrow_chunk_rows(s, dh, b->row, b->rows), dz,
+                       t_narrow(s, c->weight, 0, b->from, b->width), 1);
     if (dw)
         sr1__linear_grad_w(s, t_narrow(s, dw, 0, b->from, b->width), dz,
                            narrow_chunk_rows(s, c->hidden, b->row, b->rows), b->row > 0);

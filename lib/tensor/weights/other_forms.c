@@ -2,7 +2,6 @@
 #include "tensor/weights/other_forms.h"
 
 #include "base/file.h"
-#include "base/mem.h"
 
 #include <string.h>
 
@@ -57,9 +56,7 @@ static sr1_status check_folder(const char *folder)
 
     SR1__TRY(sr1__dir_list(folder, &names, &n));
     status = refuse_folder(folder, names, n);
-    for (size_t i = 0; i < n; i++)
-        sr1__free(names[i]);
-    sr1__free(names);
+    sr1__dir_list_free(names, n);
     return status;
 }
 

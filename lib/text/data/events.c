@@ -166,9 +166,8 @@ static sr1_status name_time(const char *folder, int64_t *out)
                 before = 10 * before + (*digits - '0');
         if (before >= at && before < INT64_MAX / 100)
             at = before + 1;
-        sr1__free(names[i]);
     }
-    sr1__free(names);
+    sr1__dir_list_free(names, n);
     *out = at;
     return SR1_OK;
 }

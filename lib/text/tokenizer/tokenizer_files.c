@@ -122,15 +122,13 @@ static sr1_status each_template_file(const char *folder, void *self,
     SR1__CHECK_ALLOC(path, "chat templates");
     if (sr1__path_is_dir(path))
         status = sr1__dir_list(path, &names, &n);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && status == SR1_OK; i++) {
         struct sr1__str name = sr1__str_of(names[i]);
 
-        if (status == SR1_OK && name.n > strlen(TEMPLATE_END) &&
-            sr1__str_ends_with(name, TEMPLATE_END))
+        if (name.n > strlen(TEMPLATE_END) && sr1__str_ends_with(name, TEMPLATE_END))
             status = fn(self, path, names[i]);
-        sr1__free(names[i]);
     }
-    sr1__free(names);
+    sr1__dir_list_free(names, n);
     sr1__free(path);
     return status;
 }

@@ -26,9 +26,7 @@ static size_t entries(void)
     size_t n = 0;
 
     assert_int_equal(sr1__dir_list(scratch_dir, &names, &n), SR1_OK);
-    for (size_t i = 0; i < n; i++)
-        sr1__free(names[i]);
-    sr1__free(names);
+    sr1__dir_list_free(names, n);
     return n;
 }
 
@@ -264,9 +262,7 @@ static void folders(void **state)
     assert_string_equal(names[1], "b");
     assert_string_equal(names[2], "link");
     assert_string_equal(names[3], "z");
-    for (size_t i = 0; i < n; i++)
-        sr1__free(names[i]);
-    sr1__free(names);
+    sr1__dir_list_free(names, n);
     assert_int_equal(sr1__rename_dir(tree, moved), SR1_OK);
     assert_false(sr1__path_exists(tree));
     assert_int_equal(sr1__dir_remove(moved), SR1_OK);
@@ -396,9 +392,7 @@ static sr1_status use_all(void *arg)
     sr1__buf_free(&b);
     SR1__TRY(sr1__dir_make(scratch_dir));
     SR1__TRY(sr1__dir_list(scratch_dir, &names, &n));
-    for (size_t i = 0; i < n; i++)
-        sr1__free(names[i]);
-    sr1__free(names);
+    sr1__dir_list_free(names, n);
     return SR1_OK;
 }
 

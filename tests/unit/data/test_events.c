@@ -151,9 +151,7 @@ static size_t read_events(const char *folder, size_t which, struct event *out, s
         read_event(&out[n], p + 12, len);
         at += len + 16;
     }
-    for (size_t i = 0; i < n_names; i++)
-        sr1__free(names[i]);
-    sr1__free(names);
+    sr1__dir_list_free(names, n_names);
     sr1__free(path);
     sr1__buf_free(&b);
     return n;

@@ -197,15 +197,6 @@ static void calls_beyond_the_limit_are_refused(void **state)
     sr1_trajectory_free(t);
 }
 
-static size_t count_text(const char *text, const char *what)
-{
-    size_t n = 0;
-
-    for (; (text = strstr(text, what)); text += strlen(what))
-        n++;
-    return n;
-}
-
 /* A message that the policy ends itself: the end is its token, and is not inserted. */
 static void a_message_of_calls_ends_where_the_policy_ends_it(void **state)
 {
@@ -232,7 +223,7 @@ static void a_message_of_calls_ends_where_the_policy_ends_it(void **state)
         if (memcmp(text + s.text_begin, ENDED, strlen(ENDED)) != 0)
             continue; /* one that the limit has ended */
         assert_memory_equal(text + s.body_begin, "\nIt is", 6);
-        calls = count_text(text, CALL) - count_text(text + s.text_begin, CALL);
+        calls = tiny_count(text, CALL) - tiny_count(text + s.text_begin, CALL);
         while (!mask[k])
             k++;
         assert_int_equal(ids[k + 3 * calls], end); /* the policy's, with a log-prob */
@@ -264,10 +255,10 @@ static void long_results_are_cut_within_their_blocks(void **state)
             const char *text = sr1_trajectory_generated_text(t, NULL);
 
             assert_true(sr1_trajectory_environment_count(t) <= room);
-            assert_int_equal(count_text(text, "<tool_response>\n"), 2);
-            assert_int_equal(count_text(text, "\n</tool_response>"), 2);
+            assert_int_equal(tiny_count(text, "<tool_response>\n"), 2);
+            assert_int_equal(tiny_count(text, "\n</tool_response>"), 2);
             assert_non_null(strstr(text, "\n</tool_response>\n<tool_response>\n"));
-            cut += count_text(text, "It is in the old town.") < 2;
+            cut += tiny_count(text, "It is in the old town.") < 2;
         }
         sr1_trajectory_free(t);
     }

@@ -156,12 +156,10 @@ static size_t leftovers(const char *index)
     size_t found = 0;
 
     assert_int_equal(sr1__dir_list(scratch_dir, &names, &n), SR1_OK);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         found += strncmp(names[i], index, strlen(index)) == 0 &&
                  names[i][strlen(index)] != '\0';
-        sr1__free(names[i]);
-    }
-    sr1__free(names);
+    sr1__dir_list_free(names, n);
     return found;
 }
 

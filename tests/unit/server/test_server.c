@@ -1275,9 +1275,7 @@ static int open_files(void)
     size_t n = 0;
 
     assert_int_equal(sr1__dir_list("/proc/self/fd", &names, &n), SR1_OK);
-    for (size_t i = 0; i < n; i++)
-        sr1__free(names[i]);
-    sr1__free(names);
+    sr1__dir_list_free(names, n);
     return (int)n;
 }
 

@@ -120,9 +120,7 @@ static void the_newest_is_found_and_old_ones_go(void **state)
     assert_int_equal(sr1__dir_list(scratch_path("keep/checkpoints"), &list, &n), SR1_OK);
     assert_int_equal(n, 3);
     assert_string_equal(list[0], "step-10");
-    for (size_t i = 0; i < n; i++)
-        sr1__free(list[i]);
-    sr1__free(list);
+    sr1__dir_list_free(list, n);
     write_step(run, 13, 0); /* 0 keeps all */
     write_step(run, 13, 0); /* again: replaced */
     assert_int_equal(newest(run, NULL), 13);

@@ -1,33 +1,21 @@
 /* The entropy bonus in training: the slope it follows, its means, its weight. */
 #include "runs.h"
 #include "step_metric.h"
+#include "updates.h"
 
 #define GROUP 4
-#define QUERIES 2
-#define N (GROUP * QUERIES)
+#define N (GROUP * LEVEL_QUERIES)
 
-/* SGD in disguise, as in test_loss_keys.c; nothing but the bonus has a gradient. */
-#define BONUS                                                                            \
-    "adam_epsilon=1", "adam_beta1=0", "adam_beta2=0", "weight_decay=0",                  \
-        "max_grad_norm=0", "beta=0", "learning_rate=0.02"
+/* Nothing but the bonus has a gradient. */
+#define BONUS PLAIN_SGD, "beta=0", "learning_rate=0.02"
 
 static sr1_trajectory *rolled[N];
 
 static int make(void **state)
 {
-    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = GROUP, .seed = 9};
-    sr1_query q[QUERIES] = {tiny_query("one?"), tiny_query("the second, longer one?")};
-    sr1_trainer *tr;
-
     if (runs_make(state) != 0)
         return -1;
-    tr = tiny_trainer(tiny_config("model", NULL));
-    OK(sr1_rollout_generate(sr1_trainer_rollout(tr), q, QUERIES, &o, rolled));
-    for (size_t i = 0; i < N; i++) {
-        OK(sr1_trajectory_set_reward(rolled[i], 1));
-        OK(sr1_trajectory_set_advantage(rolled[i], 0));
-    }
-    sr1_trainer_free(tr);
+    roll_level("model", GROUP, rolled);
     return 0;
 }
 

@@ -2,17 +2,13 @@
 #include "step_metric.h"
 #include "support/language.h"
 #include "support/tiny.h"
+#include "updates.h"
 
 #include "train/internal.h"
 
 #define GROUP 4
 #define QUERIES 3
 #define N (GROUP * QUERIES)
-
-/* SGD in disguise: the step is lr * g / (|g| + 1). */
-#define GRADIENT                                                                         \
-    "update_times=1", "adam_epsilon=1", "adam_beta1=0", "adam_beta2=0",                  \
-        "weight_decay=0", "max_grad_norm=0", "learning_rate=1"
 
 static sr1_trajectory *rolled[N];
 

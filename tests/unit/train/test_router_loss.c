@@ -2,12 +2,12 @@
  * tests/unit/model/test_forward.c. */
 #include "runs.h"
 #include "step_metric.h"
+#include "updates.h"
 
 #include <searchr1/ext/model_details.h>
 
 #define GROUP 3
-#define QUERIES 2
-#define N (GROUP * QUERIES)
+#define N (GROUP * LEVEL_QUERIES)
 
 static const char mixture[] =
     "{\"architectures\": [\"Qwen3MoeForCausalLM\"], \"hidden_size\": 32, "
@@ -17,10 +17,8 @@ static const char mixture[] =
     "[1], \"norm_topk_prob\": true, \"vocab_size\": 384, \"max_position_embeddings\": "
     "512, \"eos_token_id\": 1, \"rope_theta\": 10000.0}";
 
-/* SGD in disguise, as in test_loss_keys.c; nothing but this loss has a gradient. */
-#define ALONE                                                                            \
-    "adam_epsilon=1", "adam_beta1=0", "adam_beta2=0", "weight_decay=0",                  \
-        "max_grad_norm=0", "beta=0", "learning_rate=0.01"
+/* Nothing but this loss has a gradient. */
+#define ALONE PLAIN_SGD, "beta=0", "learning_rate=0.01"
 
 static sr1_trajectory *rolled[N];
 
@@ -28,10 +26,7 @@ static int make_mixture(void **state)
 {
     sr1_model_options o = {
         .struct_size = sizeof o, .device = "cpu", .dtype = "fp32", .init = "fan_in"};
-    sr1_rollout_options how = {.struct_size = sizeof how, .group_size = GROUP, .seed = 9};
-    sr1_query q[QUERIES] = {tiny_query("one?"), tiny_query("the second, longer one?")};
     char folder[512];
-    sr1_trainer *tr;
     sr1_model *m = NULL;
 
     if (runs_make(state) != 0)
@@ -41,13 +36,7 @@ static int make_mixture(void **state)
     OK(sr1_model_new_random(&m, mixture, 7, &o));
     OK(sr1_model_save(m, folder));
     sr1_model_free(m);
-    tr = tiny_trainer(tiny_config("mixture", NULL));
-    OK(sr1_rollout_generate(sr1_trainer_rollout(tr), q, QUERIES, &how, rolled));
-    for (size_t i = 0; i < N; i++) {
-        OK(sr1_trajectory_set_reward(rolled[i], 1));
-        OK(sr1_trajectory_set_advantage(rolled[i], 0));
-    }
-    sr1_trainer_free(tr);
+    roll_level("mixture", GROUP, rolled);
     return 0;
 }
 

@@ -64,18 +64,9 @@ static const char *write_demo(const sr1_trajectory *t)
 static sr1_trajectory *roll(void)
 {
     sr1_rollout *r = tiny_rollout(config("seed=11", "seed=11"), tiny_engine());
-    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = 16, .seed = 3};
-    sr1_query q = tiny_query("Where?");
-    sr1_trajectory *t[16] = {NULL}, *found = NULL;
+    sr1_trajectory *found = tiny_find_answer(r, 16, 1, 2);
 
-    OK(sr1_rollout_generate(r, &q, 1, &o, t));
-    for (size_t i = 0; i < 16 && !found; i++)
-        if (sr1_trajectory_search_count(t[i]) == 1 &&
-            sr1_trajectory_stop_reason(t[i]) == SR1_STOP_ANSWER)
-            found = sr1_trajectory_retain(t[i]);
-    tiny_free_all(t, 16);
     sr1_rollout_free(r);
-    assert_non_null(found);
     return found;
 }
 

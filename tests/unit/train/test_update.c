@@ -1,6 +1,7 @@
 /* From trajectories to weights: what the gradient depends on, and what it must not. */
 #include "step_metric.h"
 #include "support/tiny.h"
+#include "updates.h"
 
 #include "train/internal.h"
 #include "environment/trajectory/builder.h"
@@ -49,13 +50,6 @@ static float *updated(sr1_config *c, sr1_trajectory *const *t, size_t n,
     sr1_trainer_free(tr);
     return w;
 }
-
-/* Gradient of one pass as the optimizer sees it: SGD in disguise. With eps as large as
- * 1e30 the step is lr * g / eps, so the difference of weights is the gradient but for its
- * scale. */
-#define GRADIENT                                                                         \
-    "update_times=1", "adam_epsilon=1", "adam_beta1=0", "adam_beta2=0",                  \
-        "weight_decay=0", "max_grad_norm=0", "learning_rate=1"
 
 static double worst_difference(const float *a, const float *b, size_t n)
 {
