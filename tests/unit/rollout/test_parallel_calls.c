@@ -6,6 +6,7 @@
     "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", HERMES_CALL,   \
         MEET_CALL
 
+#include "support/count_text.h"
 #include "support/openai_server.h"
 
 #include "base/clock.h"
@@ -195,15 +196,6 @@ static void calls_beyond_the_limit_are_refused(void **state)
          SR1_STOP_SEARCH_LIMIT);
     assert_int_equal(sr1_trajectory_search_count(t), 3);
     sr1_trajectory_free(t);
-}
-
-static size_t count_text(const char *text, const char *what)
-{
-    size_t n = 0;
-
-    for (; (text = strstr(text, what)); text += strlen(what))
-        n++;
-    return n;
 }
 
 /* A message that the policy ends itself: the end is its token, and is not inserted. */

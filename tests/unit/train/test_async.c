@@ -1,5 +1,6 @@
 /* Rollouts that begin before their step (async_level): when they begin, how old they are,
  * and that a run which was stopped, killed or failed goes on as if it had not been. */
+#include "support/count_text.h"
 #include "support/openai_server.h"
 
 #include "runs.h"
@@ -84,15 +85,6 @@ static char *list_questions(const char *run)
         snprintf(out + strlen(out), 32, "%.3s ", at + strlen(key));
     sr1_free(text);
     return out;
-}
-
-static int count_text(const char *text, const char *what)
-{
-    int n = 0;
-
-    for (; (text = strstr(text, what)) != NULL; text++)
-        n++;
-    return n;
 }
 
 static void the_next_rollout_begins_before_the_update(void **state)

@@ -1,4 +1,5 @@
 /* Searches that fail: what an outage of the engine may and may not do to training. */
+#include "support/count_text.h"
 #include "support/http_server.h"
 #include "step_metric.h"
 #include "support/tiny.h"
@@ -512,15 +513,6 @@ static sr1_status run_judged(uint32_t fails, const char *run, char notes[4000])
     assert_int_equal(sr1_trainer_steps_saved(tr), 6);
     sr1_trainer_free(tr);
     return st;
-}
-
-static int count_text(const char *in, const char *what)
-{
-    int n = 0;
-
-    for (const char *at = strstr(in, what); at; at = strstr(at + 1, what))
-        n++;
-    return n;
 }
 
 static const char alarm_text[] = "no trajectory of the last three steps has a reward";
