@@ -569,18 +569,15 @@ static int check_task_options(const char *task)
 /* -1, or the exit code where the policy stands in place of the folder of sets. */
 static int check_suite_folder(const char *folder)
 {
-    static const char *const files[] = {"config.json", "run.json"};
     char path[4096];
 
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        snprintf(path, sizeof(path), "%s/%s", folder, files[i]);
-        if (access(path, F_OK) == 0)
-            return args_wrong(&a,
-                              "--suite %.400s: that is a policy; the folder of sets "
-                              "comes first: sr1-eval --suite FOLDER POLICY",
-                              folder);
-    }
-    return -1;
+    snprintf(path, sizeof(path), "%s/config.json", folder);
+    if (access(path, F_OK) != 0)
+        return -1;
+    return args_wrong(&a,
+                      "--suite %.400s: that is a policy; the folder of sets comes first: "
+                      "sr1-eval --suite FOLDER POLICY",
+                      folder);
 }
 
 static const struct eval_task *find_eval_task(const char *name)

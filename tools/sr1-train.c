@@ -173,18 +173,28 @@ static void print_key(const sr1_config_key_info *k)
     print_entry(k->name, k->default_text[0] ? k->default_text : "-", text);
 }
 
-/* Names are compared without regard to case, '-' is '_', and a '+' before one is how
- * Hydra's command lines add it; what follows '=' is a value. */
+/* Names are compared without regard to case, and '-' is '_'. */
 #define PART_SIZE 1024 /* choices are searched, too */
+
+static void fold_text(const char *text, size_t n, char out[PART_SIZE])
+{
+    n = n < PART_SIZE ? n : PART_SIZE - 1;
+    for (size_t i = 0; i < n; i++)
+        out[i] = text[i] == '-' ? '_' : (char)tolower((unsigned char)text[i]);
+    out[n] = '\0';
+}
 
 static void fold_name(const char *name, char out[PART_SIZE])
 {
-    size_t n = 0;
+    fold_text(name, strlen(name), out);
+}
 
-    name += strspn(name, "+");
-    for (; name[n] != '\0' && name[n] != '=' && n + 1 < PART_SIZE; n++)
-        out[n] = name[n] == '-' ? '_' : (char)tolower((unsigned char)name[n]);
-    out[n] = '\0';
+/* What was typed: a '+' before a name is how Hydra's command lines add it, and what
+ * follows '=' is a value. */
+static void fold_part(const char *part, char out[PART_SIZE])
+{
+    part += strspn(part, "+");
+    fold_text(part, strcspn(part, "="), out);
 }
 
 /* Is this the name itself? */
@@ -193,7 +203,7 @@ static int is_name_itself(const char *name, const char *part)
     char a[PART_SIZE], b[PART_SIZE];
 
     fold_name(name, a);
-    fold_name(part, b);
+    fold_part(part, b);
     return strcmp(a, b) == 0;
 }
 
@@ -204,7 +214,7 @@ static int is_called(const char *name, const char *part)
     size_t n, m;
 
     fold_name(name, a);
-    fold_name(part, b);
+    fold_part(part, b);
     n = strlen(a);
     m = strlen(b);
     return n >= m && strcmp(a + n - m, b) == 0 && (n == m || a[n - m - 1] == '.');
@@ -216,7 +226,7 @@ static int matches_any_part(const char *name, const char *const *parts, size_t n
 
     fold_name(name, folded);
     for (size_t i = 0; i < n; i++) {
-        fold_name(parts[i], part);
+        fold_part(parts[i], part);
         if (strstr(folded, part))
             return 1;
     }

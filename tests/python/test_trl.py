@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from searchr1 import Config, Environment, Query, Rollout, Tool, Trainer
+from searchr1 import Config, Environment, Query, Rollout, Tool, Trainer, _async
 from searchr1.adapters import of_trl
 from searchr1.trl import messages
 
@@ -118,3 +118,15 @@ def test_tools_may_be_async():
     with Environment("tools", protocol="hermes", tools=[later]) as environment:
         answer = environment.answer('{"name": "later", "arguments": {"town": "Rome"}}')
     assert "In Rome" in answer
+
+
+def test_a_coroutine_does_not_wait_for_its_own_thread():
+    async def inner():
+        return 1
+
+    async def outer():
+        return _async.result(inner())
+
+    with pytest.raises(RuntimeError, match="make the call in a thread"):
+        _async.result(outer())
+    assert _async.result(inner()) == 1

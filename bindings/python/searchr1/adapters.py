@@ -262,8 +262,8 @@ class Verifiers(_Episodes):
                 f"(vf.load_environment), not {type(environment).__name__}"
             )
         self._environment, self._message = environment, message
-        self._played: Dict[int, Any] = {}  # by episode, until all rewards have read it
-        self._left: Dict[int, int] = {}  # rewards that have not
+        # By episode its state, and how many rewards have yet to read it.
+        self._played: Dict[int, Tuple[Any, int]] = {}
         self._rewards = 0
         self._tasks: List[Any] = []
         self.tools: List[Any] = list(getattr(environment, "tools", None) or [])
@@ -316,10 +316,10 @@ class Verifiers(_Episodes):
     def _score_state(self, rubric: Any, function: Any, trajectory: Trajectory) -> Any:
         episode = trajectory.episode
         if episode in self._played:
-            state = self._played[episode]
-            self._left[episode] -= 1
-            if self._left[episode] == 0:
-                del self._played[episode], self._left[episode]
+            state, left = self._played[episode]
+            self._played[episode] = (state, left - 1)
+            if left == 1:
+                del self._played[episode]
         else:
             state = self._new_state(trajectory.row)
         state["completion"] = _messages(_completion(trajectory))
@@ -369,11 +369,9 @@ class Verifiers(_Episodes):
     def open(self, episode: Episode) -> Any:
         state = self._new_state(episode.row)
         if self._rewards:
-            self._played[episode.number] = state
-            self._left[episode.number] = self._rewards
+            self._played[episode.number] = (state, self._rewards)
         if len(self._played) > self.kept:
-            oldest = next(iter(self._played))
-            del self._played[oldest], self._left[oldest]
+            del self._played[next(iter(self._played))]
         return state, list(state["prompt"])
 
     def act(self, state: Any, text: str) -> Reply:

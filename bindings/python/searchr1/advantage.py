@@ -233,7 +233,8 @@ def estimate(
     turn_rewards, turn_states, turn_tags [U]; confidences, thinking_costs [U, 4] (None: not made);
     bootstrap, completed, result_turn, baselines [n]; components [n, c], component_absent
     [n, c] (1: the reward does not apply), component_weights, component_names [c]. Any other
-    keyword is an option (defaults()); std_kind is "population" or "unbiased", step_mode "mean_norm" or "mean_std_norm"."""
+    keyword is an option (defaults()); std_kind is "population" or "unbiased", step_mode
+    "mean_norm" or "mean_std_norm"."""
     batch = _Batch(rewards, groups, {k: v for k, v in given.items() if k in _ARRAYS})
     options = _options(estimator, {k: v for k, v in given.items() if k not in _ARRAYS})
     gives = _info(names().index(estimator)).gives

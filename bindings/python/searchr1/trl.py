@@ -77,8 +77,9 @@ def _answered(segment: Segment, records: Sequence[SearchRecord]) -> Messages:
 def messages(trajectory: Trajectory) -> Messages:
     """The turns of a trajectory as messages of the assistant and of tools."""
     found: Messages = []
+    searches = trajectory.searches
     for segment in trajectory.segments:
-        records = [r for r in trajectory.searches if r.turn == segment.turn]
+        records = [r for r in searches if r.turn == segment.turn]
         if segment.source == "policy":
             found.append(_said(segment, records))
         elif segment.source == "environment":

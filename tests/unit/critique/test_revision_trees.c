@@ -1,6 +1,7 @@
 /* Trees of revisions: they grow as asked, go on where they were stopped, and their scores
  * are those counted by hand. */
 #include "critique_test.h"
+#include "support/count_text.h"
 #include "support/files.h"
 
 #include "base/mem.h"
@@ -672,15 +673,6 @@ static void demonstrations_do_not_show_the_hint(void **state)
     trade_close(&t);
 }
 
-static int times(const char *text, const char *words)
-{
-    int n = 0;
-
-    for (const char *at = text; (at = strstr(at, words)) != NULL; at++)
-        n++;
-    return n;
-}
-
 /* Critiques that say the answer 2 is wrong and 3 to 7 are right: of the five as many stay
  * as there are of the others, and they lie evenly. */
 static void judgements_can_be_balanced(void **state)
@@ -705,10 +697,11 @@ static void judgements_can_be_balanced(void **state)
     assert_int_equal(r.written, 6);
     assert_int_equal(r.surplus, 12);
     text = slurp(path);
-    assert_int_equal(times(text, "\"judgement\":\"correct\""), 3);
-    assert_int_equal(times(text, "\"judgement\":\"incorrect\""), 3);
-    assert_int_equal(times(text, "\"task_id\":\"add\""), 2); /* of each problem both */
-    assert_int_equal(times(text, "\"task_id\":\"bare\""), 2);
+    assert_int_equal(count_text(text, "\"judgement\":\"correct\""), 3);
+    assert_int_equal(count_text(text, "\"judgement\":\"incorrect\""), 3);
+    assert_int_equal(count_text(text, "\"task_id\":\"add\""),
+                     2); /* of each problem both */
+    assert_int_equal(count_text(text, "\"task_id\":\"bare\""), 2);
     sr1__free(text);
     d.drop_failed = 1; /* with 2 -> 3, and 3 -> 2: now 4 to 7, which all pass, and 2 */
     d.drop_untrue = 1;

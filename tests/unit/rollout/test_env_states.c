@@ -1,5 +1,6 @@
 /* Environments with a state for each trajectory: states stay apart however rows share
  * their places, what actions earn is recorded, and every state is given back. */
+#include "support/count_text.h"
 #include "support/tiny.h"
 
 #include "policy/rollout.h"
@@ -241,14 +242,9 @@ static void every_state_is_given_back(void **state)
     }
 }
 
-static int count_refusals(const sr1_trajectory *t)
+static size_t count_refusals(const sr1_trajectory *t)
 {
-    const char *at = sr1_trajectory_generated_text(t, NULL);
-    int n = 0;
-
-    for (; (at = strstr(at, "Nothing happens.")) != NULL; at++)
-        n++;
-    return n;
+    return count_text(sr1_trajectory_generated_text(t, NULL), "Nothing happens.");
 }
 
 static void rooms_by_configuration(void **state)

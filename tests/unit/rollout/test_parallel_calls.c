@@ -6,6 +6,7 @@
     "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", HERMES_CALL,   \
         MEET_CALL
 
+#include "support/count_text.h"
 #include "support/openai_server.h"
 
 #include "base/clock.h"

@@ -1,5 +1,6 @@
 /* The multi-turn loop: what is inserted, cut, counted and recorded, and every edge case
  * of the token protocol. The policies are told what to say (support/tiny.h). */
+#include "support/count_text.h"
 #include "support/tiny.h"
 
 #include "policy/local_engine.h"
@@ -847,16 +848,6 @@ static void a_prompt_leaves_room_for_an_answer(void **state)
     "between <search> and </search>. If I want to give the final answer, I should put "  \
     "the answer between <answer> and </answer>. Let me try again.\n"
 
-/* How often part occurs in text. */
-static int count(const char *text, const char *part)
-{
-    int n = 0;
-
-    for (; (text = strstr(text, part)); text += strlen(part))
-        n++;
-    return n;
-}
-
 static sr1_trajectory *say_verbatim(const char *model, ...)
 {
     sr1_config *c = tiny_config(model, NULL);
@@ -881,7 +872,7 @@ static void a_turn_without_action_is_told(void **state)
 
     (void)state;
     assert_memory_equal(text, " so" NOTICE, strlen(" so" NOTICE));
-    assert_int_equal(count(text, NOTICE), 1); /* the second turn may only answer */
+    assert_int_equal(count_text(text, NOTICE), 1); /* the second turn may only answer */
     assert_int_equal(sr1_trajectory_stop_reason(t), SR1_STOP_EOS);
     assert_int_equal(sr1_trajectory_search_count(t), 0);
     sr1_trajectory_free(t);
@@ -913,7 +904,7 @@ static void a_full_turn_is_told(void **state)
     (void)state;
     assert_memory_equal(text, "<answer> Paris well so" NOTICE,
                         strlen("<answer> Paris well so" NOTICE));
-    assert_int_equal(count(text, NOTICE), 1);
+    assert_int_equal(count_text(text, NOTICE), 1);
     assert_int_equal(sr1_trajectory_stop_reason(t), SR1_STOP_TOKEN_LIMIT);
     sr1_trajectory_free(t);
 }
@@ -927,9 +918,9 @@ static void searches_are_as_many_as_turns(void **state)
     const char *text = sr1_trajectory_generated_text(t, &n);
 
     (void)state;
-    assert_int_equal(count(text, "</search>\n\n<information>"), 2);
-    assert_int_equal(count(text, "</information>\n\n<search>"), 2);
-    assert_int_equal(count(text, "</search>"), 3);
+    assert_int_equal(count_text(text, "</search>\n\n<information>"), 2);
+    assert_int_equal(count_text(text, "</information>\n\n<search>"), 2);
+    assert_int_equal(count_text(text, "</search>"), 3);
     assert_int_equal(sr1_trajectory_search_count(t), 2);
     assert_int_equal(sr1_trajectory_stop_reason(t), SR1_STOP_SEARCH_LIMIT);
     sr1_trajectory_free(t);

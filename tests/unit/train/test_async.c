@@ -1,5 +1,6 @@
 /* Rollouts that begin before their step (async_level): when they begin, how old they are,
  * and that a run which was stopped, killed or failed goes on as if it had not been. */
+#include "support/count_text.h"
 #include "support/openai_server.h"
 
 #include "runs.h"

@@ -1,4 +1,5 @@
 /* Searches that fail: what an outage of the engine may and may not do to training. */
+#include "support/count_text.h"
 #include "support/http_server.h"
 #include "step_metric.h"
 #include "support/tiny.h"
