@@ -417,6 +417,32 @@ static void a_groups_prompt_is_there_once(void **state)
     sr1_model_free(m);
 }
 
+/* A row that ends, and one that begins in its slot, send what the table has of the slot.
+ */
+static void a_row_that_comes_sends_its_own_positions(void **state)
+{
+    sr1_model *m = open_model("qwen3-tied", "sim");
+    struct sr1__decoder *d = new_decoder(m, MANY, 600);
+    struct sr1__decode_input feeds[MANY];
+    int32_t ids[MANY];
+    int64_t all;
+
+    (void)state;
+    for (int32_t i = 0; i < MANY; i++) {
+        ids[i] = i;
+        feeds[i] = (struct sr1__decode_input){i, &ids[i], 1};
+    }
+    accelerator_reset();
+    OK(sr1__decoder_decode(d, feeds, MANY));
+    all = counted().to_device_bytes;
+    sr1__decoder_clear(d, 5);
+    accelerator_reset();
+    OK(sr1__decoder_decode(d, feeds, MANY));
+    assert_true(counted().to_device_bytes < all / 4);
+    sr1__decoder_free(d);
+    sr1_model_free(m);
+}
+
 /* ---- budgets ---- */
 
 struct bed {
@@ -971,6 +997,7 @@ int main(void)
         cmocka_unit_test(rows_move_down_when_few_are_left),
         cmocka_unit_test(groups_come_and_go),
         cmocka_unit_test(a_groups_prompt_is_there_once),
+        cmocka_unit_test(a_row_that_comes_sends_its_own_positions),
         cmocka_unit_test(a_step_copies_up_twice_and_back_once),
         cmocka_unit_test(a_step_takes_no_memory),
         cmocka_unit_test(a_cache_grows_layer_by_layer),
