@@ -8,6 +8,7 @@
 #include "kernels/attention.h"
 
 #include "kernels/exp.h"
+#include "kernels/variants.h"
 
 #include <math.h>
 #include <string.h>
@@ -143,16 +144,5 @@ VARIANT(avx512, attend_body_16,
 void sr1__page_attend(const struct sr1__page_head *h, const struct sr1__page_query *q,
                       size_t n)
 {
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512dq")) {
-        attend_avx512(h, q, n);
-        return;
-    }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        attend_avx2(h, q, n);
-        return;
-    }
-#endif
-    attend_portable(h, q, n);
+    SR1__PICK(attend)(h, q, n);
 }

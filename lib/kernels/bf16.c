@@ -2,7 +2,7 @@
 #include "kernels/bf16.h"
 
 #include "kernels/exp.h"
-#include "kernels/product_x86.h"
+#include "kernels/variants.h"
 
 #include <string.h>
 
@@ -49,23 +49,12 @@ VARIANT(avx2, __attribute__((target("avx2"))))
 VARIANT(avx512, __attribute__((target("avx512f,avx512bw,avx512vl"))))
 #endif
 
-static const struct bf16_kernels *pick_bf16_kernels(void)
-{
-#if defined(__x86_64__)
-    if (sr1__has_avx512())
-        return &kernels_avx512;
-    if (sr1__has_avx2())
-        return &kernels_avx2;
-#endif
-    return &kernels_portable;
-}
-
 void sr1__bf16_to_f32(const uint16_t *in, float *out, size_t n)
 {
-    pick_bf16_kernels()->widen(in, out, n);
+    SR1__PICK(kernels)->widen(in, out, n);
 }
 
 void sr1__f32_to_bf16(const float *in, uint16_t *out, size_t n)
 {
-    pick_bf16_kernels()->narrow(in, out, n);
+    SR1__PICK(kernels)->narrow(in, out, n);
 }

@@ -11,6 +11,7 @@
 #include "kernels/layer.h"
 
 #include "kernels/exp.h"
+#include "kernels/variants.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -315,57 +316,46 @@ struct layer_kernels {
 #define AVX512_ROW(name, params, args) name##_avx512,
 
 KERNELS(PORTABLE)
-static const struct layer_kernels portable = {KERNELS(PORTABLE_ROW)};
+static const struct layer_kernels kernels_portable = {KERNELS(PORTABLE_ROW)};
 #if defined(__x86_64__)
 KERNELS(AVX2)
-static const struct layer_kernels avx2 = {KERNELS(AVX2_ROW)};
+static const struct layer_kernels kernels_avx2 = {KERNELS(AVX2_ROW)};
 KERNELS(AVX512)
-static const struct layer_kernels avx512 = {KERNELS(AVX512_ROW)};
+static const struct layer_kernels kernels_avx512 = {KERNELS(AVX512_ROW)};
 #endif
-
-static const struct layer_kernels *pick_layer_kernels(void)
-{
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq"))
-        return &avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return &avx2;
-#endif
-    return &portable;
-}
 
 void sr1__rms_norm(const float *x, const float *w, float *y, int64_t n, int64_t d,
                    double eps)
 {
-    pick_layer_kernels()->norm(x, w, y, n, d, eps);
+    SR1__PICK(kernels)->norm(x, w, y, n, d, eps);
 }
 
 void sr1__rms_norm_backward(const float *x, const float *w, const float *gy, float *gx,
                             float *gw, int64_t n, int64_t d, double eps)
 {
-    pick_layer_kernels()->norm_back(x, w, gy, gx, gw, n, d, eps);
+    SR1__PICK(kernels)->norm_back(x, w, gy, gx, gw, n, d, eps);
 }
 
 void sr1__swiglu(const float *gate_up, float *y, int64_t n, int64_t f)
 {
-    pick_layer_kernels()->swiglu(gate_up, y, n, f);
+    SR1__PICK(kernels)->swiglu(gate_up, y, n, f);
 }
 
 void sr1__geglu(const float *gate_up, float *y, int64_t n, int64_t f)
 {
-    pick_layer_kernels()->geglu(gate_up, y, n, f);
+    SR1__PICK(kernels)->geglu(gate_up, y, n, f);
 }
 
 void sr1__swiglu_backward(const float *gate_up, const float *gy, float *g_gate_up,
                           int64_t n, int64_t f)
 {
-    pick_layer_kernels()->swiglu_back(gate_up, gy, g_gate_up, n, f);
+    SR1__PICK(kernels)->swiglu_back(gate_up, gy, g_gate_up, n, f);
 }
 
 void sr1__heads_rope(const struct sr1__heads *h, const float *qkv, const float *cos,
                      const float *sin, float *q, float *k, int64_t n)
 {
-    pick_layer_kernels()->rotate_head(h, qkv, cos, sin, q, k, n);
+    SR1__PICK(kernels)->rotate_head(h, qkv, cos, sin, q, k, n);
 }
 
 void sr1__heads_rope_backward(const struct sr1__heads *h, const float *qkv,
@@ -373,6 +363,6 @@ void sr1__heads_rope_backward(const struct sr1__heads *h, const float *qkv,
                               const float *gk, const float *gv, float *g_qkv,
                               float *g_q_norm, float *g_k_norm, int64_t n)
 {
-    pick_layer_kernels()->rotate_head_backward(h, qkv, cos, sin, gq, gk, gv, g_qkv,
-                                               g_q_norm, g_k_norm, n);
+    SR1__PICK(kernels)->rotate_head_backward(h, qkv, cos, sin, gq, gk, gv, g_qkv,
+                                             g_q_norm, g_k_norm, n);
 }

@@ -7,7 +7,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #define GROUP SR1__PANEL_GROUP
@@ -441,14 +440,10 @@ const struct sr1__int8_variant *sr1__int8_variants(size_t *n)
 
 static sr1__int8_fn choose_int8_fn(void)
 {
-    static atomic_size_t known; /* 0: not yet; else the index + 1 */
-    size_t i = atomic_load_explicit(&known, memory_order_relaxed);
+    size_t i = 0;
 
-    if (i > 0)
-        return int8_variants[i - 1].fn;
     while (!int8_variants[i].usable())
         i++;
-    atomic_store_explicit(&known, i + 1, memory_order_relaxed);
     return int8_variants[i].fn;
 }
 

@@ -31,7 +31,8 @@ int sr1__has_avx2(void)
 int sr1__has_avx512(void)
 {
     return sr1__has_avx2() && __builtin_cpu_supports("avx512f") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
 }
 
 int sr1__has_avx512bf16(void)

@@ -4,11 +4,10 @@
 #define SR1__KERNELS_PRODUCT_X86_H
 
 #include "kernels/product.h"
+#include "kernels/variants.h"
 
 #if defined(__x86_64__)
 
-int sr1__has_avx2(void);
-int sr1__has_avx512(void);
 int sr1__has_avx512bf16(void);
 int sr1__has_amx(void); /* asks the system for leave, and multiplies once to see */
 

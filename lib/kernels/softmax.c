@@ -6,6 +6,7 @@
 #include "kernels/softmax.h"
 
 #include "kernels/exp.h"
+#include "kernels/variants.h"
 
 #include <float.h>
 #include <math.h>
@@ -141,17 +142,6 @@ VARIANT(avx2, __attribute__((target("avx2,fma"))))
 VARIANT(avx512, __attribute__((target("avx512f,avx512dq,avx2,fma"))))
 #endif
 
-static const struct softmax_kernels *pick_softmax_kernels(void)
-{
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq"))
-        return &kernels_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return &kernels_avx2;
-#endif
-    return &kernels_portable;
-}
-
 size_t sr1__softmax_blocks(size_t n)
 {
     return (n + SR1__SOFTMAX_BLOCK - 1) / SR1__SOFTMAX_BLOCK;
@@ -159,13 +149,13 @@ size_t sr1__softmax_blocks(size_t n)
 
 int sr1__softmax_max(const float *x, size_t n, float *max)
 {
-    return pick_softmax_kernels()->max(x, n, max);
+    return SR1__PICK(kernels)->max(x, n, max);
 }
 
 double sr1__softmax_weights(const float *x, size_t n, float max, double t, float *e,
                             double *sums)
 {
-    return pick_softmax_kernels()->weights(x, n, max, t, e, sums);
+    return SR1__PICK(kernels)->weights(x, n, max, t, e, sums);
 }
 
 /* ---- a row in parts ---- */
@@ -220,7 +210,7 @@ void sr1__softmax_backward(float *x, size_t n, const struct sr1__softmax_grads *
     float b = (float)(-inv_t * g->g_entropy);
 
     for (size_t at = 0; at < n; at += SR1__SOFTMAX_BLOCK)
-        pick_softmax_kernels()->slope(
+        SR1__PICK(kernels)->slope(
             x + at, n - at < SR1__SOFTMAX_BLOCK ? n - at : SR1__SOFTMAX_BLOCK,
             (float)inv_t, (float)g->log_sum, a, b);
 }

@@ -281,18 +281,55 @@ static void rows_move_down_when_few_are_left(void **state)
 
 /* ---- groups ---- */
 
+/* A play writes what it draws, [rounds][rows]. */
+typedef void (*play_fn)(const char *device, int32_t *seen);
+#define SEEN_MOST 1100
+
 #define GROUPS 3
 #define SAMPLES 4
-#define SHARED (GROUPS * SAMPLES)
+#define SHARED (GROUPS * SAMPLES) /* rows of a play, at most */
 #define ROUNDS 90
+
+static void assert_same_everywhere(play_fn play, size_t n)
+{
+    static int32_t here[SEEN_MOST], there[SEEN_MOST];
+
+    assert_true(n <= SEEN_MOST);
+    play("cpu", here);
+    for (eager = 0; eager < 2; eager++) {
+        play("sim", there);
+        assert_memory_equal(here, there, n * sizeof *here);
+    }
+    eager = 0;
+}
+
+/* Draw for the rows of n that are marked; seen[n]: -1 for the others. */
+static void draw_marked(struct sr1__decoder *d, const int *marked, int32_t n,
+                        struct sr1__rng *streams, int32_t *seen)
+{
+    const struct sr1__sampling how = {1, 0, 1};
+    struct sr1__rng *rngs[SHARED];
+    int32_t rows[SHARED], drawn[SHARED];
+    size_t n_rows = 0;
+
+    for (int32_t i = 0; i < n; i++) {
+        seen[i] = -1;
+        if (!marked[i])
+            continue;
+        rngs[n_rows] = &streams[i];
+        rows[n_rows++] = i;
+    }
+    OK(sr1__decoder_sample(d, rows, n_rows, &how, rngs, drawn, NULL, NULL));
+    for (size_t i = 0; i < n_rows; i++)
+        seen[rows[i]] = drawn[i];
+}
 
 /* Groups of samples that begin with one prompt, end one by one, the first sometimes
  * before the others have begun, and are followed by other groups as soon as there are
  * rows for one. Some samples read a block in between. */
-static void play_groups(const char *device, int32_t seen[ROUNDS][SHARED])
+static void play_groups(const char *device, int32_t *seen)
 {
-    const struct sr1__sampling how = {1, 0, 1};
-    struct sr1__rng choose, streams[SHARED], *rngs[SHARED];
+    struct sr1__rng choose, streams[SHARED];
     sr1_model *m = open_model("qwen3-tied", device);
     struct sr1__decoder *d = new_decoder(m, SHARED + 1, 600); /* blocks hold more */
     int live[SHARED] = {0};
@@ -300,13 +337,12 @@ static void play_groups(const char *device, int32_t seen[ROUNDS][SHARED])
     sr1__rng_seed(&choose, 3, 9);
     for (size_t i = 0; i < SHARED; i++)
         sr1__rng_seed(&streams[i], 5, i);
-    for (size_t t = 0; t < ROUNDS; t++) {
+    for (size_t t = 0; t < ROUNDS; t++, seen += SHARED) {
         struct sr1__decode_input feeds[SHARED];
-        int32_t ids[SHARED][80], rows[SHARED], drawn[SHARED], group[SAMPLES];
-        size_t n_feeds = 0, n_rows = 0, n_free = 0;
+        int32_t ids[SHARED][80], group[SAMPLES];
+        size_t n_feeds = 0, n_free = 0;
 
         for (int32_t i = 0; i < SHARED; i++) {
-            seen[t][i] = -1;
             if (live[i] && sr1__rng_below(&choose, 12) == 0) {
                 sr1__decoder_clear(d, i);
                 live[i] = 0;
@@ -315,7 +351,7 @@ static void play_groups(const char *device, int32_t seen[ROUNDS][SHARED])
                 group[n_free++] = i;
             if (!live[i])
                 continue;
-            ids[i][0] = seen[t - 1][i];
+            ids[i][0] = seen[i - SHARED];
             for (int32_t k = 1; k < 20; k++)
                 ids[i][k] = (i + k) % VOCAB;
             feeds[n_feeds++] = (struct sr1__decode_input){
@@ -337,14 +373,7 @@ static void play_groups(const char *device, int32_t seen[ROUNDS][SHARED])
                 live[group[0]] = 0;
             }
         }
-        for (int32_t i = 0; i < SHARED; i++)
-            if (live[i]) {
-                rngs[n_rows] = &streams[i];
-                rows[n_rows++] = i;
-            }
-        OK(sr1__decoder_sample(d, rows, n_rows, &how, rngs, drawn, NULL, NULL));
-        for (size_t i = 0; i < n_rows; i++)
-            seen[t][rows[i]] = drawn[i];
+        draw_marked(d, live, SHARED, streams, seen);
     }
     sr1__decoder_free(d);
     sr1_model_free(m);
@@ -352,15 +381,8 @@ static void play_groups(const char *device, int32_t seen[ROUNDS][SHARED])
 
 static void groups_come_and_go(void **state)
 {
-    static int32_t here[ROUNDS][SHARED], there[ROUNDS][SHARED];
-
     (void)state;
-    play_groups("cpu", here);
-    for (eager = 0; eager < 2; eager++) {
-        play_groups("sim", there);
-        assert_memory_equal(here, there, sizeof here);
-    }
-    eager = 0;
+    assert_same_everywhere(play_groups, (size_t)ROUNDS * SHARED);
 }
 
 /* Two groups of eight: two prompts and sixteen tails, before and behind the fork. */
@@ -391,6 +413,32 @@ static void a_groups_prompt_is_there_once(void **state)
     assert_int_equal(stats.cache_bytes, (2 * 192 + 16 * 64) * 2 * m->config.n_layers *
                                             m->config.n_kv_heads * m->config.head_dim *
                                             4);
+    sr1__decoder_free(d);
+    sr1_model_free(m);
+}
+
+/* A row that ends, and one that begins in its slot, send what the table has of the slot.
+ */
+static void a_row_that_comes_sends_its_own_positions(void **state)
+{
+    sr1_model *m = open_model("qwen3-tied", "sim");
+    struct sr1__decoder *d = new_decoder(m, MANY, 600);
+    struct sr1__decode_input feeds[MANY];
+    int32_t ids[MANY];
+    int64_t all;
+
+    (void)state;
+    for (int32_t i = 0; i < MANY; i++) {
+        ids[i] = i;
+        feeds[i] = (struct sr1__decode_input){i, &ids[i], 1};
+    }
+    accelerator_reset();
+    OK(sr1__decoder_decode(d, feeds, MANY));
+    all = counted().to_device_bytes;
+    sr1__decoder_clear(d, 5);
+    accelerator_reset();
+    OK(sr1__decoder_decode(d, feeds, MANY));
+    assert_true(counted().to_device_bytes < all / 4);
     sr1__decoder_free(d);
     sr1_model_free(m);
 }
@@ -862,23 +910,25 @@ static void a_feed_of_what_was_drawn_launches_nothing(void **state)
     close_bed(&b);
 }
 
+#define PLAYED 200
+
 /* Whatever follows a draw, on any rows: another token, several, none, a second draw, the
  * end of a row, a copy of it. Nothing of what was read ahead shows. */
-static void play(const char *device, int32_t seen[][ROWS], size_t n)
+static void play_steps(const char *device, int32_t *seen)
 {
-    const struct sr1__sampling how = {1, 0, 1};
-    struct sr1__rng choose, streams[ROWS], *rngs[ROWS];
+    struct sr1__rng choose, streams[ROWS];
     sr1_model *m = open_model("qwen3-tied", device);
     struct sr1__decoder *d = new_decoder(m, ROWS, 300);
-    int32_t known[ROWS] = {0};
+    int known[ROWS] = {0};
 
     sr1__rng_seed(&choose, 11, 1);
     for (size_t i = 0; i < ROWS; i++)
         sr1__rng_seed(&streams[i], 5, i);
-    for (size_t t = 0; t < n; t++) {
+    for (size_t t = 0; t < PLAYED; t++, seen += ROWS) {
         struct sr1__decode_input feeds[ROWS];
-        int32_t ids[ROWS][3], rows[ROWS], drawn[ROWS];
-        size_t n_feeds = 0, n_rows = 0;
+        int32_t ids[ROWS][3];
+        int marked[ROWS];
+        size_t n_feeds = 0;
 
         for (int32_t i = 0; i < ROWS; i++) {
             uint64_t what = sr1__rng_below(&choose, 12);
@@ -897,42 +947,26 @@ static void play(const char *device, int32_t seen[][ROWS], size_t n)
                 sr1__decoder_clear(d, i);
             for (size_t k = 0; k < n_ids; k++)
                 ids[i][k] = (int32_t)(sr1__rng_below(&choose, VOCAB));
-            if (what < 6 && t > 0 && seen[t - 1][i] >= 0)
-                ids[i][0] = seen[t - 1][i];
+            if (what < 6 && t > 0 && seen[i - ROWS] >= 0)
+                ids[i][0] = seen[i - ROWS];
             if (n_ids == 0)
                 continue;
             feeds[n_feeds++] = (struct sr1__decode_input){i, ids[i], n_ids};
             known[i] = 1;
         }
         OK(sr1__decoder_decode(d, feeds, n_feeds));
-        for (int32_t i = 0; i < ROWS; i++) {
-            seen[t][i] = -1;
-            if (known[i] && sr1__rng_below(&choose, 4)) {
-                rngs[n_rows] = &streams[i];
-                rows[n_rows++] = i;
-            }
-        }
-        OK(sr1__decoder_sample(d, rows, n_rows, &how, rngs, drawn, NULL, NULL));
-        for (size_t i = 0; i < n_rows; i++)
-            seen[t][rows[i]] = drawn[i];
+        for (int32_t i = 0; i < ROWS; i++)
+            marked[i] = known[i] && sr1__rng_below(&choose, 4);
+        draw_marked(d, marked, ROWS, streams, seen);
     }
     sr1__decoder_free(d);
     sr1_model_free(m);
 }
 
-#define PLAYED 200
-
 static void nothing_read_ahead_shows(void **state)
 {
-    static int32_t here[PLAYED][ROWS], there[PLAYED][ROWS];
-
     (void)state;
-    play("cpu", here, PLAYED);
-    for (eager = 0; eager < 2; eager++) {
-        play("sim", there, PLAYED);
-        assert_memory_equal(here, there, sizeof here);
-    }
-    eager = 0;
+    assert_same_everywhere(play_steps, (size_t)PLAYED * ROWS);
 }
 
 /* Ids of the caller's are checked before a graph reads them. */
@@ -963,6 +997,7 @@ int main(void)
         cmocka_unit_test(rows_move_down_when_few_are_left),
         cmocka_unit_test(groups_come_and_go),
         cmocka_unit_test(a_groups_prompt_is_there_once),
+        cmocka_unit_test(a_row_that_comes_sends_its_own_positions),
         cmocka_unit_test(a_step_copies_up_twice_and_back_once),
         cmocka_unit_test(a_step_takes_no_memory),
         cmocka_unit_test(a_cache_grows_layer_by_layer),

@@ -260,24 +260,68 @@ static void gather_rows(void *arg, size_t i, int32_t thread)
 
 /* ---- products ---- */
 
-/* Rows of places in and mid are multiplied as they are, or as int16. */
-struct quantize_task {
+/* By a matrix of each expert, of the places of all. */
+struct expert_product {
     struct sr1__host_experts *e;
-    const unsigned char *from;
-    size_t k;
+    struct sr1__host_rows in;
+    int down; /* else gate_up */
 };
+
+static const struct sr1__panels *get_panels(const struct expert_product *t, size_t expert)
+{
+    const struct sr1__host_mlp *mlp = &t->e->l->experts[expert];
+
+    return t->down ? &mlp->down : &mlp->gate_up;
+}
 
 static void quantize_places(void *arg, size_t i, int32_t thread)
 {
-    const struct quantize_task *t = arg;
-    const struct sr1__host_experts *e = t->e;
-    size_t first = i * ROUTED_ROWS, n = count_rows(i, (size_t)e->routing.n);
+    const struct expert_product *t = arg;
 
-    for (size_t r = first; r < first + n; r++)
-        sr1__int8_row_fill(sr1__host_load(e->w,
-                                          t->from + r * sr1__panels_depth(t->k) * e->size,
-                                          get_tile(e, thread) + TILE_FLOATS, t->k),
-                           t->k, e->quantized + r * sr1__int8_row(t->k));
+    sr1__host_quantize(t->e->w, &t->in, get_panels(t, 0)->k, i * ROUTED_ROWS,
+                       count_rows(i, (size_t)t->e->routing.n),
+                       get_tile(t->e, thread) + TILE_FLOATS);
+}
+
+static void finish_gates(const struct sr1__host_experts *e, const struct expert_cut *c,
+                         size_t group, float *tile)
+{
+    size_t at = group * SR1__HOST_GATES;
+    size_t width = e->f - at < SR1__HOST_GATES ? e->f - at : SR1__HOST_GATES;
+    float *gated = tile + (size_t)ROWS * SR1__GROUP_OUT;
+
+    sr1__swiglu(tile, gated, (int64_t)c->n, SR1__HOST_GATES);
+    for (size_t r = 0; r < c->n; r++)
+        sr1__host_store(
+            e->w, gated + r * SR1__HOST_GATES,
+            e->mid + ((c->first + r) * sr1__panels_depth(e->f) + at) * e->size, width);
+}
+
+static void finish_down(const struct sr1__host_experts *e, const struct expert_cut *c,
+                        size_t group, const float *tile)
+{
+    size_t at = group * SR1__GROUP_OUT;
+    size_t width = e->e - at < SR1__GROUP_OUT ? e->e - at : SR1__GROUP_OUT;
+
+    for (size_t r = 0; r < c->n; r++)
+        memcpy(e->out + (c->first + r) * e->e + at, tile + r * SR1__GROUP_OUT,
+               width * sizeof *tile);
+}
+
+/* A group of outputs for the rows of a cut. */
+static void multiply_cut(void *arg, size_t i, int32_t thread)
+{
+    const struct expert_product *t = arg;
+    size_t groups = sr1__panels_groups(get_panels(t, 0)->n_out);
+    const struct expert_cut *c = &t->e->cuts[i / groups];
+    float *tile = get_tile(t->e, thread);
+
+    sr1__host_multiply(get_panels(t, c->expert), i % groups, &t->in, c->first, c->n,
+                       tile);
+    if (t->down)
+        finish_down(t->e, c, i % groups, tile);
+    else
+        finish_gates(t->e, c, i % groups, tile);
 }
 
 static void run_rows(const struct sr1__host_experts *e, size_t n, sr1__team_fn fn,
@@ -286,59 +330,17 @@ static void run_rows(const struct sr1__host_experts *e, size_t n, sr1__team_fn f
     sr1__team_run(e->team, (n + ROUTED_ROWS - 1) / ROUTED_ROWS, fn, arg);
 }
 
-static void quantize_input(struct sr1__host_experts *e, const unsigned char *from,
-                           size_t k)
+static void multiply_places(struct sr1__host_experts *e, int down)
 {
-    struct quantize_task t = {e, from, k};
+    struct expert_product t = {
+        e,
+        {down ? e->mid : e->in, sr1__panels_depth(down ? e->f : e->e), e->quantized},
+        down};
 
     if (e->int8)
         run_rows(e, (size_t)e->routing.n, quantize_places, &t);
-}
-
-/* A group of outputs of w for the rows of a cut, of those at `from`. */
-static void multiply_cut(const struct sr1__host_experts *e, const struct sr1__panels *w,
-                         size_t group, const struct expert_cut *c,
-                         const unsigned char *from, float *tile)
-{
-    size_t depth = sr1__panels_depth(w->k);
-
-    if (w->type == SR1__PANELS_INT8)
-        sr1__int8_product(w, group, e->quantized + c->first * sr1__int8_row(w->k), c->n,
-                          tile);
-    else
-        sr1__product(w, group, from + c->first * depth * e->size, depth, c->n, tile);
-}
-
-static void multiply_gates(void *arg, size_t i, int32_t thread)
-{
-    const struct sr1__host_experts *e = arg;
-    size_t groups = sr1__panels_groups(e->l->experts[0].gate_up.n_out);
-    const struct expert_cut *c = &e->cuts[i / groups];
-    size_t group = i % groups, at = group * SR1__HOST_GATES;
-    size_t width = e->f - at < SR1__HOST_GATES ? e->f - at : SR1__HOST_GATES;
-    float *tile = get_tile(e, thread), *gated = tile + (size_t)ROWS * SR1__GROUP_OUT;
-
-    multiply_cut(e, &e->l->experts[c->expert].gate_up, group, c, e->in, tile);
-    sr1__swiglu(tile, gated, (int64_t)c->n, SR1__HOST_GATES);
-    for (size_t r = 0; r < c->n; r++)
-        sr1__host_store(
-            e->w, gated + r * SR1__HOST_GATES,
-            e->mid + ((c->first + r) * sr1__panels_depth(e->f) + at) * e->size, width);
-}
-
-static void multiply_down(void *arg, size_t i, int32_t thread)
-{
-    const struct sr1__host_experts *e = arg;
-    size_t groups = sr1__panels_groups(e->l->experts[0].down.n_out);
-    const struct expert_cut *c = &e->cuts[i / groups];
-    size_t group = i % groups, at = group * SR1__GROUP_OUT;
-    size_t width = e->e - at < SR1__GROUP_OUT ? e->e - at : SR1__GROUP_OUT;
-    float *tile = get_tile(e, thread);
-
-    multiply_cut(e, &e->l->experts[c->expert].down, group, c, e->mid, tile);
-    for (size_t r = 0; r < c->n; r++)
-        memcpy(e->out + (c->first + r) * e->e + at, tile + r * SR1__GROUP_OUT,
-               width * sizeof *tile);
+    sr1__team_run(e->team, e->n_cuts * sr1__panels_groups(get_panels(&t, 0)->n_out),
+                  multiply_cut, &t);
 }
 
 /* In the order of a token's choices. */
@@ -369,11 +371,7 @@ void sr1__host_experts_run(struct sr1__host_experts *e, const struct sr1__host_w
     sr1__routing_sort(&e->routing, (int64_t)rows->n);
     list_cuts(e);
     run_rows(e, (size_t)e->routing.n, gather_rows, e);
-    quantize_input(e, e->in, e->e);
-    sr1__team_run(e->team, e->n_cuts * sr1__panels_groups(l->experts[0].gate_up.n_out),
-                  multiply_gates, e);
-    quantize_input(e, e->mid, e->f);
-    sr1__team_run(e->team, e->n_cuts * sr1__panels_groups(l->experts[0].down.n_out),
-                  multiply_down, e);
+    multiply_places(e, 0);
+    multiply_places(e, 1);
     run_rows(e, rows->n, add_experts, e);
 }

@@ -98,32 +98,23 @@ struct product_task {
     float *const *out_rows; /* or by these */
 };
 
+static struct sr1__host_rows list_rows(const struct product_task *t)
+{
+    return (struct sr1__host_rows){t->in, t->width, t->p->quantized};
+}
+
 #define QUANTIZED_ROWS 8 /* of a task */
 
 /* Rows [i, i + 1) * QUANTIZED_ROWS. */
 static void quantize_rows(void *arg, size_t i, int32_t thread)
 {
     const struct product_task *t = arg;
-    const struct sr1__host_pass *p = t->p;
-    size_t first = i * QUANTIZED_ROWS, row = sr1__int8_row(t->w->k);
+    const struct sr1__host_rows rows = list_rows(t);
+    size_t first = i * QUANTIZED_ROWS;
     size_t n = t->n - first < QUANTIZED_ROWS ? t->n - first : QUANTIZED_ROWS;
 
-    for (size_t r = first; r < first + n; r++)
-        sr1__int8_row_fill(sr1__host_load(p->weights, t->in + r * t->width * p->size,
-                                          p->scratch[thread].row, t->w->k),
-                           t->w->k, p->quantized + r * row);
-}
-
-static void multiply_tile(const struct product_task *t, size_t group, size_t first,
-                          size_t n, float *tile)
-{
-    const struct sr1__host_pass *p = t->p;
-
-    if (t->w->type == SR1__PANELS_INT8)
-        sr1__int8_product(t->w, group, p->quantized + first * sr1__int8_row(t->w->k), n,
-                          tile);
-    else
-        sr1__product(t->w, group, t->in + first * t->width * p->size, t->width, n, tile);
+    sr1__host_quantize(t->p->weights, &rows, t->w->k, first, n,
+                       t->p->scratch[thread].row);
 }
 
 static int has_lora(const struct product_task *t)
@@ -134,12 +125,13 @@ static int has_lora(const struct product_task *t)
 static void run_product(void *arg, size_t i, int32_t thread)
 {
     const struct product_task *t = arg;
+    const struct sr1__host_rows rows = list_rows(t);
     struct host_scratch *s = &t->p->scratch[thread];
     size_t cuts = (t->n + ROWS - 1) / ROWS;
     size_t first = i % cuts * ROWS;
     size_t n = t->n - first < ROWS ? t->n - first : ROWS;
 
-    multiply_tile(t, i / cuts, first, n, s->tile);
+    sr1__host_multiply(t->w, i / cuts, &rows, first, n, s->tile);
     if (has_lora(t))
         sr1__product_add(&t->lora->b, i / cuts,
                          t->p->lora + first * round_width(t->p->ranks),

@@ -18,8 +18,8 @@ struct sr1__score_targets {
 };
 
 /* Is this how the model's log-probs are computed where no gradient is wanted? In fp32
- * only: in bf16 a training pass rounds after each operation, and what its log-probs are
- * compared with is to round likewise. */
+ * only: in bf16 a training pass rounds what its operations pass on, where this one goes
+ * on in fp32, and what its log-probs are compared with is to round likewise. */
 int sr1__host_scores(const sr1_model *m);
 
 /* log_probs[targets->n] under the distribution of `how`. chunk: rows of logits at a time;

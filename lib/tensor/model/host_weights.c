@@ -89,6 +89,31 @@ const float *sr1__host_load(const struct sr1__host_weights *w, const void *from,
     return room;
 }
 
+void sr1__host_quantize(const struct sr1__host_weights *w,
+                        const struct sr1__host_rows *rows, size_t k, size_t first,
+                        size_t n, float *room)
+{
+    size_t bytes = rows->width * (w->bf16 ? sizeof(uint16_t) : sizeof(float));
+
+    for (size_t r = first; r < first + n; r++)
+        sr1__int8_row_fill(sr1__host_load(w, rows->x + r * bytes, room, k), k,
+                           rows->quantized + r * sr1__int8_row(k));
+}
+
+void sr1__host_multiply(const struct sr1__panels *m, size_t group,
+                        const struct sr1__host_rows *rows, size_t first, size_t n,
+                        float *tile)
+{
+    size_t size = m->type == SR1__PANELS_BF16 ? sizeof(uint16_t) : sizeof(float);
+
+    if (m->type == SR1__PANELS_INT8)
+        sr1__int8_product(m, group, rows->quantized + first * sr1__int8_row(m->k), n,
+                          tile);
+    else
+        sr1__product(m, group, rows->x + first * rows->width * size, rows->width, n,
+                     tile);
+}
+
 /* ---- layout ---- */
 
 /* Rows of gate and up in panels, by groups of both. */

@@ -84,6 +84,22 @@ void sr1__host_store(const struct sr1__host_weights *w, const float *from, void 
 /* And back: n numbers in fp32, where they are or in `room`. */
 const float *sr1__host_load(const struct sr1__host_weights *w, const void *from,
                             float *room, size_t n);
+
+/* Rows that a matrix multiplies, `width` elements of the weights' type apart. */
+struct sr1__host_rows {
+    const unsigned char *x;
+    size_t width;
+    int16_t *quantized; /* as one of int8 takes them, [rows, sr1__int8_row(k)] */
+};
+/* Rows [first, first + n) of k numbers as int16, through room[k]. */
+void sr1__host_quantize(const struct sr1__host_weights *w,
+                        const struct sr1__host_rows *rows, size_t k, size_t first,
+                        size_t n, float *room);
+/* As sr1__product for these rows, which have been quantized where m is int8. */
+void sr1__host_multiply(const struct sr1__panels *m, size_t group,
+                        const struct sr1__host_rows *rows, size_t first, size_t n,
+                        float *tile);
+
 /* The ranks of the adapters of a matrix, added up, where they are most; 0: none. */
 size_t sr1__host_ranks(const sr1_model *m);
 /* Bytes of the panels of an adapter of this rank on these modules (bits

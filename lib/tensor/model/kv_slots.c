@@ -47,8 +47,8 @@ struct slots {
     sr1_tensor **layers; /* [layers] of [places+2,2Hkv,D]: all blocks, a place that is
                           * nobody's, and one that stays zero */
     struct sr1__kv_layout layout;
-    sr1_tensor *table; /* i64 [slots*block]; NULL: to be made */
-    int changed;       /* the table is to be filled again */
+    sr1_tensor *table;            /* i64 [slots*block]; NULL: to be made */
+    int64_t changed, changed_end; /* slots whose part of it is to be filled again */
     int64_t max_tokens;
     int32_t max_rows;
     struct slot_row *rows; /* [max_rows] */
@@ -114,13 +114,21 @@ static int64_t find_token_place(const struct sr1__kv_layout *l, const struct slo
 
 /* ---- rows come and go ---- */
 
+static void mark_slot(struct slots *c, int64_t slot)
+{
+    int none = c->changed == c->changed_end;
+
+    c->changed = none || slot < c->changed ? slot : c->changed;
+    c->changed_end = none || slot >= c->changed_end ? slot + 1 : c->changed_end;
+}
+
 static void put_row(struct slots *c, int32_t row, int32_t slot, int64_t start)
 {
     c->rows[row].slot = slot;
     c->rows[row].start = start;
     c->row_of[slot] = row;
     c->n_unplaced--;
-    c->changed = 1;
+    mark_slot(c, slot);
 }
 
 static void add_row(struct slots *c, int32_t row, struct slot_row r)
@@ -152,7 +160,7 @@ static void drop_row(struct slots *c, int32_t row)
         return;
     c->row_of[was.slot] = -1;
     c->left[was.slot] = 1;
-    c->changed = 1;
+    mark_slot(c, was.slot);
     heir = find_heir(c, was.family);
     if (heir >= 0)
         put_row(c, heir, was.slot, was.start);
@@ -322,7 +330,6 @@ static void drop_table(struct slots *c)
 {
     sr1__tensor_free(c->table);
     c->table = NULL;
-    c->changed = 1;
     c->base.moves++;
 }
 
@@ -440,27 +447,38 @@ static void list_positions(const struct slots *c, int64_t slot, int64_t *out)
         tail[i] = (r ? r->prefix : 0) + i;
 }
 
-static sr1_status fill_table(struct slots *c)
+/* The positions of slots [first, end). */
+static sr1_status upload_positions(struct slots *c, int64_t first, int64_t end)
 {
-    int64_t block = sr1__kv_layout_block(&c->layout), n = count_slots(c) * block;
+    int64_t block = sr1__kv_layout_block(&c->layout), n = (end - first) * block;
     int64_t *positions;
     sr1_scope *s;
     sr1_status st;
 
-    if (!c->changed)
-        return SR1_OK;
     SR1__CALLOC(positions, (size_t)n, "key-value cache");
-    for (int64_t i = 0; i < count_slots(c); i++)
-        list_positions(c, i, positions + i * block);
+    for (int64_t i = first; i < end; i++)
+        list_positions(c, i, positions + (i - first) * block);
     s = sr1__scope_open(c->model->device, "key-value cache");
     sr1__scope_no_grad(s);
     if (!c->table)
-        c->table = t_hold(s, t_empty(s, SR1__I64, T_SHAPE(n)));
-    t_upload_i64(s, c->table, positions);
+        c->table = t_hold(s, t_empty(s, SR1__I64, T_SHAPE(count_slots(c) * block)));
+    t_upload_i64(s, t_narrow(s, c->table, 0, first * block, n), positions);
     st = sr1__scope_close(s);
     sr1__free(positions);
-    c->changed = st != SR1_OK;
     return st;
+}
+
+static sr1_status fill_table(struct slots *c)
+{
+    if (!c->table) {
+        c->changed = 0;
+        c->changed_end = count_slots(c);
+    }
+    if (c->changed == c->changed_end)
+        return SR1_OK;
+    SR1__TRY(upload_positions(c, c->changed, c->changed_end));
+    c->changed = c->changed_end = 0;
+    return SR1_OK;
 }
 
 /* Every live row gets a slot with room for what it wants. */
