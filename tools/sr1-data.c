@@ -521,8 +521,7 @@ static const struct args_command commands[] = {
     {"nq",
      "sr1-data nq QUESTIONS OUT.jsonl [key=value ...] [--source NAME] [--split NAME]\n",
      "nq         write questions with gold answers (.jsonl, .json, .csv, .tsv) as the "
-     "records "
-     "of\n"
+     "records of\n"
      "           Search-R1's published code: prompt, data_source, reward_model, "
      "extra_info;\n"
      "           answer_field=NAME and question_field=NAME where fields have other "

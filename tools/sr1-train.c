@@ -425,14 +425,18 @@ static void print_resume_hint(const sr1_trainer *tr, sr1_status st)
                 quoted);
 }
 
-/* As it was typed, but for quotes. */
+/* As a shell reads it back. */
 static void join_command(char **argv, char *out, size_t size)
 {
     size_t n = 0;
 
     out[0] = '\0';
-    for (size_t i = 0; argv[i] != NULL && n < size; i++)
-        n += (size_t)snprintf(out + n, size - n, "%s%s", i > 0 ? " " : "", argv[i]);
+    for (size_t i = 0; argv[i] != NULL && n + 1 < size; i++) {
+        if (i > 0)
+            out[n++] = ' ';
+        quote_word(argv[i], out + n, size - n);
+        n += strlen(out + n);
+    }
 }
 
 static int report_stopped(const sr1_trainer *tr)
