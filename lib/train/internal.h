@@ -400,6 +400,10 @@ void sr1__folder_unlock(sr1_trainer *tr);
 sr1_status sr1__folder_begin(sr1_trainer *tr);
 /* Its config.json; once run.json tells that a run wrote it. */
 sr1_status sr1__folder_write_config(sr1_trainer *tr);
+/* Checkpoints that lie on the disk at once: those that are there and all that the steps
+ * left will write, or those kept and the one being written. */
+int64_t sr1__checkpoints_at_once(const struct sr1__settings *set, int64_t left,
+                                 int64_t there);
 /* The fields of the plan about the disk. */
 void sr1__folder_room(const sr1_trainer *tr, sr1_run_plan *plan);
 sr1_status sr1__folder_check_room(const sr1_trainer *tr, char *warning, size_t size);

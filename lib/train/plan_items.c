@@ -494,16 +494,21 @@ static double served_bytes(const struct planner *p)
                      (double)sr1__torch_dtype_size(p->policy.dtype);
 }
 
-/* As sr1__folder_room for a whole run, but for its steps, which only the data tell. */
+/* As sr1__folder_room for a whole run. Where only the data tell its steps, they are as
+ * many as take most; where all checkpoints are kept, two. */
 static void plan_disk(struct planner *p)
 {
     const struct sr1__settings *set = &p->set;
-    double kept = (double)set->keep_checkpoints, served = served_bytes(p);
+    int64_t unknown = set->keep_checkpoints > 0 ? INT64_MAX - 1 : 2;
+    int64_t steps = set->max_steps > 0 ? set->max_steps : unknown;
+    double served = served_bytes(p);
 
+    p->out->counts_steps = set->max_steps > 0;
     p->out->checkpoint = state_bytes(&p->policy) +
                          (p->has_critic ? state_bytes(&p->critic) : 0) +
                          (get_number(p, "openai_sync_interval") > 1 ? served : 0);
-    p->out->disk = p->out->checkpoint * (kept > 0 ? kept + 1 : 2) + served +
+    p->out->disk = p->out->checkpoint * (double)sr1__checkpoints_at_once(set, steps, 0) +
+                   served +
                    (set->save_final_model ? sr1__memory_gradients(&p->policy) : 0);
 }
 

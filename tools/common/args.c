@@ -261,6 +261,20 @@ static size_t measure_edit_distance(const char *a, const char *b)
     return row[n];
 }
 
+/* As other programs take their settings: --learning_rate, --learning-rate. */
+static int refuse_dashes(const struct args *a, const char *name)
+{
+    char key[64];
+
+    snprintf(key, sizeof(key), "%s", name + strspn(name, "-"));
+    for (char *c = key; *c != '\0'; c++)
+        *c = *c == '-' ? '_' : *c;
+    return args_wrong(a,
+                      "there is no option %s; keys of the configuration are given "
+                      "without dashes, as %s=VALUE",
+                      name, key);
+}
+
 static int unknown_option(const struct args *a, const char *name)
 {
     const char *near = NULL;
@@ -277,6 +291,8 @@ static int unknown_option(const struct args *a, const char *name)
     }
     if (near != NULL)
         return args_wrong(a, "there is no option %s; did you mean %s?", name, near);
+    if (a->takes_keys && length > 1)
+        return refuse_dashes(a, name);
     return args_wrong(a, "there is no option %s", name);
 }
 

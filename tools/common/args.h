@@ -44,7 +44,8 @@ struct args {
     size_t n_options;
     const struct args_command *commands; /* their usage stands before help */
     size_t n_commands;
-    int *given; /* [n_options] set to 1 for options that were there; may be NULL */
+    int *given;     /* [n_options] set to 1 for options that were there; may be NULL */
+    int takes_keys; /* words key=value are the configuration's */
 };
 
 /* Read argv[1..argc). What is no option goes to rest[0..max) in order, *n of them.

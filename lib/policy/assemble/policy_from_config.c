@@ -10,6 +10,7 @@
 #include "policy/local_engine.h"
 #include "policy/server_engine.h"
 #include "tensor/model/host_weights.h"
+#include "tensor/model/model_load.h"
 #include "text/data/question.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -50,6 +51,7 @@ static sr1_status check_base_wanted(const sr1_config *c, const char *folder)
 
     if (!*sr1__config_str(c, "base_model_name_or_path"))
         return SR1_OK;
+    SR1__TRY(sr1__model_folder_check("model", folder)); /* what is gone is neither */
     SR1__TRY(sr1__adapter_is_folder(folder, &is_adapter));
     return is_adapter ? SR1_OK
                       : sr1__fail(SR1_E_CONFIG,
