@@ -1,6 +1,6 @@
-/* tensor/cuda/nvrtc.cpp - NVRTC and the driver by libcaffe2_nvrtc.so, libtorch's own
- * library for both, whose header the wheel lacks; NVRTC's is in a package that it does
- * not require, so its functions are declared here. */
+/* tensor/cuda/nvrtc.cpp - NVRTC and the driver by libcaffe2_nvrtc.so, which libtorch has
+ * for both. NVRTC's functions are declared here: its header need not be where this is
+ * built. */
 #include "tensor/cuda/nvrtc.h"
 
 #include <c10/cuda/CUDAFunctions.h>
