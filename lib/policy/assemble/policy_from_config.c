@@ -237,6 +237,13 @@ int32_t sr1__plan_engine_count(const sr1_config *c, sr1__device device, double p
     return device != SR1__CPU || parameters > SMALL_MODEL ? 1 : cpu_threads(c);
 }
 
+int32_t sr1__plan_engine_threads(const sr1_config *c, int32_t engines)
+{
+    int32_t each = cpu_threads(c) / engines;
+
+    return each > 0 ? each : 1;
+}
+
 int32_t sr1__choose_engine_count(const sr1_config *c, const sr1_model *m)
 {
     return sr1__plan_engine_count(c, m->device,
@@ -271,7 +278,6 @@ static sr1_status open_engines(sr1_rollout *r, const sr1_config *c)
 static sr1_status make_engines(sr1_rollout *r, const sr1_config *c)
 {
     size_t n = r->model ? (size_t)sr1__choose_engine_count(c, r->model) : 0;
-    int32_t each = cpu_threads(c) / (n ? (int32_t)n : 1);
 
     if (n == 0)
         return SR1_OK;
@@ -285,7 +291,7 @@ static sr1_status make_engines(sr1_rollout *r, const sr1_config *c)
     for (size_t i = 1; i < n; i++)
         SR1__TRY(sr1__model_replica(&r->replicas[i], r->model));
     SR1__TRY(open_engines(r, c));
-    SR1__TRY(sr1__torch_threads(each > 0 ? each : 1));
+    SR1__TRY(sr1__torch_threads(sr1__plan_engine_threads(c, (int32_t)n)));
     return n > 1 ? sr1__pool_new(&r->pool, (int32_t)n) : SR1_OK;
 }
 

@@ -26,7 +26,7 @@
 struct rotation {
     sr1_tensor *cos; /* [N,D] */
     sr1_tensor *sin;
-    sr1_tensor *turn; /* [N,D,D], of few tokens in place; else NULL */
+    sr1_tensor *turn; /* [N,D,D], of few tokens in place once asked for; else NULL */
 };
 
 /* The values shared by all layers of one forward pass. Kept by checkpointed layers until
@@ -152,7 +152,38 @@ static sr1_tensor *add_output(sr1_scope *s, const struct causal_lm_pass *p, sr1_
                 : add_linear(s, p, x, y, l);
 }
 
-static sr1_tensor *run_decoder_attention(sr1_scope *s, const struct causal_lm_pass *p,
+/* Norms that add 1 are not done in the model's type. */
+static void make_turn(sr1_scope *s, struct causal_lm_pass *p, struct rotation *r)
+{
+    if (!r->turn && p->attention.in_place && t_size(r->cos, 0) <= SR1__TURN_TOKENS &&
+        !p->m->arch->norm_plus_one)
+        r->turn = t_hold(s, sr1__decode_turn(s, p->m, r->cos, r->sin));
+}
+
+/* From the product qkv to attention's result. */
+static sr1_tensor *attend_product(sr1_scope *s, struct causal_lm_pass *p, int32_t layer,
+                                  struct sr1__heads_op *heads, sr1_tensor *y)
+{
+    const struct sr1__hf_config *c = &p->m->config;
+    struct rotation *r = &p->rotations[sr1__hf_config_turn(c, layer)];
+    double scale = sr1__hf_config_query_scale(c);
+    sr1_tensor *qkv[3], *attended = NULL;
+
+    if (p->attention.qkv_fn && scale == 1.0 && !p->m->arch->norm_plus_one)
+        attended = p->attention.qkv_fn(s, p->attention.self, layer, heads, y);
+    if (attended || sr1__scope_status(s) != SR1_OK)
+        return attended;
+    make_turn(s, p, r);
+    heads->turn = r->turn;
+    if (r->turn && heads->q_norm)
+        heads->qk_norm = p->m->tables->qk_norms[layer];
+    sr1__fused_heads(s, heads, y, qkv);
+    if (scale != 1.0)
+        qkv[0] = t_mul_scalar(s, qkv[0], scale);
+    return p->attention.fn(s, p->attention.self, layer, qkv[0], qkv[1], qkv[2]);
+}
+
+static sr1_tensor *run_decoder_attention(sr1_scope *s, struct causal_lm_pass *p,
                                          int32_t layer, sr1_tensor *x)
 {
     const struct sr1__hf_config *c = &p->m->config;
@@ -165,21 +196,13 @@ static sr1_tensor *run_decoder_attention(sr1_scope *s, const struct causal_lm_pa
                                   .k_norm = get_norm_weight(s, p->m, w->k_norm),
                                   .eps = c->rms_norm_eps,
                                   .cos = r->cos,
-                                  .sin = r->sin,
-                                  .turn = r->turn};
+                                  .sin = r->sin};
     sr1_tensor *y = normalise_hidden(s, p->m, x, w->input_norm);
-    double scale = sr1__hf_config_query_scale(c);
-    sr1_tensor *qkv[3];
 
-    if (r->turn && w->q_norm)
-        heads.qk_norm = p->m->tables->qk_norms[layer];
     y = apply_layer_linear(
         s, p, y,
         (struct linear){w->qkv, w->qkv_scale, w->qkv_bias, {layer, SR1__LORA_Q, 3}});
-    sr1__fused_heads(s, &heads, y, qkv);
-    if (scale != 1.0)
-        qkv[0] = t_mul_scalar(s, qkv[0], scale);
-    y = p->attention.fn(s, p->attention.self, layer, qkv[0], qkv[1], qkv[2]);
+    y = attend_product(s, p, layer, &heads, y);
     return add_output(
         s, p, x, y, (struct linear){w->o, w->o_scale, w->o_bias, {layer, SR1__LORA_O, 1}},
         w->attention_norm);
@@ -216,7 +239,7 @@ static sr1_tensor *run_decoder_mlp(sr1_scope *s, const struct causal_lm_pass *p,
 }
 
 /* One layer in a scope of its own, so that its activations go as early as they can. */
-static sr1_tensor *run_decoder_layer(sr1_scope *outer, const struct causal_lm_pass *p,
+static sr1_tensor *run_decoder_layer(sr1_scope *outer, struct causal_lm_pass *p,
                                      int32_t layer, sr1_tensor *x)
 {
     sr1_scope *s = sr1__scope_nest(outer, "layer %d", layer);
@@ -286,13 +309,6 @@ static void pick_positions(sr1_scope *s, struct causal_lm_pass *p,
                     p->m->dtype);
     if (sr1__hf_config_has(&p->m->config, SR1__LAYER_NO_ROPE))
         fill_no_angles(s, p->m, &p->rotations[SR1__TURN_NONE], (int64_t)in->n);
-    for (int i = 0; i < SR1__TURNS; i++) {
-        struct rotation *r = &p->rotations[i];
-
-        if (r->cos && p->attention.in_place && in->n <= SR1__TURN_TOKENS &&
-            !p->m->arch->norm_plus_one) /* which is not done in the model's type */
-            r->turn = t_hold(s, sr1__decode_turn(s, p->m, r->cos, r->sin));
-    }
 }
 
 static sr1_status check_packed_ids(const sr1_model *m, const int32_t *ids, size_t n)
