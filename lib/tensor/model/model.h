@@ -203,6 +203,9 @@ sr1_model *sr1__model_retain(sr1_model *m);
  * bf16 sum stops changing once it is about 256 times larger than the addend. Nothing to
  * do in fp32. */
 sr1_status sr1__model_gather_grad(sr1_model *m);
+/* Add what a backward pass left in `from`, a replica or `to` itself, to the fp32 sums of
+ * `to`. */
+sr1_status sr1__model_move_grad(sr1_model *to, sr1_model *from);
 /* All gradients as sums in fp32, with zeros for params[i] that have none where wanted[i]
  * is set: other models have one, to be added. */
 sr1_status sr1__model_sum_grad(sr1_model *m, const uint8_t *wanted);
