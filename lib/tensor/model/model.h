@@ -143,9 +143,12 @@ struct sr1__forward_options {
     struct sr1__router_loss *router;         /* NULL: none */
     sr1_tensor **head; /* set: what hidden states are to be multiplied by in place of the
                           model's head; NULL: not asked for */
+    const int32_t *rows; /* [n_rows] tokens whose hidden states are wanted; NULL: all */
+    size_t n_rows;
 };
 
-/* Hidden states after the final norm [N,E] of packed sequences; opt may be NULL. */
+/* Hidden states after the final norm [N,E] of packed sequences, or of the tokens wanted
+ * [n_rows,E]; opt may be NULL. */
 sr1_tensor *sr1__causal_lm_forward(sr1_scope *s, sr1_model *m,
                                    const struct sr1__packed *in,
                                    const struct sr1__forward_options *opt);
