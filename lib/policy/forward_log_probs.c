@@ -40,7 +40,8 @@ static sr1_status pack_microbatch(struct sr1__packed *out,
     return SR1_OK;
 }
 
-/* head: what log-probs multiply by; NULL: not asked for. */
+/* Of the tokens that predict a target. head: what log-probs multiply by; NULL: not asked
+ * for. */
 static sr1_tensor *run_packed_forward(sr1_scope *s, sr1_model *m,
                                       const struct sr1__microbatch *mb,
                                       const struct sr1__log_prob_options *how,
@@ -54,7 +55,9 @@ static sr1_tensor *run_packed_forward(sr1_scope *s, sr1_model *m,
     struct sr1__forward_options o = {.checkpoint = how->checkpoint,
                                      .dropout = &drops,
                                      .router = how->router,
-                                     .head = head};
+                                     .head = head,
+                                     .rows = mb->target_rows,
+                                     .n_rows = mb->n_targets};
     sr1_tensor *hidden = NULL;
     sr1_status st =
         dropout && !keys ? sr1__fail_nomem("dropout") : pack_microbatch(&in, mb, &cu);
@@ -64,7 +67,7 @@ static sr1_tensor *run_packed_forward(sr1_scope *s, sr1_model *m,
         hidden = sr1__causal_lm_forward(s, m, &in, &o);
     sr1__free(cu);
     sr1__free(keys);
-    return t_index_select(s, hidden, 0, t_from_i32(s, mb->target_rows, mb->n_targets));
+    return hidden;
 }
 
 /* The forward pass validates its input ids; the last token of a sequence is only a

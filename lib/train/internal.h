@@ -67,6 +67,7 @@ struct sr1__settings {
     int64_t validate_interval, validation_samples, save_interval, keep_checkpoints;
     int64_t log_trajectories, log_interval;
     int32_t share_prompts;
+    int32_t alone; /* a trajectory shares a micro-batch with none */
     int32_t checkpointing, skip_zero_variance_groups, shuffle, validate_at_start,
         save_final_model;
     int32_t frozen_reference, kl_in_reward;
@@ -234,6 +235,9 @@ sr1_status sr1__settings_resolve(sr1_config *c);
  * device, and say so in *chosen. SR1_E_DEVICE_NOMEM, SR1_E_NOMEM: nothing fits. */
 sr1_status sr1__settings_choose(sr1_config *c, struct sr1__chosen *chosen);
 sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c);
+/* What full_determinism changes on this device: on a CPU, how updates are cut. */
+void sr1__settings_isolate(struct sr1__settings *s, const sr1_config *c,
+                           sr1__device device);
 /* Of these the part about advantages; once the rest is read. */
 sr1_status sr1__settings_read_advantage(struct sr1__settings *s, const sr1_config *c);
 /* Is the name one of a list with commas? */

@@ -5,7 +5,9 @@
  * objective's loss with respect to them, and that sent back through the model.
  * Micro-batches bound memory; weights of tokens come from counts over the mini-batch, so
  * the cut does not change the gradient. Workers take micro-batches side by side, each
- * into gradients of its own, which are added up in a fixed order. */
+ * into gradients of its own, which are added up in a fixed order: those of a worker, then
+ * of workers. With full_determinism on a CPU a trajectory is a micro-batch, and one sum
+ * takes them in the plan's order, so that it depends on nothing but the trajectories. */
 #include "train/objective.h"
 #include "train/ranks.h"
 #include "train/unit_pass.h"
@@ -116,6 +118,12 @@ static void measure_plan(const struct update *u)
                      (double)(balanced ? u->lengths.min : least), SR1__LAST);
     sr1__metrics_add(u->metrics, "unbalanced_max",
                      (double)(balanced ? u->lengths.max : most), SR1__LAST);
+}
+
+/* Does one sum take the gradients in the order of the plan, whoever computes them? */
+static int adds_in_order(const struct update *u)
+{
+    return u->tr->set.alone && !u->tr->dist;
 }
 
 /* ---- one micro-batch ---- */
@@ -230,8 +238,9 @@ static sr1_status run_backward(struct update *u, size_t k,
             t_from_f32(s, g->gradient, T_SHAPE((int64_t)count_outputs(u, mb))));
     SR1__TRY(sr1__scope_close(s));
     /* one gradient alone is its own sum; those of a pass by units are gone */
-    return u->plan.n_batches > 1 && !u->learner->pass ? sr1__model_gather_grad(m)
-                                                      : SR1_OK;
+    return u->plan.n_batches > 1 && !u->learner->pass && !adds_in_order(u)
+               ? sr1__model_gather_grad(m)
+               : SR1_OK;
 }
 
 /* What it comes to is added to *w, by micro-batches, so that it does not depend on who
@@ -339,12 +348,50 @@ static sr1_status run_rounds(struct update *u)
     return st;
 }
 
+/* The micro-batches of all workers that follow each other. */
+struct turn {
+    struct update *u;
+    size_t first;
+};
+
+static sr1_status run_in_turn(void *arg, size_t i)
+{
+    const struct turn *t = arg;
+
+    return run_microbatch(t->u, t->first + i, t->u->learner->replicas[i],
+                          &t->u->workers[i]);
+}
+
+/* All that is added up stands with the first worker. */
+static sr1_status run_turns(struct update *u)
+{
+    size_t workers = (size_t)u->tr->n_workers, n;
+    struct worker all = {0};
+
+    for (struct turn t = {u, 0}; t.first < u->plan.n_batches; t.first += n) {
+        n = u->plan.n_batches - t.first;
+        n = n < workers ? n : workers;
+        memset(u->workers, 0, workers * sizeof(*u->workers));
+        SR1__TRY(sr1__pool_run(u->tr->pool, n, run_in_turn, &t));
+        for (size_t i = 0; i < n; i++) {
+            SR1__TRY(sr1__model_move_grad(u->learner->replicas[0],
+                                          u->learner->replicas[i]));
+            merge_worker(&u->workers[i], &all);
+        }
+    }
+    memset(u->workers, 0, workers * sizeof(*u->workers));
+    u->workers[0] = all;
+    return SR1_OK;
+}
+
 static sr1_status run_workers(struct update *u)
 {
     size_t n = (size_t)u->tr->n_workers;
 
     if (u->learner->pass)
         return run_rounds(u);
+    if (adds_in_order(u))
+        return run_turns(u);
     memset(u->workers, 0, n * sizeof(*u->workers));
     return sr1__pool_run(u->tr->pool, n, run_worker, u);
 }

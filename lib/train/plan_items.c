@@ -397,7 +397,10 @@ static void plan_learner(struct planner *p, const struct sr1__memory_model *m,
         plan_by_unit(p, m, n, place == SR1__PLAN_HOST ? sr1__memory_offload_piece(m) : 0);
         return;
     }
-    if (s->passes > 1)
+    if (p->set.alone && s->ranks == 1) /* one sum for all workers */
+        add_item(p, n->sums, sr1__memory_trained(m) * sizeof(float), SR1__PLAN_DEVICE,
+                 n->update);
+    else if (s->passes > 1)
         add_item(p, n->sums, s->workers * sums, SR1__PLAN_DEVICE, n->update);
     else if (s->workers > 1 ||
              (s->ranks > 1 && s->shards == 1)) /* before they are added */
@@ -523,6 +526,7 @@ sr1_status sr1__plan_figure(struct sr1__plan_figures *out, const sr1_config *c,
 
     memset(out, 0, sizeof *out);
     SR1__TRY(sr1__settings_read(&p.set, c));
+    sr1__settings_isolate(&p.set, c, device);
     SR1__TRY(describe_models(&p, device));
     size_step(&p);
     plan_weights(&p);

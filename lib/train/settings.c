@@ -198,6 +198,19 @@ static sr1_status check_sampling(const sr1_config *c)
     return SR1_OK;
 }
 
+/* A sum over the rows of a micro-batch has an order that all of them choose: a trajectory
+ * has a gradient of its own, to the bit, where it is alone with its prompt. */
+void sr1__settings_isolate(struct sr1__settings *s, const sr1_config *c,
+                           sr1__device device)
+{
+    s->alone = device == SR1__CPU && sr1__config_bool(c, "full_determinism");
+    if (!s->alone)
+        return;
+    s->micro_batch_tokens = 1;
+    s->share_prompts = 0;
+    s->balance_batches = 0;
+}
+
 sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c)
 {
     SR1__TRY(check_sampling(c));

@@ -98,6 +98,7 @@ static sr1_status build_parts(sr1_trainer *tr, sr1_search *search)
     tr->engine_given = search != NULL;
     tr->configured_env = tr->rollout->env;
     tr->model = sr1_rollout_model(tr->rollout);
+    sr1__settings_isolate(&tr->set, tr->config, tr->model->device);
     SR1__TRY(check_routers(tr));
     tr->n_workers = sr1__rollout_replicas(tr->rollout, &tr->policy.replicas, &tr->pool);
     SR1__TRY(sr1_reward_set_open(&tr->rewards, tr->config));

@@ -42,6 +42,7 @@ struct causal_lm_pass {
     struct sr1__lora_dropout dropout;    /* a copy; p 0: none */
     struct sr1__expert_balance *balance; /* NULL: routers have no auxiliary loss */
     sr1_tensor **head;                   /* of the options */
+    sr1_tensor *rows;                    /* that are wanted; NULL: all */
     int again; /* a layer runs a second time, for its gradients */
     int32_t refs;
 };
@@ -66,6 +67,7 @@ static void pass_release(struct causal_lm_pass *p)
     if (!p || --p->refs > 0)
         return;
     free_rotations(p);
+    sr1__tensor_free(p->rows);
     sr1__free(p->cu_seqlens);
     sr1__free(p->continues);
     sr1__free((void *)(uintptr_t)p->dropout.keys);
@@ -183,6 +185,14 @@ static sr1_tensor *attend_product(sr1_scope *s, struct causal_lm_pass *p, int32_
     return p->attention.fn(s, p->attention.self, layer, qkv[0], qkv[1], qkv[2]);
 }
 
+/* Behind the last attention no other token reads those that are not wanted. Dropout has a
+ * key for each token, and routers are balanced over all of them. */
+static int leaves_rows(const struct causal_lm_pass *p, int32_t layer)
+{
+    return p->rows && layer + 1 == p->m->config.n_layers && p->dropout.p == 0.0 &&
+           !p->balance;
+}
+
 static sr1_tensor *run_decoder_attention(sr1_scope *s, struct causal_lm_pass *p,
                                          int32_t layer, sr1_tensor *x)
 {
@@ -203,6 +213,10 @@ static sr1_tensor *run_decoder_attention(sr1_scope *s, struct causal_lm_pass *p,
         s, p, y,
         (struct linear){w->qkv, w->qkv_scale, w->qkv_bias, {layer, SR1__LORA_Q, 3}});
     y = attend_product(s, p, layer, &heads, y);
+    if (leaves_rows(p, layer)) {
+        x = t_index_select(s, x, 0, p->rows);
+        y = t_index_select(s, y, 0, p->rows);
+    }
     return add_output(
         s, p, x, y, (struct linear){w->o, w->o_scale, w->o_bias, {layer, SR1__LORA_O, 1}},
         w->attention_norm);
@@ -408,6 +422,8 @@ static sr1_tensor *run_decoder_layers(sr1_scope *s, struct causal_lm_pass *p,
         x = mark_unit(s, m, i + 1, 0, y);
         leave_unit(s, m, i + 1);
     }
+    if (p->rows && !leaves_rows(p, m->config.n_layers - 1))
+        x = t_index_select(s, x, 0, p->rows);
     enter_unit(s, m, m->config.n_layers + 1);
     return normalise_hidden(s, m, x, m->final_norm);
 }
@@ -605,6 +621,8 @@ sr1_tensor *sr1__causal_lm_forward(sr1_scope *s, sr1_model *m,
             .n = (size_t)in->cu_seqlens[in->n_seqs],
         };
 
+        if (opt && opt->rows)
+            p->rows = t_hold(s, t_from_i32(s, opt->rows, opt->n_rows));
         if (opt && opt->router)
             p->balance = balance_new(s, m, in, opt->router->weight);
         hidden = run_decoder_forward(s, p, &tokens, opt && opt->checkpoint);

@@ -148,9 +148,12 @@ struct sr1__forward_options {
     struct sr1__router_loss *router;         /* NULL: none */
     sr1_tensor **head; /* set: what hidden states are to be multiplied by in place of the
                           model's head; NULL: not asked for */
+    const int32_t *rows; /* [n_rows] tokens whose hidden states are wanted; NULL: all */
+    size_t n_rows;
 };
 
-/* Hidden states after the final norm [N,E] of packed sequences; opt may be NULL. */
+/* Hidden states after the final norm [N,E] of packed sequences, or of the tokens wanted
+ * [n_rows,E]; opt may be NULL. */
 sr1_tensor *sr1__causal_lm_forward(sr1_scope *s, sr1_model *m,
                                    const struct sr1__packed *in,
                                    const struct sr1__forward_options *opt);
@@ -208,6 +211,9 @@ sr1_model *sr1__model_retain(sr1_model *m);
  * bf16 sum stops changing once it is about 256 times larger than the addend. Nothing to
  * do in fp32. */
 sr1_status sr1__model_gather_grad(sr1_model *m);
+/* Add what a backward pass left in `from`, a replica or `to` itself, to the fp32 sums of
+ * `to`. */
+sr1_status sr1__model_move_grad(sr1_model *to, sr1_model *from);
 /* All gradients as sums in fp32, with zeros for params[i] that have none where wanted[i]
  * is set: other models have one, to be added. */
 sr1_status sr1__model_sum_grad(sr1_model *m, const uint8_t *wanted);
