@@ -182,8 +182,10 @@ struct sr1_trainer {
     sr1_dataset *validation;
     struct sr1__demos *demos; /* stage sft */
     struct sr1__cursor *cursor;
-    struct sr1__row_mark mark;    /* of the rows that the cursor goes through */
-    struct sr1__data_place place; /* of the cursor after the last whole step of a run */
+    struct sr1__row_mark mark; /* of the rows that the cursor goes through */
+    /* After the last whole step of a run: of the first row that no step has done, and of
+     * the first that is not drawn ahead either. */
+    struct sr1__data_place place, drawn;
     struct sr1__sampler sampler;
     struct sr1__queued_rollout *queue; /* rollouts that begin before their step */
     char *run_folder;

@@ -8,15 +8,16 @@
 #include "tensor/ops/int8_linear.h"
 #include "tensor/ops/linear.h"
 
-/* Probabilities [N,k] of each token's experts, in x's type, and who they are. */
+/* Probabilities [N,k] of each token's experts, in x's type, and who they are. Logits are
+ * fp32 in any model, as generation has them: rounded to bf16 many are equal. */
 static sr1_tensor *choose_experts(sr1_scope *s, const sr1_model *m, int32_t layer,
                                   sr1_tensor *x, struct sr1__expert_balance *balance,
                                   struct sr1__routing *r)
 {
     const struct sr1__hf_config *c = &m->config;
-    sr1_tensor *p = sr1__linear(s, x, m->layers[layer].router, NULL), *best, *chosen;
+    sr1_tensor *p = sr1__linear_f32(s, x, m->layers[layer].router), *best, *chosen;
 
-    p = t_softmax(s, t_to(s, p, SR1__F32), -1);
+    p = t_softmax(s, p, -1);
     if (balance)
         p = sr1__expert_balance_mark(s, balance, p);
     t_topk(s, p, c->experts_per_token, &best, &chosen);

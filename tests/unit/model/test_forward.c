@@ -1,7 +1,7 @@
 /* Logits, log-probs and gradients of golden models against transformers'. */
 #include "golden.h"
 
-#include "tensor/model/model.h"
+#include "tensor/model/experts.h"
 #include "tensor/model/model_memory.h"
 
 #include <searchr1/ext/model_details.h>
@@ -216,6 +216,73 @@ static void gradients_equal_transformers(void **state)
     }
 }
 
+/* ---- experts ---- */
+
+enum { TOKENS = 32 };
+
+static void fill_wavy(float *v, size_t n, double a)
+{
+    for (size_t i = 0; i < n; i++)
+        v[i] = (float)sin(a * (double)(i + 1));
+}
+
+/* All experts of a token have nearly the same logit, in bf16 most of them the same. */
+static void set_even_router(sr1_scope *s, const sr1_model *m)
+{
+    size_t e = (size_t)m->config.hidden_size, n = (size_t)m->config.n_experts;
+    float *rows = calloc(n * e, sizeof *rows);
+
+    assert_true(n <= e);
+    for (size_t i = 0; i < n; i++) {
+        fill_wavy(rows + i * e, e, 1.7);
+        rows[i * e + i] *= 1.0f + 1.0f / 64;
+    }
+    t_copy_(s, m->layers[0].router, t_from_f32(s, rows, T_SHAPE((int64_t)n, (int64_t)e)));
+    free(rows);
+}
+
+/* Of the same tokens in bf16 and in fp32 the experts are the same. */
+static void experts_are_chosen_by_sums_in_fp32(void **state)
+{
+    const struct sr1__attention by = {NULL};
+    sr1_model_options o = {.struct_size = sizeof o, .device = "cpu", .dtype = "bf16"};
+    struct golden g = golden_open("qwen3-moe");
+    sr1_model *m = NULL, *exact = NULL;
+    sr1_scope *s = sr1__scope_open(SR1__CPU, "experts");
+    float *x, *y[2];
+    sr1_tensor *tokens;
+    size_t e;
+
+    (void)state;
+    OK(sr1_model_open(&m, g.dir, &o));
+    e = (size_t)m->config.hidden_size;
+    sr1__scope_no_grad(s);
+    set_even_router(s, m);
+    OK(sr1__model_clone(&exact, m, SR1__F32));
+    x = calloc(3 * TOKENS * e, sizeof *x);
+    y[0] = x + TOKENS * e;
+    y[1] = y[0] + TOKENS * e;
+    fill_wavy(x, TOKENS * e, 2.3);
+    tokens = t_to(s, t_from_f32(s, x, T_SHAPE(TOKENS, (int64_t)e)), SR1__BF16);
+    t_to_host_f32(s, sr1__experts_run(s, m, &by, 0, tokens, NULL), y[0], TOKENS * e);
+    t_to_host_f32(s, sr1__experts_run(s, exact, &by, 0, t_to(s, tokens, SR1__F32), NULL),
+                  y[1], TOKENS * e);
+    OK(sr1__scope_close(s));
+    for (size_t i = 0; i < TOKENS; i++) {
+        double most = 0;
+
+        for (size_t k = 0; k < e; k++)
+            most = fmax(most, fabs((double)y[1][i * e + k]));
+        if (!(largest_gap(y[0] + i * e, y[1] + i * e, e) <= 0.03 * most))
+            fail_msg("token %zu: off by %g of %g", i,
+                     largest_gap(y[0] + i * e, y[1] + i * e, e), most);
+    }
+    free(x);
+    sr1_model_free(m);
+    sr1_model_free(exact);
+    golden_close(&g);
+}
+
 /* Its gradient alone: that of the log-probs is 0. */
 static void check_router_loss(const struct golden *g, int checkpoint)
 {
@@ -280,6 +347,7 @@ int main(void)
         cmocka_unit_test(parameters_are_counted),
         cmocka_unit_test(log_probs_equal_transformers),
         cmocka_unit_test(gradients_equal_transformers),
+        cmocka_unit_test(experts_are_chosen_by_sums_in_fp32),
         cmocka_unit_test(the_loss_of_routers_equals_transformers),
         cmocka_unit_test(saved_model_loads_equal),
     };
