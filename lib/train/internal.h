@@ -79,6 +79,7 @@ struct sr1__settings {
     uint32_t policy_columns; /* all that the policy's update reads */
     double beta, temperature, max_grad_norm, stop_at_exact_match;
     double router_aux_loss_coef;
+    int32_t router_replay;
     double save_seconds; /* between checkpoints; 0: by steps alone */
     int64_t max_tokens, overlong_buffer, dynamic_sampling;
     double overlong_penalty;
@@ -226,6 +227,7 @@ struct sr1_trainer {
     char *server_loaded;     /* the checkpoint's, if it still has them; else NULL */
     int32_t in_update;       /* the step under way may have changed weights */
     struct sr1__token_dropout dropout; /* of the epoch of an update that is under way */
+    struct sr1__route_log *routes; /* of the update under way; NULL: experts are chosen */
     int32_t resumed;
     atomic_int stop;
     struct sr1__life life;

@@ -41,6 +41,7 @@ struct causal_lm_pass {
     int64_t longest; /* tokens of a sequence, with the one that it continues */
     struct sr1__lora_dropout dropout;    /* a copy; p 0: none */
     struct sr1__expert_balance *balance; /* NULL: routers have no auxiliary loss */
+    struct sr1__routes routes;           /* places: a copy; log NULL: none */
     sr1_tensor **head;                   /* of the options */
     sr1_tensor *rows;                    /* that are wanted; NULL: all */
     int again; /* a layer runs a second time, for its gradients */
@@ -72,6 +73,7 @@ static void pass_release(struct causal_lm_pass *p)
     sr1__free(p->continues);
     sr1__free((void *)(uintptr_t)p->dropout.keys);
     sr1__expert_balance_release(p->balance);
+    sr1__free((void *)(uintptr_t)p->routes.places);
     sr1__free(p);
 }
 
@@ -186,11 +188,11 @@ static sr1_tensor *attend_product(sr1_scope *s, struct causal_lm_pass *p, int32_
 }
 
 /* Behind the last attention no other token reads those that are not wanted. Dropout has a
- * key for each token, and routers are balanced over all of them. */
+ * key for each token, and routers are balanced over all of them, or replayed for all. */
 static int leaves_rows(const struct causal_lm_pass *p, int32_t layer)
 {
     return p->rows && layer + 1 == p->m->config.n_layers && p->dropout.p == 0.0 &&
-           !p->balance;
+           !p->balance && !p->routes.log;
 }
 
 static sr1_tensor *run_decoder_attention(sr1_scope *s, struct causal_lm_pass *p,
@@ -239,7 +241,8 @@ static sr1_tensor *run_decoder_mlp(sr1_scope *s, const struct causal_lm_pass *p,
 
     if (w->router)
         return t_add(s, x,
-                     sr1__experts_run(s, p->m, &p->attention, layer, y, p->balance));
+                     sr1__experts_run(s, p->m, &p->attention, layer, y, p->balance,
+                                      p->routes.log ? &p->routes : NULL));
     y = apply_layer_linear(
         s, p, y,
         (struct linear){w->gate_up, w->gate_up_scale, NULL, {layer, SR1__LORA_GATE, 2}});
@@ -575,6 +578,17 @@ balance_new(sr1_scope *s, const sr1_model *m, const struct sr1__packed *in, doub
     return b;
 }
 
+/* 0 without memory. */
+static int copy_routes(struct causal_lm_pass *p, const struct sr1__routes *routes,
+                       int64_t n)
+{
+    if (!routes)
+        return 1;
+    p->routes.log = routes->log;
+    p->routes.places = sr1__memdup(routes->places, (size_t)n * sizeof(int64_t));
+    return p->routes.places != NULL;
+}
+
 static struct causal_lm_pass *pass_new(sr1_scope *s, sr1_model *m,
                                        const struct sr1__packed *in,
                                        const struct sr1__forward_options *opt)
@@ -593,7 +607,8 @@ static struct causal_lm_pass *pass_new(sr1_scope *s, sr1_model *m,
             p->continues = sr1__memdup(in->continues, in->n_seqs * sizeof(int32_t));
     }
     if (p && p->cu_seqlens && !p->continues == !in->continues &&
-        copy_dropout(p, opt ? opt->dropout : NULL, in->cu_seqlens[in->n_seqs]))
+        copy_dropout(p, opt ? opt->dropout : NULL, in->cu_seqlens[in->n_seqs]) &&
+        copy_routes(p, opt ? opt->routes : NULL, in->cu_seqlens[in->n_seqs]))
         return p;
     pass_release(p);
     sr1__scope_check(s, sr1__fail_nomem("forward pass"));

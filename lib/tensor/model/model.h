@@ -142,10 +142,13 @@ struct sr1__router_loss {
     double value;  /* receives it */
 };
 
+struct sr1__routes;
+
 struct sr1__forward_options {
     int checkpoint; /* keep only each layer's input for backward */
     const struct sr1__lora_dropout *dropout; /* NULL: none */
     struct sr1__router_loss *router;         /* NULL: none */
+    const struct sr1__routes *routes; /* of experts (route_log.h); NULL: chosen anew */
     sr1_tensor **head; /* set: what hidden states are to be multiplied by in place of the
                           model's head; NULL: not asked for */
     const int32_t *rows; /* [n_rows] tokens whose hidden states are wanted; NULL: all */
