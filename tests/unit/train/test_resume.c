@@ -133,6 +133,28 @@ static void bound_keys_are_refused_by_name_and_reason(void **state)
     same_run("long", "bound");
 }
 
+static void addresses_and_patience_are_free(void **state)
+{
+    static const char *const pairs[] = {
+        "judge_base_url=http://127.0.0.1:9",
+        "judge_timeout=5",
+        "opensearch_url=http://127.0.0.1:9/x",
+        "qdrant_url=http://127.0.0.1:9/x",
+        "program_timeout=5",
+        "tools_timeout=5",
+        "search_timeout_s=5",
+    };
+
+    (void)state;
+    run_cut(RUN("moved", "update_times=1"));
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        sr1_trainer *tr = NULL;
+
+        OK(resume(&tr, "moved", pairs[i]));
+        sr1_trainer_free(tr);
+    }
+}
+
 /* An attempt that did not come to a checkpoint is told once. */
 static void a_change_is_written_down_once(void **state)
 {
@@ -495,6 +517,7 @@ int main(void)
         cmocka_unit_test(more_steps_are_those_of_a_longer_run),
         cmocka_unit_test(a_rate_holds_from_its_step_on),
         cmocka_unit_test(bound_keys_are_refused_by_name_and_reason),
+        cmocka_unit_test(addresses_and_patience_are_free),
         cmocka_unit_test(a_change_is_written_down_once),
         cmocka_unit_test(an_edited_configuration_is_noticed),
         cmocka_unit_test(recorded_paths_are_no_edits),
