@@ -6,7 +6,7 @@ import json
 import os
 from ctypes import POINTER, byref, c_int32, c_int64, c_size_t, c_void_p, cast
 from dataclasses import dataclass, field
-from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _callbacks, log
 from ._handle import Handle, make
@@ -22,8 +22,9 @@ from ._structs import (
     ExternalOptions,
     McpOptions,
 )
-from ._text import Text, decode, encode, optional, terminated, text_at
+from ._text import Text, decode, encode, optional, take, terminated, text_at
 from .config import Config
+from .errors import ParseError
 from .search import as_search, open_search
 from .tools import add, as_tool
 from .trajectory import Trajectory
@@ -332,6 +333,18 @@ def parse(text: Text, protocol: Optional[str] = None) -> Tuple[str, str]:
         optional(protocol), data, len(data), byref(event), byref(begin), byref(n)
     )
     return EVENTS[event.value], decode(data[begin.value : begin.value + n.value])
+
+
+def parse_call(text: Text) -> Optional[Tuple[str, Dict[str, Any]]]:
+    """The call of a tool in whichever form it is written, (name, arguments); None of a text
+    that is none."""
+    data, made = encode(text), c_void_p()
+    try:
+        lib.sr1_tool_call_parse(data, len(data), byref(made))
+    except ParseError:
+        return None
+    call = json.loads(take(made))
+    return call["name"], call["arguments"]
 
 
 def result_turn(trajectory: Trajectory, protocol: Optional[str] = None) -> Optional[int]:

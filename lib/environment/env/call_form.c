@@ -14,6 +14,8 @@
 #include "base/text.h"
 #include "base/utf8.h"
 
+#include <searchr1/ext/protocol.h>
+
 #include <string.h>
 
 /* ---- JSON ---- */
@@ -163,7 +165,7 @@ sr1_status sr1__call_form_type_arguments(json_t *args, const json_t *schema)
         const json_t *member = json_object_get(properties, name);
         sr1_status st;
 
-        if (!json_is_string(text) || !member || may_be_string(member))
+        if (!json_is_string(text) || (schema && (!member || may_be_string(member))))
             continue;
         st = sr1__json_parse(&value, json_string_value(text), json_string_length(text),
                              "a parameter");
@@ -206,6 +208,64 @@ const struct sr1__call_form *sr1__call_form_find(const char *name)
             return &forms[i];
     sr1__fail_unknown("form of calls", name, form_name);
     return NULL;
+}
+
+/* ---- a call in whichever form ---- */
+
+/* The first member beside the name that is an object, of whatever name; NULL: none is. */
+static json_t *find_arguments(const json_t *call)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach((json_t *)call, name, value)
+    {
+        if (json_is_object(value) && strcmp(name, "name") != 0)
+            return value;
+    }
+    return NULL;
+}
+
+/* A call by one form as "name" and "arguments". SR1_E_PARSE: it is none of that form. */
+static sr1_status read_call(const struct sr1__call_form *form, const char *text,
+                            size_t len, json_t **out)
+{
+    json_t *call = NULL, *args;
+    const json_t *name;
+    sr1_status st;
+
+    SR1__TRY(form->parse(text, len, "arguments", &call));
+    name = json_object_get(call, "name");
+    args = find_arguments(call);
+    st = json_is_string(name) ? SR1_OK : sr1__fail(SR1_E_PARSE, "tool call: no \"name\"");
+    if (st == SR1_OK && args && form->untyped)
+        st = sr1__call_form_type_arguments(args, NULL);
+    if (st == SR1_OK) {
+        *out = json_pack("{s:O, s:o}", "name", name, "arguments",
+                         args ? json_incref(args) : json_object());
+        st = *out ? SR1_OK : sr1__fail_nomem("tool call");
+    }
+    json_decref(call);
+    return st;
+}
+
+sr1_status sr1_tool_call_parse(const char *text, size_t len, char **json)
+{
+    sr1_status st = SR1_E_PARSE;
+    json_t *call = NULL;
+    struct sr1__buf made;
+
+    SR1__REQUIRE((text || !len) && json, "tool call: text and json");
+    for (size_t i = 0; st == SR1_E_PARSE && form_name(i); i++)
+        st = read_call(&forms[i], text ? text : "", len, &call);
+    SR1__TRY(st);
+    sr1__buf_init(&made, 0);
+    st = sr1__json_dump(call, 0, &made);
+    json_decref(call);
+    if (st == SR1_OK)
+        return sr1__buf_finish(&made, "tool call", json);
+    sr1__buf_free(&made);
+    return st;
 }
 
 /* ---- several JSON values ---- */

@@ -9,6 +9,7 @@
 
 #include <searchr1/env.h>
 #include <searchr1/ext/episodes.h>
+#include <searchr1/ext/protocol.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -288,9 +289,58 @@ static sr1_status parse_tags(void *arg)
     return st;
 }
 
+static const struct {
+    const char *text, *json; /* NULL: it is no call */
+} any_form_cases[] = {
+    {"{\"name\": \"f\", \"arguments\": {\"a\": 1}}",
+     "{\"name\":\"f\",\"arguments\":{\"a\":1}}"},
+    {"{\"args\": {\"a\": \"1\"}, \"name\": \"f\"}",
+     "{\"name\":\"f\",\"arguments\":{\"a\":\"1\"}}"},
+    {"{\"name\": \"f\", \"parameters\": []}", "{\"name\":\"f\",\"arguments\":{}}"},
+    {"<function=f>\n<parameter=a>\n3\n</parameter>\n<parameter=b>\ntwo "
+     "words\n</parameter>\n</function>",
+     "{\"name\":\"f\",\"arguments\":{\"a\":3,\"b\":\"two words\"}}"},
+    {"<function=f><parameter=a>", NULL},
+    {"{\"name\": 3}", NULL},
+    {"\"name\"", NULL},
+    {"who is there?", NULL},
+    {"", NULL},
+};
+
+static void a_call_is_read_in_whichever_form(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof any_form_cases / sizeof any_form_cases[0]; i++) {
+        const char *text = any_form_cases[i].text;
+        char *json = NULL;
+        sr1_status st = sr1_tool_call_parse(text, strlen(text), &json);
+
+        assert_int_equal(st, any_form_cases[i].json ? SR1_OK : SR1_E_PARSE);
+        if (any_form_cases[i].json)
+            assert_string_equal(json, any_form_cases[i].json);
+        else
+            assert_null(json);
+        sr1_free(json);
+    }
+}
+
+static sr1_status parse_any_form(void *arg)
+{
+    const char *text = arg;
+    char *json = NULL;
+    sr1_status st = sr1_tool_call_parse(text, strlen(text), &json);
+
+    if (st != SR1_OK)
+        assert_int_equal(st, SR1_E_NOMEM);
+    sr1_free(json);
+    return st;
+}
+
 static void any_allocation_may_fail(void **state)
 {
     (void)state;
+    torture(parse_any_form, (void *)(uintptr_t)any_form_cases[1].text);
+    torture(parse_any_form, (void *)(uintptr_t)any_form_cases[3].text);
     torture(parse_mistral, NULL);
     torture(parse_tags, (void *)(uintptr_t)sr1__call_form_find("xml"));
 }
@@ -303,6 +353,7 @@ int main(void)
         cmocka_unit_test(a_message_of_json_is_a_call),
         cmocka_unit_test(a_file_describes_a_protocol),
         cmocka_unit_test(mistakes_in_files_are_named),
+        cmocka_unit_test(a_call_is_read_in_whichever_form),
         cmocka_unit_test(any_allocation_may_fail),
     };
 
