@@ -1,6 +1,7 @@
 /* policy/assemble/answer_keys.c - a hash of what the configuration says of the answers to
- * a policy's actions: engines, the form of their hits, programs, tools, protocols. Work
- * that goes on by others (policy/fingerprint.h) is refused. */
+ * a policy's actions (engines, the form of their hits, programs, tools, protocols) and of
+ * the numbers that the policy computes with. Work that goes on by others
+ * (policy/fingerprint.h) is refused. */
 #include "policy/assemble/assemble.h"
 
 #include "base/file.h"
@@ -29,7 +30,8 @@ static const char *const keys[] = {"search_engine",         "search_fallback",
  * goes on. */
 static const char *const later_keys[] = {
     "search_provider", "search_google_cx", "opensearch_fields", "qdrant_vector",
-    "qdrant_fields",   "qdrant_id_field",  "bm25_k1",           "bm25_b"};
+    "qdrant_fields",   "qdrant_id_field",  "bm25_k1",           "bm25_b",
+    "dtype",           "quantization",     "max_parallel_calls"};
 
 /* A server may have moved; what it is asked for there counts. */
 static const char *const addresses[] = {"search_url", "search_web_url", "opensearch_url",
