@@ -312,6 +312,8 @@ sr1_status sr1_reward_set_open(sr1_reward_set **out, const sr1_config *c)
         st = open_reward_set(&set, c, &split);
     if (st == SR1_OK)
         st = add_reward_programs(set, &split, c);
+    if (st == SR1_OK)
+        st = sr1__reward_keys_hash(c, &set->keys);
     free_split(&split);
     SR1__RETURN_NEW(out, set, st, sr1_reward_set_free);
 }
