@@ -6,7 +6,7 @@
 #include "retrieval/search/bm25.h"
 #include "retrieval/search/scored_lists.h"
 
-#define SR1__WINDOW 4096
+#define SR1__WINDOW 8192
 #define SR1__FEW_DOCUMENTS 16384 /* that may be ranked all at once */
 
 struct sr1__term {
