@@ -4,6 +4,7 @@
 #include "train/internal.h"
 
 #include "base/log.h"
+#include "base/mem.h"
 #include "policy/assemble/assemble.h"
 
 #include <inttypes.h>
