@@ -6,6 +6,7 @@
  * grpo.yaml beside this file. Questions of the test are about names that occur nowhere in
  * training, so only a model that searches can answer them. */
 #include "common/args.h"
+#include "common/output.h"
 #include "common/policy.h"
 #include "common/progress.h"
 #include "common/table.h"
@@ -546,19 +547,10 @@ static void print_next_command(const struct quickstart *q)
         access(tool, X_OK) == 0 ? "sr1-infer" : "build/tools/sr1-infer", q->out, q->out);
 }
 
-static int holds_run(const struct quickstart *q)
-{
-    struct stat info;
-    char path[PATH_SIZE];
-
-    path_of(q, path, "clean");
-    return stat(path, &info) == 0;
-}
-
 /* The default folder, or runs/quickstart-2, -3, ... when it is taken. */
 static void next_free_folder(struct quickstart *q, char folder[PATH_SIZE])
 {
-    for (int i = 2; holds_run(q); i++) {
+    for (int i = 2; output_holds_files(q->out); i++) {
         snprintf(folder, PATH_SIZE, "runs/quickstart-%d", i);
         q->out = folder;
     }
@@ -600,11 +592,12 @@ int main(int argc, char **argv)
         return code;
     policy_passive_waiting(argv);
     find_recipe(&q, recipe);
-    if (holds_run(&q) && args_is_given(&a, "--out")) {
-        fprintf(stderr,
-                "sr1-quickstart: %s already holds a run; remove it or choose another "
-                "folder with --out\n",
-                q.out);
+    if (args_is_given(&a, "--out") && output_holds_files(q.out)) {
+        fprintf(
+            stderr,
+            "sr1-quickstart: %s is not empty, and files in it could be replaced; choose "
+            "another folder with --out\n",
+            q.out);
         return TOOL_USAGE;
     }
     next_free_folder(&q, folder);

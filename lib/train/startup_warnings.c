@@ -25,6 +25,31 @@ static int warn_reference(const sr1_trainer *tr, char *text, size_t size)
     return 1;
 }
 
+static int has_no_critic(const sr1_trainer *tr)
+{
+    return !(tr->set.estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES);
+}
+
+/* The policy's rate follows the critic's own steps. */
+static int warn_critic_warmup(const sr1_trainer *tr, char *text, size_t size)
+{
+    if (has_no_critic(tr) || tr->planned == 0 || tr->set.critic_warmup < tr->planned)
+        return 0;
+    snprintf(text, size,
+             "critic_warmup is %" PRId64 " and the run has %" PRId64
+             " step%s: only the critic learns, the policy stays as it is",
+             tr->set.critic_warmup, tr->planned, tr->planned == 1 ? "" : "s");
+    return 1;
+}
+
+static int warn_rate(const sr1_trainer *tr, char *text, size_t size)
+{
+    if (tr->policy.schedule.rate > 0)
+        return 0;
+    snprintf(text, size, "learning_rate is 0: the policy stays as it is");
+    return 1;
+}
+
 static int warn_warmup(const sr1_trainer *tr, char *text, size_t size)
 {
     const struct sr1__schedule *s = &tr->policy.schedule;
@@ -56,9 +81,33 @@ static int trains_all_weights(const sr1_trainer *tr)
     return tr->set.lora.rank == 0;
 }
 
-static int has_no_critic(const sr1_trainer *tr)
+static int has_no_validation(const sr1_trainer *tr)
 {
-    return !(tr->set.estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES);
+    return !tr->validation;
+}
+
+static int asks_no_server(const sr1_trainer *tr)
+{
+    return !sr1__config_bool(tr->config, "use_openai");
+}
+
+static int acts_otherwise(const sr1_trainer *tr)
+{
+    return !sr1__config_is(tr->config, "environment", "program");
+}
+
+static int searches_otherwise(const sr1_trainer *tr)
+{
+    return !sr1__config_is(tr->config, "search_engine", "program") &&
+           !sr1__settings_lists(sr1__config_str(tr->config, "search_hybrid"),
+                                "program") &&
+           !sr1__settings_lists(sr1__config_str(tr->config, "search_fallback"),
+                                "program");
+}
+
+static int asks_no_judge(const sr1_trainer *tr)
+{
+    return !sr1__settings_lists(sr1__config_str(tr->config, "rewards"), "judge");
 }
 
 static int keeps_whole_weights(const sr1_trainer *tr)
@@ -83,6 +132,7 @@ static int warn_unread(const sr1_trainer *tr, char *text, size_t size)
 {
     static const char no_adapter[] =
         "lora_rank is 0: all weights are trained; set lora_rank to train an adapter";
+    static const char no_critic[] = "only an advantage with a critic (gae) reads it";
     static const struct {
         const char *key;
         int (*is_unread)(const sr1_trainer *);
@@ -90,8 +140,20 @@ static int warn_unread(const sr1_trainer *tr, char *text, size_t size)
     } rows[] = {
         {"lora_alpha", trains_all_weights, no_adapter},
         {"lora_targets", trains_all_weights, no_adapter},
-        {"critic_learning_rate", has_no_critic,
-         "only an advantage with a critic (gae) reads it"},
+        {"lora_dropout", trains_all_weights, no_adapter},
+        {"critic_learning_rate", has_no_critic, no_critic},
+        {"critic_warmup", has_no_critic, no_critic},
+        {"critic_model", has_no_critic, no_critic},
+        {"value_clip", has_no_critic, no_critic},
+        {"openai_base_url", asks_no_server,
+         "use_openai is off: the policy generates in this process"},
+        {"environment_program", acts_otherwise,
+         "environment is not program: it is not started"},
+        {"search_program", searches_otherwise,
+         "search_engine is not program: it is not started"},
+        {"judge_base_url", asks_no_judge, "rewards do not name judge: it is not asked"},
+        {"stop_at_exact_match", has_no_validation,
+         "there are no questions for validation: the run goes to its end"},
         {"forward_prefetch", keeps_whole_weights,
          "reshard_after_forward is off: no weights travel in an update; set it, and "
          "fsdp_size"},
@@ -168,8 +230,8 @@ static int warn_pair(const sr1_trainer *tr, char *text, size_t size)
 int sr1__startup_warning(const sr1_trainer *tr, size_t i, char *text, size_t size)
 {
     static int (*const warnings[])(const sr1_trainer *, char *, size_t) = {
-        warn_reference, warn_warmup, warn_validation, warn_repeats,
-        warn_unread,    warn_rank,   warn_engine,     warn_pair};
+        warn_reference, warn_rate,   warn_warmup, warn_critic_warmup, warn_validation,
+        warn_repeats,   warn_unread, warn_rank,   warn_engine,        warn_pair};
 
     if (i >= sizeof(warnings) / sizeof(warnings[0]))
         return -1;

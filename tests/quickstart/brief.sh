@@ -15,10 +15,14 @@ grep -q "^report, for a browser: $work/run/report.html (" "$work/said" &&
     exit 1
 }
 
-# A folder that holds a run is left alone.
-"$tool" --brief --out "$work/run" 2>"$work/refused" >/dev/null
-[ $? = 2 ] && grep -q "already holds a run" "$work/refused" || {
-    echo "FAILED: a folder that holds a run was not refused:"
-    cat "$work/refused"
-    exit 1
-}
+# A folder that holds anything is left alone.
+mkdir -p "$work/mine/world" && echo mine >"$work/mine/world/train.jsonl"
+for taken in run mine; do
+    "$tool" --brief --out "$work/$taken" 2>"$work/refused" >/dev/null
+    [ $? = 2 ] && grep -q "$taken is not empty" "$work/refused" || {
+        echo "FAILED: a folder that is not empty was not refused:"
+        cat "$work/refused"
+        exit 1
+    }
+done
+[ "$(cat "$work/mine/world/train.jsonl")" = mine ] || { echo "FAILED: a file is gone"; exit 1; }

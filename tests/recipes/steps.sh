@@ -107,6 +107,24 @@ mine,7,1,,2.5
 mine,7,2,0.5,3
 mine,7,4,1,4" "the curve"
 
+# Folders with spaces and quotes, which may be copied from what is said.
+touch broken
+check 1 "a step that fails in a folder with a space" \
+    "tools/recipe mine --seed 7 --out 'it'\\''s b'" tools/recipe mine --seed 7 --out "it's b"
+rm broken
+check 0 "a folder with a space" "figures: it's b/mine.json" \
+    tools/recipe mine --seed 7 --out "it's b"
+grep -qF "train_file=it's b/world/train.jsonl search_index=it's b/world/corpus.bm25" calls || {
+    echo "FAILED: keys were torn at spaces"
+    failures=$((failures + 1))
+}
+
+# Files of the user's are not replaced.
+mkdir -p mine/world && echo mine >mine/world/train.jsonl
+check 2 "a folder that no recipe made" "mine holds files that no recipe made" \
+    tools/recipe mine --out mine
+same mine/world/train.jsonl mine "a file of the user's"
+
 # The area of 0, 0.5, 1 at steps 0, 2, 4 is 0.5.
 check 0 "promises that are kept" "area of val/exact_match of mine = 0.500" \
     tools/recipe mine --seed 7 --out r

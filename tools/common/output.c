@@ -153,8 +153,7 @@ sr1_status output_check(const struct output *o, const char *const *inputs, size_
     return stat(o->path, &st) == 0 ? check_file(o, &st, force) : check_parent(o->path);
 }
 
-/* Also 0 if it cannot be read: writing there will then report the error. */
-static int holds_files(const char *folder)
+int output_holds_files(const char *folder)
 {
     DIR *d = opendir(folder);
     const struct dirent *e;
@@ -173,7 +172,7 @@ sr1_status output_check_folder(const char *folder, const char *const *inputs, si
 {
     struct stat st;
     sr1_status status =
-        holds_files(folder) ? check_inputs(folder, "folder", inputs, n) : SR1_OK;
+        output_holds_files(folder) ? check_inputs(folder, "folder", inputs, n) : SR1_OK;
 
     if (status != SR1_OK)
         return status;
@@ -182,7 +181,7 @@ sr1_status output_check_folder(const char *folder, const char *const *inputs, si
     if (stat(folder, &st) == 0 && !S_ISDIR(st.st_mode))
         return refuse_output_path(SR1_E_INVALID, "%.4000s is not a folder: name another",
                                   folder);
-    if (force || !holds_files(folder))
+    if (force || !output_holds_files(folder))
         return SR1_OK;
     return refuse_output_path(
         SR1_E_INVALID,

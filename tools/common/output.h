@@ -30,6 +30,10 @@ sr1_status output_check(const struct output *o, const char *const *inputs, size_
 sr1_status output_check_folder(const char *folder, const char *const *inputs, size_t n,
                                int force);
 
+/* Has the folder anything in it? Also 0 if it cannot be read: writing there will then
+ * report the error. */
+int output_holds_files(const char *folder);
+
 /* Does the file begin with these bytes? */
 int begins_with(const char *path, const void *bytes, size_t n);
 

@@ -26,6 +26,8 @@ static sr1_status load_style_template(struct sr1__prompt_template **out, const c
         strstr(sr1__buf_cstr(&text), "hint}}") || strstr(sr1__buf_cstr(&text), "hint }}");
     st = sr1__prompt_template_parse(out, sr1__buf_cstr(&text), text.len, path, places, n);
     sr1__buf_free(&text);
+    if (st == SR1_OK)
+        st = sr1__prompt_template_needs_place(*out, path, places[0]);
     return st;
 }
 

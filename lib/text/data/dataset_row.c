@@ -183,6 +183,11 @@ static const json_t *find_named_question(const json_t *row, const char **field)
     return v || !json_object_get(row, "_id") ? v : json_object_get(row, *field = "text");
 }
 
+static int is_blank(const char *text)
+{
+    return text[strspn(text, " \t\r\n")] == '\0';
+}
+
 static sr1_status take_question(const struct sr1__fields *f, sr1_row *row)
 {
     const json_t *v = json_object_get(row->json, f->question);
@@ -202,7 +207,7 @@ static sr1_status take_question(const struct sr1__fields *f, sr1_row *row)
         return no_field(row->json, f->question, "question_field");
     SR1__TRY(v ? read_text_field(v, field, &row->question)
                : take_messages(row, list, field));
-    if (row->question[strspn(row->question, " \t\r\n")] == '\0')
+    if (is_blank(row->question))
         return sr1__fail(SR1_E_PARSE, "field '%s' is empty", field);
     return SR1_OK;
 }
@@ -215,7 +220,8 @@ static int is_known(const sr1_row *row, const char *text)
     return 0;
 }
 
-/* One answer: text, or a number as its text. */
+/* One answer: text, or a number as its text. One without a letter, as the gap of a CSV
+ * file, is none: it would be the right answer to nothing, or to all. */
 static sr1_status add_ground_truth(const struct sr1__fields *f, sr1_row *row,
                                    const json_t *v)
 {
@@ -229,6 +235,8 @@ static sr1_status add_ground_truth(const struct sr1__fields *f, sr1_row *row,
         sr1__format_real(json_real_value(v), number);
     else
         SR1__TRY(read_text_field(v, f->answer, &text));
+    if (is_blank(text))
+        return SR1_OK;
     answers = sr1__realloc(row->answers, row->n_answers + 1, sizeof *answers);
     SR1__CHECK_ALLOC(answers, "answers");
     row->answers = answers;
@@ -269,7 +277,7 @@ static sr1_status add_answer_object(const struct sr1__fields *f, sr1_row *row,
             const json_t *one = json_is_array(list) ? json_array_get(list, i) : list;
             const char *text = json_string_value(one);
 
-            if (text && (text[0] == '\0' || is_known(row, text)))
+            if (text && is_known(row, text))
                 continue;
             if (row->n_answers == MAX_ALIASES)
                 return sr1__fail(SR1_E_LIMIT, "field '%s' has more than %d answers",

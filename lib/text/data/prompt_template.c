@@ -136,6 +136,18 @@ sr1_status sr1__prompt_template_load(struct sr1__prompt_template **out, const ch
     return status;
 }
 
+sr1_status sr1__prompt_template_needs_place(const struct sr1__prompt_template *t,
+                                            const char *name, const char *place)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->pieces[i].place >= 0)
+            return SR1_OK;
+    return sr1__fail(SR1_E_PARSE,
+                     "%s: {{%s}} does not stand in it, so that all prompts would be the "
+                     "same",
+                     name, place);
+}
+
 void sr1__prompt_template_free(struct sr1__prompt_template *t)
 {
     if (!t)

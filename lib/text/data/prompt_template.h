@@ -18,6 +18,9 @@ sr1_status sr1__prompt_template_parse(struct sr1__prompt_template **out, const c
 /* From a file, at most 1 MiB. */
 sr1_status sr1__prompt_template_load(struct sr1__prompt_template **out, const char *path,
                                      const char *const *names, size_t n_names);
+/* SR1_E_PARSE where nothing is inserted in it; place: what the text proposes. */
+sr1_status sr1__prompt_template_needs_place(const struct sr1__prompt_template *t,
+                                            const char *name, const char *place);
 void sr1__prompt_template_free(struct sr1__prompt_template *t);
 
 /* Append the text with values[i] (NUL-terminated) in the places of names[i]. own: NULL,

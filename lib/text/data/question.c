@@ -8,14 +8,24 @@
 
 static const char *const places[] = {"question", "marked_question"};
 
+static sr1_status load_question_template(struct sr1__prompt_template **out,
+                                         const char *path)
+{
+    struct sr1__prompt_template *t = NULL;
+    sr1_status st = sr1__prompt_template_load(&t, path, places, 2);
+
+    if (st == SR1_OK)
+        st = sr1__prompt_template_needs_place(t, path, places[0]);
+    SR1__RETURN_NEW(out, t, st, sr1__prompt_template_free);
+}
+
 sr1_status sr1__question_template(struct sr1__prompt_template **out, const char *name)
 {
     const char *text;
     size_t n;
 
     if (strcmp(name, SR1__QUESTION_SEARCH_R1) != 0)
-        return sr1__context(sr1__prompt_template_load(out, name, places, 2),
-                            "question_template");
+        return sr1__context(load_question_template(out, name), "question_template");
     SR1__TRY(sr1__prompt_template_builtin("search-r1-question", &text, &n));
     return sr1__prompt_template_parse(out, text, n, name, places, 2);
 }

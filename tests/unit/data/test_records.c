@@ -6,6 +6,7 @@
 #include "text/data/demo.h"
 #include "text/data/jsonl.h"
 #include "text/data/prompt_template.h"
+#include "text/data/question.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -149,6 +150,9 @@ static void bad_templates(void **state)
                  "NUL");
     assert_error(sr1__prompt_template_parse(&t, "{{x}}", 5, "t", NULL, 0), SR1_E_PARSE,
                  "known: none");
+    assert_error(
+        sr1__question_template(&t, scratch_file("same.txt", "Think, then answer.\n", 0)),
+        SR1_E_PARSE, "{{question}} does not stand in it");
     for (size_t i = 0; i < 520; i++)
         memcpy(many + 9 * i, "{{turns}}", 9);
     assert_error(sr1__prompt_template_parse(&t, many, 9 * 520, "t", names, 2),

@@ -90,6 +90,41 @@ static void keys_that_nobody_reads_are_told_of(void **state)
                            "curriculum_field is set, and query_selection chooses"));
 }
 
+static void parts_that_nobody_opens_are_told_of(void **state)
+{
+    static const struct {
+        const char *pair, *about;
+    } rows[] = {
+        {"lora_dropout=0.1", "lora_dropout is set, and lora_rank is 0"},
+        {"critic_warmup=3", "critic_warmup is set, and only an advantage with a critic"},
+        {"value_clip=0.3", "value_clip is set, and only an advantage with a critic"},
+        {"openai_base_url=http://127.0.0.1:9/v1", "and use_openai is off"},
+        {"environment_program=env.py", "and environment is not program"},
+        {"search_program=engine.py", "and search_engine is not program"},
+        {"judge_base_url=http://127.0.0.1:9/v1", "and rewards do not name judge"},
+        {"stop_at_exact_match=0.9", "and there are no questions for validation"},
+        {"learning_rate=0", "learning_rate is 0: the policy stays as it is"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char folder[16];
+
+        snprintf(folder, sizeof folder, "part-%zu", i);
+        assert_non_null(strstr(said(SHORT(folder, rows[i].pair)), rows[i].about));
+    }
+}
+
+static void a_critic_that_warms_up_alone_is_told_of(void **state)
+{
+    (void)state;
+    assert_non_null(
+        strstr(said(SHORT("cold", "advantage=gae", "critic_warmup=2")),
+               "critic_warmup is 2 and the run has 2 steps: only the critic learns"));
+    assert_null(strstr(said(SHORT("thawed", "advantage=gae", "critic_warmup=1")),
+                       "critic_warmup"));
+}
+
 static void rows_of_one_id_are_told_of(void **state)
 {
     char file[600], text[800];
@@ -214,6 +249,8 @@ int main(void)
         cmocka_unit_test(a_reference_that_nobody_chose_is_told_of),
         cmocka_unit_test(a_warmup_beyond_the_run_is_told_of),
         cmocka_unit_test(keys_that_nobody_reads_are_told_of),
+        cmocka_unit_test(parts_that_nobody_opens_are_told_of),
+        cmocka_unit_test(a_critic_that_warms_up_alone_is_told_of),
         cmocka_unit_test(rows_of_one_id_are_told_of),
         cmocka_unit_test(a_protocol_of_another_environment_is_told_of),
         cmocka_unit_test(validation_questions_that_nobody_reads_are_told_of),
