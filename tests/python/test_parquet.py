@@ -47,6 +47,20 @@ def test_there_and_back(tmp_path):
     )
 
 
+def test_what_json_has_no_form_for(tmp_path):
+    """As in train= of the same file."""
+    pyarrow = pytest.importorskip("pyarrow")
+    import datetime
+
+    table, out = tmp_path / "d.parquet", tmp_path / "d.jsonl"
+    rows = [{"question": "when?", "golden_answers": ["a"], "day": datetime.date(2024, 2, 29)}]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), table)
+    assert parquet.main([str(table), str(out)]) == 0
+    with Dataset.from_rows(str(table)) as same:
+        assert json.loads(out.read_text()) == {**rows[0], "day": "2024-02-29"}
+        assert same[0].question == "when?"
+
+
 def test_errors_are_told(tmp_path, capsys):
     pytest.importorskip("pyarrow")
     bad = tmp_path / "bad.parquet"

@@ -69,6 +69,16 @@ def test_hits_are_made_when_read(index, source):
         hit.score = 1.0
 
 
+def test_names_in_a_list_may_have_blanks(tmp_path):
+    """As in every other list."""
+    (tmp_path / "facts.json").write_text('{"tower": "It stands in Paris."}')
+    keys = {"mock_knowledge": tmp_path / "facts.json"}
+    hybrid = {"search_engine": "hybrid", "search_hybrid": "mock, mock"}
+    for names in (hybrid, {"search_engine": "mock", "search_fallback": " mock , mock"}):
+        with open_search({**keys, **names}) as engine:
+            assert "Paris" in engine.search("Where is the tower?", 1)[0].contents
+
+
 def test_hybrid_without_ids():
     """What has no id is the same by its contents, never by its rank."""
     first = lambda queries, k: [["A", {"contents": "B"}] for _ in queries]  # noqa: E731

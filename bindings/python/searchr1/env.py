@@ -336,7 +336,8 @@ def parse(text: Text, protocol: Optional[str] = None) -> Tuple[str, str]:
 
 def parse_call(text: Text) -> Dict[str, Any]:
     """The call of a tool, {"name", "arguments"}, in any form that policies write. What is
-    no call raises errors.ParseError. Arguments in tags (qwen3-coder) are texts."""
+    no call raises errors.ParseError. Arguments in tags (qwen3-coder) are the JSON that they
+    are, else texts."""
     data, call = encode(text), c_void_p()
     lib.sr1_tool_call_parse(data, len(data), byref(call))
     return dict(json.loads(take(call)))

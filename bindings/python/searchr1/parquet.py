@@ -11,21 +11,17 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any, Iterator, Sequence
+from typing import Any, Sequence
 
-from ._tables import ParquetError, import_pyarrow, read_rows
-
-
-def _lines(source: str) -> Iterator[str]:
-    for row in read_rows(source):
-        yield json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
+from ._rows import lines_of
+from ._tables import ParquetError, import_pyarrow
 
 
 def _write_lines(pyarrow: Any, source: str, part: str) -> int:
     count = 0
     with open(part, "w", encoding="utf-8") as out:
-        for line in _lines(source):
-            out.write(line)
+        for line in lines_of(source):
+            out.write(line + "\n")
             count += 1
     return count
 

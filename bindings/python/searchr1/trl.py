@@ -11,35 +11,12 @@ from __future__ import annotations
 
 import ast
 import json
-import re
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Union
+from typing import Any, Callable, Dict, List, Mapping, Union
 
-from . import _async, errors
-from .env import parse_call
-from .trajectory import SearchRecord, Segment, Trajectory
+from . import _async, _messages
+from .trajectory import Trajectory
 
 Messages = List[Dict[str, Any]]
-
-_TAG = re.compile(r"\s*<([^<>/\s]+)>\s*$")  # that opens what follows
-
-
-def _call(record: SearchRecord) -> Dict[str, Any]:
-    """A call as chat templates write it; what cannot be read is its text."""
-    try:
-        function = parse_call(record.query)
-    except errors.Error:
-        function = {"name": record.query, "arguments": {}}
-    return {"type": "function", "function": function}
-
-
-def _said(segment: Segment, records: Sequence[SearchRecord]) -> Dict[str, Any]:
-    text = segment.text
-    at = text.find(records[0].query) if records else -1
-    message: Dict[str, Any] = {"role": "assistant", "content": text}
-    if at >= 0:
-        message["content"] = _TAG.sub("", text[:at])
-        message["tool_calls"] = [_call(record) for record in records]
-    return message
 
 
 def _content(body: str) -> Union[str, List[Any]]:
@@ -54,36 +31,20 @@ def _content(body: str) -> Union[str, List[Any]]:
     return body
 
 
-def _answered(segment: Segment, records: Sequence[SearchRecord]) -> Messages:
-    """A message for each call; of several the tags stand between their results."""
-    tag = _TAG.search(segment.text[: segment.text.find(segment.body)])
-    bodies = [segment.body]
-    if len(records) > 1 and tag:
-        name = re.escape(tag.group(1))
-        bodies = re.split(rf"</{name}>\s*<{name}>", segment.body)
-    if not records or len(bodies) != len(records):
-        return [{"role": "tool", "content": _content(segment.body.strip())}]
-    return [
-        {
-            "role": "tool",
-            "name": _call(record)["function"]["name"],
-            "content": _content(body.strip()),
-        }
-        for record, body in zip(records, bodies)
-    ]
+def _message(message: _messages.Message) -> Dict[str, Any]:
+    if message.role == "tool":
+        named = {"name": call["name"] for call in message.calls}
+        return {"role": "tool", **named, "content": _content(message.text)}
+    made: Dict[str, Any] = {"role": message.role, "content": message.text}
+    if message.calls:
+        made["tool_calls"] = [{"type": "function", "function": c} for c in message.calls]
+    return made
 
 
 def messages(trajectory: Trajectory) -> Messages:
-    """The turns of a trajectory as messages of the assistant and of tools."""
-    found: Messages = []
-    searches = trajectory.searches
-    for segment in trajectory.segments:
-        records = [r for r in searches if r.turn == segment.turn]
-        if segment.source == "policy":
-            found.append(_said(segment, records))
-        elif segment.source == "environment":
-            found += _answered(segment, records)
-    return found
+    """The turns of a trajectory as messages of the assistant, of tools, and, where nothing
+    was called, of the user."""
+    return [_message(message) for message in _messages.messages(trajectory)]
 
 
 def _prompt(row: Mapping[str, Any], trajectory: Trajectory) -> Any:

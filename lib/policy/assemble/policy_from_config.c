@@ -362,6 +362,7 @@ sr1_status sr1__rollout_complete(sr1_rollout *r, const sr1_config *c,
     SR1__TRY(copy_warning(&r->no_engine, parts->no_engine));
     SR1__TRY(copy_warning(&r->odd_pair, parts->odd_pair));
     SR1__TRY(check_thoughts(r));
+    SR1__TRY(sr1__tokenizer_with_text(&r->speech, r->tokenizer, p->tags, SR1__TAG_COUNT));
     if (p->chat)
         SR1__TRY(sr1__turn_delimiters_make(&r->border, r->tokenizer, !r->thinking));
     if (p->ipython)
