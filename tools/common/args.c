@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 int args_wrong(const struct args *a, const char *format, ...)
@@ -26,9 +27,36 @@ int args_wrong(const struct args *a, const char *format, ...)
     return TOOL_USAGE;
 }
 
+/* As ASCII in a string of JSON. */
+static void write_json_text(FILE *f, const char *text)
+{
+    for (; *text; text++) {
+        int plain = *text >= ' ' && *text <= '~';
+
+        if (*text == '"' || *text == '\\')
+            fputc('\\', f);
+        fputc(plain ? *text : *text == '\n' ? ' ' : '?', f);
+    }
+}
+
+/* torchrun shows in its summary what a worker leaves there. */
+static void leave_error_file(const char *program)
+{
+    const char *path = getenv("TORCHELASTIC_ERROR_FILE");
+    FILE *f = path && *path ? fopen(path, "w") : NULL;
+
+    if (!f)
+        return;
+    fprintf(f, "{\"message\": \"%s: ", program);
+    write_json_text(f, sr1_last_error());
+    fprintf(f, "\", \"timestamp\": %lld}\n", (long long)time(NULL));
+    fclose(f);
+}
+
 int tool_failed(const char *program, int32_t status)
 {
     fprintf(stderr, "%s: %s\n", program, sr1_last_error());
+    leave_error_file(program);
     switch (status) {
     case SR1_E_INVALID:
     case SR1_E_PARSE:
