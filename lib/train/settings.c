@@ -138,6 +138,7 @@ static sr1_status read_loss(struct sr1__settings *s, const sr1_config *c)
     s->beta = sr1__config_real(c, "beta");
     s->loss = sr1__loss_find(sr1__config_str(c, "loss"));
     s->router_aux_loss_coef = sr1__config_real(c, "router_aux_loss_coef");
+    s->router_replay = sr1__config_is(c, "router_replay", "r2");
     s->loss_length = (double)(length ? length : sr1__config_int(c, "max_tokens"));
     SR1__TRY(
         sr1__aggregation_find(sr1__config_str(c, "loss_aggregation"), &s->aggregation));
