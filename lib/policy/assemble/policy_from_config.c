@@ -245,9 +245,9 @@ int32_t sr1__plan_engine_count(const sr1_config *c, sr1__device device, double p
     return cpu_threads(c);
 }
 
-int32_t sr1__plan_engine_threads(const sr1_config *c, int32_t engines)
+int32_t sr1__plan_engine_threads(const sr1_config *c, sr1__device device, int32_t engines)
 {
-    int32_t each = cpu_threads(c) / engines;
+    int32_t each = has_own_order(c, device) ? 1 : cpu_threads(c) / engines;
 
     return each > 0 ? each : 1;
 }
@@ -289,8 +289,6 @@ static sr1_status make_engines(sr1_rollout *r, const sr1_config *c)
 
     if (n == 0)
         return SR1_OK;
-    if (has_own_order(c, r->model->device))
-        each = 1;
     SR1__TRY(check_quantizable(r, c));
     r->engines = sr1__calloc(n, sizeof(*r->engines));
     r->replicas = sr1__calloc(n, sizeof(sr1_model *));
@@ -301,7 +299,8 @@ static sr1_status make_engines(sr1_rollout *r, const sr1_config *c)
     for (size_t i = 1; i < n; i++)
         SR1__TRY(sr1__model_replica(&r->replicas[i], r->model));
     SR1__TRY(open_engines(r, c));
-    SR1__TRY(sr1__torch_threads(sr1__plan_engine_threads(c, (int32_t)n)));
+    SR1__TRY(
+        sr1__torch_threads(sr1__plan_engine_threads(c, r->model->device, (int32_t)n)));
     return n > 1 ? sr1__pool_new(&r->pool, (int32_t)n) : SR1_OK;
 }
 
