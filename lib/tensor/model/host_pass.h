@@ -37,8 +37,6 @@ sr1_status sr1__host_pass_run(struct sr1__host_pass *p, const struct sr1__host_i
 /* The logits [V] of n of the hidden states kept last, from `first` on. */
 void sr1__host_pass_logits(struct sr1__host_pass *p, size_t first, size_t n,
                            float *const *logits);
-/* The i-th of them [E]. */
-void sr1__host_pass_hidden(const struct sr1__host_pass *p, size_t i, float *out);
 
 /* Bytes of a pass over so many tokens, so many of them wanted. */
 double sr1__host_pass_bytes(const struct sr1__hf_config *c, double tokens, double wanted,
