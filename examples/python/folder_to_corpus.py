@@ -25,7 +25,7 @@ def passages(text):
         yield " ".join(kept)
 
 
-folder, out = Path(sys.argv[1]), Path(sys.argv[2])
+folder, out = map(Path, sys.argv[1:] if len(sys.argv) == 3 else sys.exit(__doc__))
 files = sorted(p for p in folder.rglob("*") if p.suffix in (".txt", ".md"))
 with out.open("x") as corpus:
     for path in files:

@@ -51,7 +51,8 @@ def brief(trajectories):
     return [1.0 / (1 + t.policy_count) for t in trajectories]
 
 
-folder, out = sys.argv[1], Path(sys.argv[2])
+folder, out = sys.argv[1:] if len(sys.argv) == 3 else sys.exit(__doc__)
+out = Path(out)
 rows = [{"question": f"Is it tower {i}?", "golden_answers": ["Paris"]} for i in range(8)]
 out.mkdir(parents=True, exist_ok=True)
 (out / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

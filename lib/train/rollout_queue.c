@@ -284,7 +284,7 @@ sr1_status sr1__rollout_queue_wait(sr1_trainer *tr, struct sr1__queued_rollout *
     while (st == SR1_OK &&
            !sr1__background_rollout_wait(q->run, sr1__now() + PATIENCE, &done))
         st = waits(user, done, (int64_t)(q->share.n * q->share.group));
-    st = sr1__dist_agree(tr->dist, "rollout of a step", st);
+    st = sr1__dist_await(tr->dist, "rollout of a step", st);
     return st == SR1_OK ? collect_trajectories(tr, q) : st;
 }
 

@@ -473,14 +473,26 @@ static sr1_status take_own_step(struct run *r, int64_t *rows)
     return st;
 }
 
+/* Of weights that differ between the processes nobody knows which are right. */
+static sr1_status save_together(struct run *r)
+{
+    sr1_trainer *tr = r->tr;
+    sr1_status st = sr1__ranks_compare_weights(tr);
+
+    if (st == SR1_E_STATE)
+        tr->in_update = 1;
+    if (st != SR1_OK)
+        return st;
+    return sr1__dist_await(tr->dist, "checkpoint", save_checkpoint(r));
+}
+
 /* Where the first rank's clock or count says so. */
 static sr1_status save_when_due(struct run *r)
 {
-    struct sr1__dist *d = r->tr->dist;
     int32_t due = is_save_due(r);
 
-    SR1__TRY(sr1__dist_broadcast(d, "next checkpoint", 0, &due, sizeof(due)));
-    return due ? sr1__dist_agree(d, "checkpoint", save_checkpoint(r)) : SR1_OK;
+    SR1__TRY(sr1__dist_broadcast(r->tr->dist, "next checkpoint", 0, &due, sizeof(due)));
+    return due ? save_together(r) : SR1_OK;
 }
 
 /* A failure of one process is that of all. */
@@ -585,16 +597,16 @@ static sr1_status save_final_model(sr1_trainer *tr)
 static sr1_status finish_run(struct run *r)
 {
     sr1_trainer *tr = r->tr;
-    sr1_status st = tr->saved != tr->step ? save_checkpoint(r) : SR1_OK;
 
-    SR1__TRY(sr1__dist_agree(tr->dist, "last checkpoint", st));
+    if (tr->saved != tr->step)
+        SR1__TRY(save_together(r));
     tr->saved = tr->step;
     if (sr1__outage_ends(&r->outage, tr))
         return sr1__outage_fail(&r->outage, tr);
     if (tr->step < tr->planned)
         return sr1__fail(SR1_E_CANCELLED, "stopped after step %" PRId64 " of %" PRId64,
                          tr->step, tr->planned);
-    SR1__TRY(sr1__dist_agree(tr->dist, "trained model", save_final_model(tr)));
+    SR1__TRY(sr1__dist_await(tr->dist, "trained model", save_final_model(tr)));
     if (!scored_no_step(r))
         return SR1_OK;
     return sr1__fail(

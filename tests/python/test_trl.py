@@ -71,6 +71,30 @@ def test_calls_and_results_are_messages(said):
     assert {1, 2} <= counts
 
 
+TAGS = "<function=towers>\n<parameter=town>\nParis\n</parameter>\n</function>"
+
+
+def test_calls_in_tags_are_calls(tmp_path):
+    """As Qwen3's coder models write them."""
+    rules = [
+        ("", "<tool_call>"),
+        ("<tool_call>", TAGS),
+        (TAGS, "</tool_call>"),
+        ("</tool_call>", "<|im_end|>"),
+    ]
+    words = ["<tool_call>", "</tool_call>", TAGS]
+    tiny.make(tmp_path, rules, gain=24.0, words=words, max_position_embeddings=2048)
+    config = tiny.config(
+        tmp_path, protocol="qwen3-coder", environment="tools", search_engine="none",
+        max_turns=2, max_tokens=30,
+    )
+    with Rollout(config, tools=[towers]) as rollout:
+        first, result, *_ = messages(rollout.generate([Query("Which?")], group_size=1)[0])
+    call = {"name": "towers", "arguments": {"town": "Paris"}}
+    assert first["tool_calls"] == [{"type": "function", "function": call}]
+    assert first["content"] == "" and result["name"] == "towers"
+
+
 def test_what_a_function_sees(said):
     seen = {}
 

@@ -641,6 +641,7 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
         STATUS, c_char_p, c_char_p, c_size_t, POINTER(c_int32), POINTER(c_size_t),
         POINTER(c_size_t),
     ),
+    "sr1_tool_call_parse": (STATUS, c_char_p, c_size_t, POINTER(c_void_p)),
     "sr1_protocol_result_turn": (STATUS, c_char_p, TRAJECTORY, POINTER(c_int32)),
     # ext/ranks.h
     "sr1_ranks_open": (STATUS, POINTER(c_void_p), CONFIG),

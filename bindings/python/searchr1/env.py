@@ -6,7 +6,7 @@ import json
 import os
 from ctypes import POINTER, byref, c_int32, c_int64, c_size_t, c_void_p, cast
 from dataclasses import dataclass, field
-from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _callbacks, log
 from ._handle import Handle, make
@@ -22,7 +22,7 @@ from ._structs import (
     ExternalOptions,
     McpOptions,
 )
-from ._text import Text, decode, encode, optional, terminated, text_at
+from ._text import Text, decode, encode, optional, take, terminated, text_at
 from .config import Config
 from .search import as_search, open_search
 from .tools import add, as_tool
@@ -332,6 +332,14 @@ def parse(text: Text, protocol: Optional[str] = None) -> Tuple[str, str]:
         optional(protocol), data, len(data), byref(event), byref(begin), byref(n)
     )
     return EVENTS[event.value], decode(data[begin.value : begin.value + n.value])
+
+
+def parse_call(text: Text) -> Dict[str, Any]:
+    """The call of a tool, {"name", "arguments"}, in any form that policies write. What is
+    no call raises errors.ParseError. Arguments in tags (qwen3-coder) are texts."""
+    data, call = encode(text), c_void_p()
+    lib.sr1_tool_call_parse(data, len(data), byref(call))
+    return dict(json.loads(take(call)))
 
 
 def result_turn(trajectory: Trajectory, protocol: Optional[str] = None) -> Optional[int]:

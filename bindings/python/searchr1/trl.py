@@ -14,7 +14,8 @@ import json
 import re
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Union
 
-from . import _async
+from . import _async, errors
+from .env import parse_call
 from .trajectory import SearchRecord, Segment, Trajectory
 
 Messages = List[Dict[str, Any]]
@@ -25,12 +26,10 @@ _TAG = re.compile(r"\s*<([^<>/\s]+)>\s*$")  # that opens what follows
 def _call(record: SearchRecord) -> Dict[str, Any]:
     """A call as chat templates write it; what cannot be read is its text."""
     try:
-        given = json.loads(record.query)
-        name = given["name"]
-        arguments = given.get("arguments", given.get("args", given.get("parameters", {})))
-    except (ValueError, TypeError, KeyError, AttributeError):
-        name, arguments = record.query, {}
-    return {"type": "function", "function": {"name": name, "arguments": arguments}}
+        function = parse_call(record.query)
+    except errors.Error:
+        function = {"name": record.query, "arguments": {}}
+    return {"type": "function", "function": function}
 
 
 def _said(segment: Segment, records: Sequence[SearchRecord]) -> Dict[str, Any]:

@@ -9,10 +9,13 @@
  */
 #include "environment/env/call_form.h"
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/utf8.h"
+
+#include <searchr1/ext/protocol.h>
 
 #include <string.h>
 
@@ -206,6 +209,57 @@ const struct sr1__call_form *sr1__call_form_find(const char *name)
             return &forms[i];
     sr1__fail_unknown("form of calls", name, form_name);
     return NULL;
+}
+
+/* ---- any form ---- */
+
+/* What protocols call the arguments of a call. */
+static const char *const argument_members[] = {"arguments", "args", "parameters"};
+
+/* The call with its arguments under the first of these names. */
+static sr1_status name_arguments(const json_t *call, json_t **out)
+{
+    const json_t *name = json_object_get(call, "name");
+    json_t *args = NULL;
+
+    for (size_t i = 0; i < 3 && !args; i++)
+        args = json_object_get(call, argument_members[i]);
+    if (!json_is_string(name) || (args && !json_is_object(args)))
+        return sr1__fail(SR1_E_PARSE, "tool call: no name, or arguments that are no "
+                                      "object");
+    *out = json_pack("{s:O, s:o}", "name", name, argument_members[0],
+                     args ? json_incref(args) : json_object());
+    return *out ? SR1_OK : sr1__fail_nomem("tool call");
+}
+
+static sr1_status parse_any_form(const char *text, size_t len, json_t **out)
+{
+    json_t *call = NULL;
+    sr1_status status = SR1_E_PARSE;
+
+    for (size_t i = 0; status == SR1_E_PARSE && i < sizeof forms / sizeof forms[0]; i++)
+        status = forms[i].parse(text, len, argument_members[0], &call);
+    if (status == SR1_OK)
+        status = name_arguments(call, out);
+    json_decref(call);
+    return status;
+}
+
+sr1_status sr1_tool_call_parse(const char *text, size_t len, char **json)
+{
+    json_t *call = NULL;
+    struct sr1__buf b;
+    sr1_status status;
+
+    SR1__REQUIRE(text && json, "tool call: text and json");
+    SR1__TRY(parse_any_form(text, len, &call));
+    sr1__buf_init(&b, 0);
+    status = sr1__json_dump(call, 0, &b);
+    json_decref(call);
+    if (status == SR1_OK)
+        return sr1__buf_finish(&b, "tool call", json);
+    sr1__buf_free(&b);
+    return status;
 }
 
 /* ---- several JSON values ---- */

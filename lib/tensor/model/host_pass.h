@@ -38,8 +38,13 @@ sr1_status sr1__host_pass_run(struct sr1__host_pass *p, const struct sr1__host_i
 void sr1__host_pass_logits(struct sr1__host_pass *p, size_t first, size_t n,
                            float *const *logits);
 
-/* Bytes of a pass over so many tokens, so many of them wanted. */
-double sr1__host_pass_bytes(const struct sr1__hf_config *c, double tokens, double wanted,
-                            int bf16, int int8);
+/* The most bytes of passes of one team over so many tokens, so many of them wanted. */
+struct sr1__host_need {
+    double tokens, wanted, threads;
+    size_t ranks; /* sr1__host_adapter_ranks */
+    int bf16, int8;
+};
+double sr1__host_pass_bytes(const struct sr1__hf_config *c,
+                            const struct sr1__host_need *need);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include <searchr1/env.h>
 #include <searchr1/ext/episodes.h>
+#include <searchr1/ext/protocol.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -88,6 +89,41 @@ static void calls_are_read_in_each_form(void **state)
         assert_string_equal(text, form_cases[i].block);
         sr1_free(text);
         sr1_env_free(env);
+    }
+}
+
+static const struct {
+    const char *text, *call; /* NULL: it is none */
+} any_cases[] = {
+    {"{\"name\": \"f\", \"arguments\": {\"n\": 1.5}}",
+     "{\"name\":\"f\",\"arguments\":{\"n\":1.5}}"},
+    {" {\"args\": {\"q\": \"x\"}, \"name\": \"f\"}\n",
+     "{\"name\":\"f\",\"arguments\":{\"q\":\"x\"}}"},
+    {"{\"name\": \"f\", \"parameters\": {}}", "{\"name\":\"f\",\"arguments\":{}}"},
+    {"{\"name\": \"f\"}", "{\"name\":\"f\",\"arguments\":{}}"},
+    {"<function=f>\n<parameter=n>\n3\n</parameter>\n</function>",
+     "{\"name\":\"f\",\"arguments\":{\"n\":\"3\"}}"},
+    {"{\"name\": \"f\", \"arguments\": \"x\"}", NULL},
+    {"{\"name\": 3}", NULL},
+    {"[]", NULL},
+    {"where is it?", NULL},
+    {"", NULL},
+};
+
+static void calls_are_read_in_any_form(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof any_cases / sizeof any_cases[0]; i++) {
+        const char *text = any_cases[i].text;
+        char *json = NULL;
+        sr1_status status = sr1_tool_call_parse(text, strlen(text), &json);
+
+        assert_int_equal(status, any_cases[i].call ? SR1_OK : SR1_E_PARSE);
+        if (any_cases[i].call)
+            assert_string_equal(json, any_cases[i].call);
+        else
+            assert_null(json);
+        sr1_free(json);
     }
 }
 
@@ -299,6 +335,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_are_read_in_each_form),
+        cmocka_unit_test(calls_are_read_in_any_form),
         cmocka_unit_test(json_values_are_split),
         cmocka_unit_test(a_message_of_json_is_a_call),
         cmocka_unit_test(a_file_describes_a_protocol),
