@@ -6,7 +6,9 @@
 #include <searchr1/searchr1.h>
 #include <searchr1/ext/bm25.h>
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 static const char *const corpus[] = {
     "{\"id\": \"1\", \"contents\": \"Eiffel Tower\\nA tower in Paris, built in 1889.\"}",
@@ -46,7 +48,7 @@ int main(int argc, char **argv)
     snprintf(text, sizeof(text), "%s/corpus.jsonl", argv[1]);
     snprintf(index, sizeof(index), "%s/corpus.bm25", argv[1]);
     if (write_corpus(text))
-        return fprintf(stderr, "cannot write %s\n", text), 1;
+        return fprintf(stderr, "cannot write %s: %s\n", text, strerror(errno)), 1;
 
     status = sr1_bm25_build(text, index, NULL, NULL, NULL);
     if (status == SR1_OK)

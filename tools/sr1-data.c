@@ -645,7 +645,7 @@ static int given[sizeof(options) / sizeof(options[0])];
 
 static const struct args a = {
     "sr1-data", help_text, options, sizeof(options) / sizeof(options[0]),
-    commands,   COMMANDS,  given};
+    commands,   COMMANDS,  given,   1};
 
 /* COMMANDS: there is none of that name. */
 static size_t find_data_command(const char *name)

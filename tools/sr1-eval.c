@@ -562,7 +562,8 @@ static const struct args a = {.program = "sr1-eval",
                               .help = help_text,
                               .options = options,
                               .n_options = sizeof(options) / sizeof(options[0]),
-                              .given = given};
+                              .given = given,
+                              .takes_keys = 1};
 
 /* -1 when the options given are of the task. Tasks own options as commands do. */
 static int check_task_options(const char *task)

@@ -305,8 +305,11 @@ int main(int argc, char **argv)
         {"--seed", ARGS_INT, &o.seed, "N", "seed of sampling (0)", 0, 1e15},
         {"--json", ARGS_FLAG, &o.json, NULL, "print the trajectory as a JSON line", 0, 0},
     };
-    const struct args a = {"sr1-infer", help_text, options,
-                           sizeof(options) / sizeof(options[0])};
+    const struct args a = {.program = "sr1-infer",
+                           .help = help_text,
+                           .options = options,
+                           .n_options = sizeof(options) / sizeof(options[0]),
+                           .takes_keys = 1};
     const char *rest[256];
     size_t n = 0;
     sr1_config *c = NULL;

@@ -411,7 +411,7 @@ static void print_resume_hint(const sr1_trainer *tr, sr1_status st)
     snprintf(path, sizeof(path), "%s/metrics.jsonl", folder);
     if (st == SR1_E_CONFIG || access(path, F_OK) != 0)
         return;
-    quote_word(folder, quoted, sizeof(quoted));
+    sr1__quote_word(folder, quoted, sizeof(quoted));
     if (saved >= 0)
         fprintf(stderr,
                 "once that is mended, sr1-train --resume %s%s goes on from the "
@@ -434,7 +434,7 @@ static void join_command(char **argv, char *out, size_t size)
     for (size_t i = 0; argv[i] != NULL && n + 1 < size; i++) {
         if (i > 0)
             out[n++] = ' ';
-        quote_word(argv[i], out + n, size - n);
+        sr1__quote_word(argv[i], out + n, size - n);
         n += strlen(out + n);
     }
 }
@@ -443,7 +443,7 @@ static int report_stopped(const sr1_trainer *tr)
 {
     char quoted[QUOTED_SIZE];
 
-    quote_word(sr1_trainer_run_folder(tr), quoted, sizeof(quoted));
+    sr1__quote_word(sr1_trainer_run_folder(tr), quoted, sizeof(quoted));
     fprintf(stderr,
             "stopped after step %lld of %lld; continue with sr1-train --resume %s\n",
             (long long)sr1_trainer_steps_done(tr),
@@ -540,8 +540,11 @@ int main(int argc, char **argv)
          1000000},
         {"--json", ARGS_FLAG, &plan.json, NULL, "print the plan as JSON", 0, 0},
     };
-    const struct args a = {"sr1-train", help_text, options,
-                           sizeof(options) / sizeof(options[0])};
+    const struct args a = {.program = "sr1-train",
+                           .help = help_text,
+                           .options = options,
+                           .n_options = sizeof(options) / sizeof(options[0]),
+                           .takes_keys = 1};
     const char *rest[256];
     size_t n = 0;
     sr1_trainer *tr = NULL;

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import searchr1
 
-folder, out = sys.argv[1], Path(sys.argv[2])
+folder, out = sys.argv[1:] if len(sys.argv) == 3 else sys.exit(__doc__)
+out = Path(out)
 rows = [{"question": f"Where is tower {i}?", "golden_answers": ["the city of Paris"],
          "short_names": ["Paris", "Lutetia"]} for i in range(8)]
 

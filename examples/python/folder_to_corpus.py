@@ -39,9 +39,7 @@ def texts(folder):
         yield path.relative_to(folder).with_suffix("").as_posix(), text
 
 
-if len(sys.argv) != 3:
-    sys.exit("usage: folder_to_corpus.py FOLDER OUT.jsonl")
-folder, out = map(Path, sys.argv[1:])
+folder, out = map(Path, sys.argv[1:] if len(sys.argv) == 3 else sys.exit(__doc__))
 if out.exists():
     sys.exit(f"{out} exists: name another file, or remove it")
 files = 0

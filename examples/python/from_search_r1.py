@@ -3,7 +3,7 @@ import sys
 
 import searchr1
 
-folder, out = sys.argv[1:]
+folder, out = sys.argv[1:] if len(sys.argv) == 3 else sys.exit(__doc__)
 rows = [{"data_source": "nq", "prompt": [{"role": "user", "content": f"Where is tower {i}?"}],
          "reward_model": {"style": "rule", "ground_truth": {"target": ["Paris"]}},
          "extra_info": {"split": "train", "index": i}} for i in range(8)]  # or the name of its Parquet

@@ -4,7 +4,7 @@ import sys
 import searchr1
 from searchr1.adapters import of_trl
 
-folder, out = sys.argv[1:]
+folder, out = sys.argv[1:] if len(sys.argv) == 3 else sys.exit(__doc__)
 data = [{"prompt": [{"role": "user", "content": f"Where is tower {i}?"}], "city": "Paris"}
         for i in range(8)]
 

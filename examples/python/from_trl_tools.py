@@ -41,7 +41,7 @@ data = [{"prompt": [{"role": "user", "content": f"Where is tower {i}?"}], "answe
         for i in range(8)]
 
 # ---- the port ----
-folder, out = sys.argv[1:]
+folder, out = sys.argv[1:] if len(sys.argv) == 3 else sys.exit(__doc__)
 with sqlite3.connect("towers.db") as database:
     database.execute("CREATE TABLE IF NOT EXISTS towers (id PRIMARY KEY, town)")
     row = "INSERT OR IGNORE INTO towers VALUES (?, 'Paris')"

@@ -25,7 +25,7 @@ class Towns(vf.Taskset[Town, vf.TasksetConfig]):
 
 
 # ---- the port ----
-folder, out = sys.argv[1:]
+folder, out = sys.argv[1:] if len(sys.argv) == 3 else sys.exit(__doc__)
 towns = searchr1.adapters.Verifiers(Towns(vf.TasksetConfig()))
 config = dict(protocol="chat", environment="none", answers_optional=True,
               model_name_or_path=folder, out=out, device="cpu", max_tokens=8,

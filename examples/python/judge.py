@@ -19,7 +19,8 @@ ANSWERS = [
     ("Who wrote Hamlet?", "William Shakespeare", ["Shakespeare", "William Shakespeare"]),
 ]
 
-with Judge(sys.argv[1], max_requests=100) as judge:
+address = sys.argv[1] if len(sys.argv) == 2 else sys.exit(__doc__)
+with Judge(address, max_requests=100) as judge:
     scores = judge.score(ANSWERS)
     for (question, answer, truths), score in zip(ANSWERS, scores):
         exact = reward.exact_match(answer, truths)

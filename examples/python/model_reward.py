@@ -10,7 +10,7 @@ import numpy as np
 
 import searchr1
 
-folder = sys.argv[1]
+folder = sys.argv[1] if len(sys.argv) == 2 else sys.exit(__doc__)
 
 
 class Judge:

@@ -50,7 +50,8 @@ def brief(trajectories):
     return [1.0 / (1 + t.policy_count) for t in trajectories]
 
 
-folder, out = sys.argv[1], Path(sys.argv[2])
+folder, out = sys.argv[1:] if len(sys.argv) == 3 else sys.exit(__doc__)
+out = Path(out)
 rows = [{"question": f"Is it tower {i}?", "golden_answers": ["Paris"]} for i in range(8)]
 config = dict(model_name_or_path=folder, out=out / "run", device="cpu",
               prompt_template="none", environment="none", max_tokens=24,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import searchr1
 
-out = Path(sys.argv[1])
+out = Path(sys.argv[1] if len(sys.argv) == 2 else sys.exit(__doc__))
 world = out / "world"  # questions that only searching answers, and a tokenizer for them
 searchr1.world.write(world, scale=0.05, sft_worlds=4, stage_steps=[40, 40, 80, 0, 0])
 corpus = (world / "corpus.jsonl").read_text().splitlines()

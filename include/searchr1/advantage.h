@@ -97,6 +97,9 @@ typedef struct sr1_advantage_batch {
 #define SR1_ADVANTAGE_MEAN_NORM 1     /* steps: the mean is taken off */
 #define SR1_ADVANTAGE_MEAN_STD_NORM 2 /* steps: and divided by std + eps */
 
+#define SR1_ADVANTAGE_WHITEN 1        /* as the estimator's source does */
+#define SR1_ADVANTAGE_WHITEN_TOKENS 2 /* over policy tokens; all but gdpo do anyway */
+
 /* Begin with sr1_advantage_options_init: what is 0 here is 0. Each estimator reads the
  * fields that sr1_advantage_describe lists. */
 typedef struct sr1_advantage_options {
@@ -107,7 +110,8 @@ typedef struct sr1_advantage_options {
     int32_t std_kind;      /* SR1_ADVANTAGE_STD_*, of groups */
     int32_t single_raw;    /* a group of one: 0 gives 0; 1 lets its reward through, as if
                               mean 0 and std 1 (verl) */
-    int32_t whiten;        /* 1: afterwards to mean 0, std 1 over the batch */
+    int32_t whiten;        /* SR1_ADVANTAGE_WHITEN*: afterwards to mean 0, std 1 over
+                              the batch; 0: not */
     double gamma;          /* discount, 0 to 1: by policy token; in mt_grpo_turns and
                               gigpo by turn */
     double lam;            /* of GAE, 0 to 1 */

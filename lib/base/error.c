@@ -2,6 +2,7 @@
 #include "base/error.h"
 
 #include "base/mem.h"
+#include "base/quote.h"
 #include "base/utf8.h"
 
 #include <errno.h>
@@ -73,8 +74,13 @@ sr1_status sr1__fail_nomem(const char *what)
 sr1_status sr1__fail_errno(const char *doing, const char *path)
 {
     int number = errno;
+    char sign = number == ENOENT ? sr1__unexpanded_sign(path) : 0;
     char buf[128];
 
+    if (sign)
+        return sr1__fail(SR1_E_IO,
+                         "cannot %s %s: %s; only a shell expands %c: write the path out",
+                         doing, path, strerror_r(number, buf, sizeof buf), sign);
     return sr1__fail(SR1_E_IO, "cannot %s %s: %s", doing, path,
                      strerror_r(number, buf, sizeof buf));
 }

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #define MAX_TEXT 4096
 #define MAX_LIST 65536
@@ -47,12 +48,15 @@ static sr1_status check_key_bounds(const struct config_key *key, double v,
     return not_allowed(key, given, allowed);
 }
 
+/* "True" is Python's, and what its command lines pass on. */
 static sr1_status parse_bool(const struct config_key *key, const char *text,
                              struct config_value *v)
 {
-    if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
+    int yes = strcasecmp(text, "true") == 0;
+
+    if (!yes && strcasecmp(text, "false") != 0)
         return not_allowed(key, text, "true or false");
-    v->i = text[0] == 't';
+    v->i = yes;
     return SR1_OK;
 }
 

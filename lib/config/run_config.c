@@ -5,6 +5,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/quote.h"
 #include "config/keys.h"
 #include "config/model_folder.h"
 #include "config/paths.h"
@@ -233,15 +234,18 @@ static int is_under_way(const char *run)
 
 static sr1_status fail_no_model(const char *run)
 {
+    char quoted[SR1__QUOTED_SIZE];
+
     if (is_under_way(run))
         return sr1__fail(SR1_E_NOT_FOUND,
                          "the run %s is under way and has no checkpoint yet; wait for "
                          "its first (keys save_interval, save_interval_minutes)",
                          run);
+    sr1__quote_word(run, quoted, sizeof(quoted));
     return sr1__fail(SR1_E_NOT_FOUND,
                      "the run %s has neither model/ nor a whole checkpoint yet; go on "
                      "with it by sr1-train --resume %s",
-                     run, run);
+                     run, quoted);
 }
 
 /* The model that training ended with; that of a checkpoint where there is none, or where

@@ -28,10 +28,16 @@
 #define HANDOVER 3.0            /* seconds that rank 0 waits for its port, a bit longer */
 #define TOKEN_MAX 24
 
+/* How long is waited, and the key that says so. */
+struct wait_limit {
+    double seconds;
+    const char *key;
+};
+
 struct sr1__dist {
     int32_t rank, size;
     int32_t first, stride; /* rank r is number first + r stride of the whole job */
-    double limit;
+    struct wait_limit limit, patience;
     int debug;
     char address[SR1__HOST_MAX]; /* by which the others reach this process */
     int agent_store;             /* the store is the launcher's; 0: rank 0's */
@@ -162,18 +168,17 @@ static struct sr1__roll_call ask_who_is_missing(struct sr1__dist *d, const char 
 }
 
 static sr1_status fail_missing(struct sr1__dist *d, const char *what, int64_t meeting,
-                               const char *place, double limit)
+                               const char *place, struct wait_limit limit)
 {
     struct sr1__roll_call c = ask_who_is_missing(d, what, meeting);
 
     if (c.missing == 0)
         return sr1__fail(SR1_E_TIMEOUT, "%s: no answer of the other ranks in %g s", place,
-                         limit);
+                         limit.seconds);
     return sr1__fail(SR1_E_TIMEOUT,
-                     "%s: after %g s rank%s %s of a world of %" PRId32
-                     " %s missing (distributed_timeout)",
-                     place, limit, c.missing == 1 ? "" : "s", c.names, d->size,
-                     c.missing == 1 ? "is" : "are");
+                     "%s: after %g s rank%s %s of a world of %" PRId32 " %s missing (%s)",
+                     place, limit.seconds, c.missing == 1 ? "" : "s", c.names, d->size,
+                     c.missing == 1 ? "is" : "are", limit.key);
 }
 
 /* ---- works ---- */
@@ -211,14 +216,14 @@ static sr1_status explain_loss(struct sr1__dist *d, sr1_status st, const char *p
     return sr1__context(st, "%s: a rank is gone%s", place, lost);
 }
 
-/* Wait for w at most `limit` seconds and free it. */
+/* Wait for w and free it. */
 static sr1_status finish_work(struct sr1__dist *d, struct sr1__work *w, const char *place,
-                              double limit)
+                              struct wait_limit limit)
 {
     double began = sr1__now();
     sr1_status st;
 
-    while (!sr1__work_is_done(w) && !is_stopped(d) && sr1__now() - began < limit)
+    while (!sr1__work_is_done(w) && !is_stopped(d) && sr1__now() - began < limit.seconds)
         pause_briefly(began);
     if (sr1__work_is_done(w)) {
         st = sr1__work_finish(w);
@@ -231,14 +236,19 @@ static sr1_status finish_work(struct sr1__dist *d, struct sr1__work *w, const ch
 }
 
 /* The transport's own limit lies behind ours, which names who is missing. */
+static int64_t behind_limit(struct wait_limit limit)
+{
+    return to_ms(limit.seconds + 5.0);
+}
+
 static int64_t transport_limit(const struct sr1__dist *d)
 {
-    return to_ms(d->limit + 5.0);
+    return behind_limit(d->limit);
 }
 
 /* A collective that was begun with status st. */
 static sr1_status run_work(struct sr1__dist *d, sr1_status st, struct sr1__work *w,
-                           const char *place, double limit)
+                           const char *place, struct wait_limit limit)
 {
     if (st == SR1_OK)
         return finish_work(d, w, place, limit);
@@ -344,15 +354,14 @@ static sr1_status check_places(struct sr1__dist *d, const char *place)
 }
 
 /* Tell all ranks a status and a size, and hear theirs (words_of). */
-static sr1_status hold_meeting(struct sr1__dist *d, const char *place, double limit,
-                               sr1_status code, int64_t size)
+static sr1_status hold_meeting(struct sr1__dist *d, const char *place,
+                               struct wait_limit limit, sr1_status code, int64_t size)
 {
     struct sr1__work *w = NULL;
     int64_t *said;
     sr1_status st;
 
     SR1__TRY(check_alive(d));
-    limit = limit > 0 ? limit : d->limit;
     d->meetings++;
     said = sr1__shim_data(d->said);
     for (int32_t r = 0; r < d->size; r++) {
@@ -362,21 +371,21 @@ static sr1_status hold_meeting(struct sr1__dist *d, const char *place, double li
     }
     st = mark_arrival(d);
     if (st == SR1_OK)
-        st = sr1__pg_all_to_all(&w, d->group, d->heard, d->said, transport_limit(d));
+        st = sr1__pg_all_to_all(&w, d->group, d->heard, d->said, behind_limit(limit));
     SR1__TRY(run_work(d, st, w, place, limit));
     return check_places(d, place);
 }
 
-sr1_status sr1__dist_meet(struct sr1__dist *d, const char *place, double limit)
+sr1_status sr1__dist_meet(struct sr1__dist *d, const char *place)
 {
-    return d ? hold_meeting(d, place, limit, SR1_OK, 0) : SR1_OK;
+    return d ? hold_meeting(d, place, d->limit, SR1_OK, 0) : SR1_OK;
 }
 
 /* ---- one status for all ---- */
 
 /* A meeting that only ranks without a failure leave with SR1_OK. */
-static sr1_status agree_with_size(struct sr1__dist *d, const char *place, sr1_status st,
-                                  size_t size)
+static sr1_status agree_with_size(struct sr1__dist *d, const char *place,
+                                  struct wait_limit limit, sr1_status st, size_t size)
 {
     struct sr1__error own;
     int32_t failed;
@@ -386,7 +395,8 @@ static sr1_status agree_with_size(struct sr1__dist *d, const char *place, sr1_st
     sr1__error_save(&own, st);
     if (st != SR1_OK) /* a store that is gone is met below */
         (void)sr1__mark_leave(d->store, "error", d->meetings + 1, d->rank, own.text);
-    if (hold_meeting(d, place, 0, st, (int64_t)size) != SR1_OK) /* its own is the cause */
+    /* where the meeting fails too, its own is the cause */
+    if (hold_meeting(d, place, limit, st, (int64_t)size) != SR1_OK)
         return own.code ? sr1__error_raise(&own) : check_alive(d);
     failed = find_failed(d);
     return failed < 0 ? SR1_OK : raise_failed(d, failed);
@@ -394,7 +404,12 @@ static sr1_status agree_with_size(struct sr1__dist *d, const char *place, sr1_st
 
 sr1_status sr1__dist_agree(struct sr1__dist *d, const char *place, sr1_status st)
 {
-    return d ? agree_with_size(d, place, st, 0) : st;
+    return d ? agree_with_size(d, place, d->limit, st, 0) : st;
+}
+
+sr1_status sr1__dist_await(struct sr1__dist *d, const char *place, sr1_status st)
+{
+    return d ? agree_with_size(d, place, d->patience, st, 0) : st;
 }
 
 /* ---- bytes ---- */
@@ -438,7 +453,7 @@ sr1_status sr1__dist_broadcast(struct sr1__dist *d, const char *place, int32_t r
 
     if (!d)
         return SR1_OK;
-    SR1__TRY(hold_meeting(d, place, 0, SR1_OK, (int64_t)n));
+    SR1__TRY(hold_meeting(d, place, d->limit, SR1_OK, (int64_t)n));
     SR1__TRY(check_sizes_equal(d, place));
     if (n == 0)
         return SR1_OK;
@@ -484,7 +499,7 @@ sr1_status sr1__dist_gather(struct sr1__dist *d, const char *place, sr1_status s
     if (st == SR1_OK && !out->sizes)
         st = sr1__fail_nomem("sizes of ranks");
     if (d)
-        st = agree_with_size(d, place, st, n);
+        st = agree_with_size(d, place, d->limit, st, n);
     if (st == SR1_OK && d)
         st = gather_all(d, place, bytes, n, out);
     if (st == SR1_OK && !d) {
@@ -518,7 +533,7 @@ sr1_status sr1__dist_same(struct sr1__dist *d, const char *what, uint64_t value)
 
     if (!d)
         return SR1_OK;
-    SR1__TRY(hold_meeting(d, what, 0, SR1_OK, (int64_t)(value >> 1)));
+    SR1__TRY(hold_meeting(d, what, d->limit, SR1_OK, (int64_t)(value >> 1)));
     for (int32_t r = 1; r < d->size; r++) {
         if (words_of(d, r)[WORD_SIZE] == words_of(d, 0)[WORD_SIZE])
             continue;
@@ -632,7 +647,7 @@ sr1_status sr1__dist_sum(struct sr1__dist *d, const char *place, sr1_status st,
         return st;
     if (st == SR1_OK)
         st = make_sum_room(d, &room, n);
-    st = agree_with_size(d, place, st, (size_t)n);
+    st = agree_with_size(d, place, d->limit, st, (size_t)n);
     if (st == SR1_OK)
         st = check_sizes_equal(d, place);
     if (st == SR1_OK)
@@ -652,7 +667,7 @@ static sr1_status begin_collective(struct sr1__work **out, struct sr1__dist *d,
                                    const char *place, sr1_status st, collective_fn run,
                                    sr1_tensor *to, sr1_tensor *from)
 {
-    SR1__TRY(agree_with_size(d, place, st, (size_t)t_numel(from)));
+    SR1__TRY(agree_with_size(d, place, d->limit, st, (size_t)t_numel(from)));
     SR1__TRY(check_sizes_equal(d, place));
     st = run(out, tensor_group(d), to, from, transport_limit(d));
     if (st != SR1_OK)
@@ -700,11 +715,11 @@ sr1_status sr1__dist_all_gather(struct sr1__dist *d, const char *place, sr1_stat
 static sr1_status open_store(struct sr1__dist *d, const struct sr1__launch *l,
                              const char *prefix, double limit)
 {
-    SR1__TRY(sr1__context(sr1__ask_for_store(&d->root, l, to_ms(limit), to_ms(d->limit)),
-                          l->rank == 0 && !l->agent_store
-                              ? "rank 0 cannot open its store at port %u of %s"
-                              : "no store of rank 0 at port %u of %s",
-                          (unsigned)l->master_port, l->master_addr));
+    SR1__TRY(sr1__context(
+        sr1__ask_for_store(&d->root, l, to_ms(limit), to_ms(d->limit.seconds)),
+        l->rank == 0 && !l->agent_store ? "rank 0 cannot open its store at port %u of %s"
+                                        : "no store of rank 0 at port %u of %s",
+        (unsigned)l->master_port, l->master_addr));
     return sr1__store_prefix(&d->store, d->root, prefix);
 }
 
@@ -780,7 +795,7 @@ static double choose_patience(const struct sr1__dist *d)
 {
     if (d->agent_store)
         return 0.0;
-    return d->rank > 0 || d->limit < HANDOVER ? d->limit : HANDOVER;
+    return d->rank > 0 || d->limit.seconds < HANDOVER ? d->limit.seconds : HANDOVER;
 }
 
 /* One of several openings in a process, each attempt of a launcher and each size of its
@@ -789,7 +804,7 @@ static sr1_status find_others(struct sr1__dist *d, const struct sr1__launch *l)
 {
     static atomic_int openings;
     int32_t opening = atomic_fetch_add(&openings, 1);
-    double began = sr1__now(), until = began + d->limit;
+    double began = sr1__now(), until = began + d->limit.seconds;
     char prefix[96], token[TOKEN_MAX];
     struct sr1__error lost;
     sr1_status st;
@@ -815,7 +830,7 @@ static sr1_status find_others(struct sr1__dist *d, const struct sr1__launch *l)
 /* The threads that it starts write to ranks that may be gone, which is an error and no
  * signal: they inherit that SIGPIPE is blocked. */
 static sr1_status open_gloo(struct sr1__process_group **out, struct sr1__dist *d,
-                            struct sr1__store *at)
+                            struct sr1__store *at, struct wait_limit limit)
 {
     sigset_t pipe_signal, before;
     sr1_status st;
@@ -823,19 +838,19 @@ static sr1_status open_gloo(struct sr1__process_group **out, struct sr1__dist *d
     sigemptyset(&pipe_signal);
     sigaddset(&pipe_signal, SIGPIPE);
     (void)pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-    st = sr1__pg_gloo(out, at, d->rank, d->size, d->address, transport_limit(d));
+    st = sr1__pg_gloo(out, at, d->rank, d->size, d->address, behind_limit(limit));
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return st;
 }
 
 static sr1_status open_group(struct sr1__process_group **out, struct sr1__dist *d,
-                             const char *name)
+                             const char *name, struct wait_limit limit)
 {
     struct sr1__store *at = NULL;
     sr1_status st = sr1__store_prefix(&at, d->store, name);
 
     if (st == SR1_OK)
-        st = open_gloo(out, d, at);
+        st = open_gloo(out, d, at, limit);
     sr1__store_free(at); /* the group has a reference */
     return sr1__context(st, "connecting to the other ranks");
 }
@@ -851,14 +866,17 @@ static sr1_status open_bulk(struct sr1__process_group **out, struct sr1__dist *d
     return st;
 }
 
+/* The wrapper of the debug mode waits by the limit of its helper alone. */
 static sr1_status open_groups(struct sr1__dist *d)
 {
+    int patient = d->patience.seconds > d->limit.seconds;
+
     if (!d->debug) {
-        SR1__TRY(open_group(&d->group, d, "group/"));
+        SR1__TRY(open_group(&d->group, d, "group/", d->limit));
         return d->by_nccl ? open_bulk(&d->bulk, d) : SR1_OK;
     }
-    SR1__TRY(open_group(&d->plain, d, "group/"));
-    SR1__TRY(open_group(&d->helper, d, "helper/"));
+    SR1__TRY(open_group(&d->plain, d, "group/", d->limit));
+    SR1__TRY(open_group(&d->helper, d, "helper/", patient ? d->patience : d->limit));
     SR1__TRY(sr1__pg_checked(&d->group, d->plain, d->helper));
     if (!d->by_nccl)
         return SR1_OK;
@@ -882,7 +900,7 @@ static sr1_status open_dist(struct sr1__dist *d, const struct sr1__launch *l)
     SR1__TRY(make_words(d));
     SR1__TRY(find_others(d, l));
     SR1__TRY(open_groups(d));
-    return sr1__dist_meet(d, "start", 0);
+    return sr1__dist_meet(d, "start");
 }
 
 /* The store goes with rank 0, and others may still read why the job failed. */
@@ -932,7 +950,8 @@ sr1_status sr1__dist_open(struct sr1__dist **out, const struct sr1__launch *l,
     d->size = l->world_size;
     d->agent_store = l->agent_store;
     d->stride = 1;
-    d->limit = o->limit;
+    d->limit = (struct wait_limit){o->limit, "distributed_timeout"};
+    d->patience = (struct wait_limit){o->patience, "rollout_timeout"};
     d->debug = o->debug;
     d->stop = o->stop;
     SR1__RETURN_NEW(out, d, open_dist(d, l), sr1__dist_free);
@@ -943,7 +962,7 @@ static sr1_status open_split(struct sr1__dist *g, struct sr1__dist *d, const cha
     SR1__TRY(make_words(g));
     SR1__TRY(sr1__store_prefix(&g->store, d->store, prefix));
     SR1__TRY(open_groups(g));
-    return sr1__dist_meet(g, "start of a group", 0);
+    return sr1__dist_meet(g, "start of a group");
 }
 
 sr1_status sr1__dist_split(struct sr1__dist **out, struct sr1__dist *d,
@@ -958,6 +977,7 @@ sr1_status sr1__dist_split(struct sr1__dist **out, struct sr1__dist *d,
     g->first = of->first;
     g->stride = of->stride;
     g->limit = d->limit;
+    g->patience = d->patience;
     g->debug = d->debug;
     g->by_nccl = d->by_nccl;
     g->device = d->device;

@@ -26,6 +26,7 @@ struct sr1__dist_options {
     sr1__device device;  /* of this process, for nccl */
     int32_t reduces;     /* sums are the backend's own: nccl only */
     double limit;        /* seconds that a rank is waited for */
+    double patience;     /* the same where it may take longer: sr1__dist_await */
     int32_t debug;       /* c10d compares the ranks' collectives before each */
     const atomic_int *stop; /* not 0: waiting ends with SR1_E_CANCELLED; NULL: never */
 };
@@ -54,13 +55,16 @@ sr1__device sr1__dist_device(const struct sr1__dist *d);
  * in the order of ranks. */
 int32_t sr1__dist_reduces(const struct sr1__dist *d);
 
-/* Wait until all ranks are at this place, at most `limit` seconds (0: the job's). */
-sr1_status sr1__dist_meet(struct sr1__dist *d, const char *place, double limit);
+/* Wait until all ranks are at this place. */
+sr1_status sr1__dist_meet(struct sr1__dist *d, const char *place);
 
 /* The status of all: SR1_OK if every rank's is, else that of one rank for all of them,
  * with its text and its number before it. A failure that smaller micro-batches may avoid
  * (SR1_E_NOMEM, SR1_E_DEVICE_NOMEM) yields to any other, a higher rank to a lower. */
 sr1_status sr1__dist_agree(struct sr1__dist *d, const char *place, sr1_status st);
+/* The same after work of unequal length, with the job's patience: rollouts, rewards, what
+ * one rank writes. */
+sr1_status sr1__dist_await(struct sr1__dist *d, const char *place, sr1_status st);
 
 /* bytes[n] of rank `root` into those of all. */
 sr1_status sr1__dist_broadcast(struct sr1__dist *d, const char *place, int32_t root,

@@ -2,6 +2,7 @@
  * and for each data source. Rows go in chunks, so memory does not grow with the dataset.
  */
 #include "policy/dataset_queries.h"
+#include "policy/fingerprint.h"
 #include "policy/launched_job.h"
 #include "policy/rollout_internal.h"
 #include "policy/share_rollout.h"
@@ -15,6 +16,7 @@
 #include "signal/reward/format.h"
 #include "environment/trajectory/trajectory.h"
 #include "text/data/dataset.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <searchr1/reward.h>
 #include <searchr1/ext/reward_set.h>
@@ -479,6 +481,19 @@ sr1_status sr1__evaluate_filtered(sr1_evaluation **out, struct sr1__dist *d,
     return evaluate_rows(&w, out);
 }
 
+/* Machines may have another model under the same name. */
+static sr1_status compare_policies(const struct evaluation_run *w)
+{
+    json_t *policy = NULL;
+    sr1_status st;
+
+    SR1__TRY(sr1__share_date(w->dist, w->rollout));
+    st = sr1__policy_fingerprint(&policy, w->rollout, w->data);
+    st = sr1__fingerprint_same(w->dist, "the policy", st, policy);
+    json_decref(policy);
+    return st;
+}
+
 /* What all ranks must be told alike: the questions, and how they are answered. */
 static sr1_status compare_eval_calls(const struct evaluation_run *w)
 {
@@ -495,6 +510,7 @@ static sr1_status compare_eval_calls(const struct evaluation_run *w)
     SR1__TRY(sr1__dist_same(w->dist, "the file of questions", questions));
     SR1__TRY(sr1__dist_same(w->dist, "an option of the evaluation",
                             sr1__hash64(told, sizeof(told), 0)));
+    SR1__TRY(compare_policies(w));
     return sr1__dist_same(w->dist,
                           "how many rows go at once (give key max_rows a number)",
                           (uint64_t)w->rollout->limits.max_rows);
@@ -514,7 +530,7 @@ sr1_status sr1_evaluate(sr1_evaluation **out, sr1_rollout *rollout,
 {
     sr1_eval_options o = eval_options_defaults;
     struct evaluation_run w = {.rollout = rollout, .data = dataset};
-    int64_t *rows = NULL;
+    int64_t *rows = NULL, time;
     sr1_status st;
 
     if (!out || !rollout || !dataset)
@@ -522,12 +538,15 @@ sr1_status sr1_evaluate(sr1_evaluation **out, sr1_rollout *rollout,
                          "evaluate: out, rollout and dataset are required");
     SR1__TRY(read_eval_call(&w, &o, options));
     w.dist = sr1__ranks_dist(o.ranks);
-    SR1__TRY(compare_eval_calls(&w));
     sr1__life_hold(&rollout->life);
-    st = sr1__dist_agree(w.dist, "rows", choose_eval_rows(&w, &rows));
+    time = sr1__chat_time(rollout->tokenizer);
+    st = compare_eval_calls(&w);
+    if (st == SR1_OK)
+        st = sr1__dist_agree(w.dist, "rows", choose_eval_rows(&w, &rows));
     w.rows = rows;
     if (st == SR1_OK)
         st = evaluate_rows(&w, out);
+    sr1__chat_set_time(rollout->tokenizer, time);
     sr1_rollout_free(rollout);
     sr1__free(rows);
     return st;

@@ -2,6 +2,7 @@
  * that work which was stopped is gone on with by the same ones only. */
 #include "policy/fingerprint.h"
 
+#include "policy/launched_job.h"
 #include "policy/rollout_internal.h"
 
 #include <searchr1/ext/episodes.h>
@@ -45,10 +46,11 @@ static void hash_leaf(sr1_scope *s, sr1_tensor *leaf, uint64_t *h)
 }
 
 /* Another model differs there, and the same one after training. */
-static sr1_status hash_weights(const sr1_model *m, uint64_t *h)
+sr1_status sr1__weights_fingerprint(const sr1_model *m, uint64_t *h)
 {
     sr1_scope *s = sr1__scope_open(m->device, "fingerprint of the weights");
 
+    *h = 1;
     sr1__scope_no_grad(s);
     for (size_t i = 0; i < m->n_leaves; i++)
         hash_leaf(s, m->leaves[i].tensor, h);
@@ -60,16 +62,16 @@ static sr1_status hash_weights(const sr1_model *m, uint64_t *h)
 /* The first question that is asked as the policy reads it: with templates, tools and
  * tokenizer; "" where none is. */
 static sr1_status describe_prompt(const sr1_rollout *r, const sr1_dataset *data,
-                                  uint64_t h, char out[17])
+                                  char out[17])
 {
-    int64_t rows = sr1_dataset_count(data);
+    int64_t rows = data ? sr1_dataset_count(data) : 0;
     int32_t *ids = NULL;
     size_t n = 0;
 
     for (int64_t i = 0; i < rows && !ids; i++)
         SR1__TRY(sr1__rollout_row_prompt(r, data, i, &ids, &n));
     if (ids)
-        snprintf(out, 17, "%016" PRIx64, sr1__hash64(ids, n * sizeof(*ids), h));
+        snprintf(out, 17, "%016" PRIx64, sr1__hash64(ids, n * sizeof(*ids), 1));
     sr1_free(ids);
     return SR1_OK;
 }
@@ -87,17 +89,17 @@ static json_t *limits_json(const struct sr1__rollout_limits *l)
         "search_failure_continues", l->go_on);
 }
 
-static sr1_status describe_policy(json_t **out, sr1_rollout *r, const sr1_dataset *data)
+sr1_status sr1__policy_fingerprint(json_t **out, sr1_rollout *r, const sr1_dataset *data)
 {
     int served = r->server.ops && !r->local;
     char weights[17] = "", prompt[17] = "", search[17];
-    uint64_t h = 1;
+    uint64_t h = 0;
 
     if (!served) {
-        SR1__TRY(hash_weights(r->model, &h));
+        SR1__TRY(sr1__weights_fingerprint(r->model, &h));
         snprintf(weights, sizeof(weights), "%016" PRIx64, h);
     }
-    SR1__TRY(describe_prompt(r, data, h, prompt));
+    SR1__TRY(describe_prompt(r, data, prompt));
     snprintf(search, sizeof(search), "%016" PRIx64, r->answer_keys);
     *out = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:i, s:o}", "server",
                      served ? r->server.model : "", "weights", weights, "prompt", prompt,
@@ -116,7 +118,7 @@ static sr1_status describe_work(json_t **out, sr1_rollout *r, const sr1_dataset 
     sr1_status st = describe_questions(&questions, data);
 
     if (st == SR1_OK)
-        st = describe_policy(&policy, r, data);
+        st = sr1__policy_fingerprint(&policy, r, data);
     if (st != SR1_OK) {
         json_decref(questions);
         return st;
@@ -137,20 +139,24 @@ sr1_status sr1__work_fingerprint(json_t **out, sr1_rollout *r, const sr1_dataset
     SR1__RETURN_NEW(out, work, st, json_decref);
 }
 
-sr1_status sr1__work_same(struct sr1__dist *d, sr1_status st, const json_t *work,
-                          size_t at_once)
+sr1_status sr1__fingerprint_same(struct sr1__dist *d, const char *what, sr1_status st,
+                                 const json_t *own)
 {
     struct sr1__buf text;
 
     sr1__buf_init(&text, 0);
     if (st == SR1_OK)
-        st = sr1__json_dump(work, 0, &text);
-    st = sr1__dist_agree(d, "settings", st);
-    if (st == SR1_OK)
-        st = sr1__dist_same(d, "the questions, an option or the policy",
-                            sr1__hash64(text.data, text.len, 0));
+        st = sr1__json_dump(own, 0, &text);
+    st = sr1__job_compare(d, what, st, sr1__buf_cstr(&text));
     sr1__buf_free(&text);
-    SR1__TRY(st);
+    return st;
+}
+
+sr1_status sr1__work_same(struct sr1__dist *d, sr1_status st, const json_t *work,
+                          size_t at_once)
+{
+    SR1__TRY(
+        sr1__fingerprint_same(d, "the questions, an option or the policy", st, work));
     return sr1__dist_same(d, "how many rows go at once (give key max_rows a number)",
                           (uint64_t)at_once);
 }

@@ -8,9 +8,19 @@
 
 #include <searchr1/rollout.h>
 
+/* A hash of the weights, an adapter's among them, at places of each tensor. */
+sr1_status sr1__weights_fingerprint(const sr1_model *m, uint64_t *h);
+/* What answers, and how: weights (none where a server has them), the prompt of the first
+ * question of data (NULL: there is none), search, environment, sampling and limits. */
+sr1_status sr1__policy_fingerprint(json_t **out, sr1_rollout *rollout,
+                                   const sr1_dataset *data);
+/* With the status st of making this rank's: have all ranks the same? SR1_E_STATE names
+ * the members that differ, behind what they are of ("the policy"). */
+sr1_status sr1__fingerprint_same(struct sr1__dist *d, const char *what, sr1_status st,
+                                 const json_t *own);
+
 /* {"questions", "policy", and the members of `more`}: the questions by their number and
- * what is in them; who answers them, and how: weights, the prompt of the first question,
- * search, environment, sampling and limits. more is taken, also on failure; NULL: there
+ * what is in them; and the policy as above. more is taken, also on failure; NULL: there
  * was no memory for it. */
 sr1_status sr1__work_fingerprint(json_t **out, sr1_rollout *rollout,
                                  const sr1_dataset *data, json_t *more);

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "tensor/model/host_score.h"
+#include "tensor/model/route_log.h"
 
 #include <inttypes.h>
 
@@ -20,6 +21,27 @@ static uint64_t *make_dropout_keys(const struct sr1__microbatch *mb,
         keys[t] = sr1__hash64(place, sizeof(place), dropout->key);
     }
     return keys;
+}
+
+/* The places of a micro-batch's tokens in the log, freed with sr1__free; NULL without
+ * one. */
+static sr1_status find_places(int64_t **out, const struct sr1__microbatch *mb,
+                              struct sr1__route_log *log)
+{
+    int64_t *places;
+    sr1_status st = SR1_OK;
+
+    *out = NULL;
+    if (!log)
+        return SR1_OK;
+    SR1__CALLOC(places, mb->n_tokens + 1, "router replay");
+    for (size_t t = 0; st == SR1_OK && t < mb->n_tokens; t++) {
+        uint64_t token[2] = {mb->owners[t], (uint64_t)mb->positions[t]};
+
+        st = sr1__route_log_place(log, sr1__hash64(token, sizeof(token), 0), &places[t]);
+    }
+    *out = places;
+    return st;
 }
 
 /* cu_seqlens are freed with sr1__free. */
@@ -40,7 +62,8 @@ static sr1_status pack_microbatch(struct sr1__packed *out,
     return SR1_OK;
 }
 
-/* head: what log-probs multiply by; NULL: not asked for. */
+/* Of the tokens that predict a target. head: what log-probs multiply by; NULL: not asked
+ * for. */
 static sr1_tensor *run_packed_forward(sr1_scope *s, sr1_model *m,
                                       const struct sr1__microbatch *mb,
                                       const struct sr1__log_prob_options *how,
@@ -50,21 +73,30 @@ static sr1_tensor *run_packed_forward(sr1_scope *s, sr1_model *m,
     int64_t *cu = NULL;
     uint64_t *keys = dropout ? make_dropout_keys(mb, dropout) : NULL;
     struct sr1__lora_dropout drops = {dropout ? dropout->p : 0.0, keys};
+    struct sr1__routes routes = {.log = how->routes};
     struct sr1__packed in;
     struct sr1__forward_options o = {.checkpoint = how->checkpoint,
                                      .dropout = &drops,
                                      .router = how->router,
-                                     .head = head};
+                                     .routes = how->routes ? &routes : NULL,
+                                     .head = head,
+                                     .rows = mb->target_rows,
+                                     .n_rows = mb->n_targets};
     sr1_tensor *hidden = NULL;
-    sr1_status st =
-        dropout && !keys ? sr1__fail_nomem("dropout") : pack_microbatch(&in, mb, &cu);
+    int64_t *places;
+    sr1_status st = find_places(&places, mb, how->routes);
 
+    routes.places = places;
+    if (st == SR1_OK)
+        st =
+            dropout && !keys ? sr1__fail_nomem("dropout") : pack_microbatch(&in, mb, &cu);
     sr1__scope_check(s, st);
     if (st == SR1_OK)
         hidden = sr1__causal_lm_forward(s, m, &in, &o);
     sr1__free(cu);
     sr1__free(keys);
-    return t_index_select(s, hidden, 0, t_from_i32(s, mb->target_rows, mb->n_targets));
+    sr1__free(places);
+    return hidden;
 }
 
 /* The forward pass validates its input ids; the last token of a sequence is only a
@@ -100,6 +132,17 @@ sr1_tensor *sr1__forward_values(sr1_scope *s, sr1_model *critic,
     sr1_tensor *hidden = run_packed_forward(s, critic, mb, &o, NULL);
 
     return t_to(s, sr1__causal_lm_values(s, critic, hidden), SR1__F32);
+}
+
+sr1_status sr1__record_routes(sr1_model *m, const struct sr1__microbatch *mb,
+                              struct sr1__route_log *log)
+{
+    sr1_scope *s = sr1__scope_open(m->device, "router replay");
+    struct sr1__log_prob_options o = {.routes = log};
+
+    sr1__scope_no_grad(s);
+    (void)run_packed_forward(s, m, mb, &o, NULL);
+    return sr1__scope_close(s);
 }
 
 /* ---- log-probs without gradients ---- */

@@ -15,8 +15,23 @@
 
 /* ---- what all ranks have to have in common ---- */
 
-/* Append " learning_rate is 0.001 on rank 0 and 0.0001 on rank 1;" for each key that
- * differs. */
+/* Append " learning_rate is 0.001 on rank 0 and 0.0001 on rank 1". */
+static void add_difference(const char *key, const json_t *first, const json_t *other,
+                           int32_t rank, struct sr1__buf *text)
+{
+    struct sr1__buf a, b;
+
+    sr1__buf_init(&a, 0);
+    sr1__buf_init(&b, 0);
+    (void)sr1__json_dump(first, 0, &a);
+    (void)sr1__json_dump(other, 0, &b);
+    sr1__buf_fmt(text, "%s %s is %.80s on rank 0 and %.80s on rank %" PRId32,
+                 text->len ? ";" : "", key, sr1__buf_cstr(&a), sr1__buf_cstr(&b), rank);
+    sr1__buf_free(&a);
+    sr1__buf_free(&b);
+}
+
+/* Each member that differs, of objects in them likewise. */
 static void list_differences(json_t *first, json_t *other, int32_t rank,
                              struct sr1__buf *text)
 {
@@ -25,20 +40,14 @@ static void list_differences(json_t *first, json_t *other, int32_t rank,
 
     json_object_foreach(first, key, value)
     {
-        const json_t *theirs = json_object_get(other, key);
-        struct sr1__buf a, b;
+        json_t *theirs = json_object_get(other, key);
 
         if (json_equal(value, theirs) || text->len > 600)
             continue;
-        sr1__buf_init(&a, 0);
-        sr1__buf_init(&b, 0);
-        (void)sr1__json_dump(value, 0, &a);
-        (void)sr1__json_dump(theirs, 0, &b);
-        sr1__buf_fmt(text, "%s %s is %.80s on rank 0 and %.80s on rank %" PRId32,
-                     text->len ? ";" : "", key, sr1__buf_cstr(&a), sr1__buf_cstr(&b),
-                     rank);
-        sr1__buf_free(&a);
-        sr1__buf_free(&b);
+        if (json_is_object(value) && json_is_object(theirs))
+            list_differences(value, theirs, rank, text);
+        else
+            add_difference(key, value, theirs, rank, text);
     }
 }
 
@@ -48,12 +57,13 @@ static json_t *parse_gathered(const struct sr1__gathered *g, int32_t rank)
     const char *bytes = sr1__gathered_of(g, rank, &n);
     json_t *object = NULL;
 
-    (void)sr1__json_parse(&object, bytes, n, "configuration");
+    (void)sr1__json_parse(&object, bytes, n, "what a rank has");
     return object;
 }
 
-/* Which keys differ, of the configurations of all ranks. */
-static sr1_status compare_gathered(const struct sr1__gathered *g, int32_t size)
+/* Which members differ, of the objects of all ranks. */
+static sr1_status compare_gathered(const char *what, const struct sr1__gathered *g,
+                                   int32_t size)
 {
     json_t *first = parse_gathered(g, 0);
     struct sr1__buf text;
@@ -67,27 +77,36 @@ static sr1_status compare_gathered(const struct sr1__gathered *g, int32_t size)
         json_decref(other);
     }
     if (text.len)
-        st = sr1__fail(SR1_E_STATE, "the configuration differs:%.900s",
-                       sr1__buf_cstr(&text));
+        st = sr1__fail(SR1_E_STATE, "%s differs:%.900s", what, sr1__buf_cstr(&text));
     sr1__buf_free(&text);
     json_decref(first);
+    return st;
+}
+
+sr1_status sr1__job_compare(struct sr1__dist *d, const char *what, sr1_status st,
+                            const char *json)
+{
+    struct sr1__gathered g = {0};
+
+    if (!d)
+        return st;
+    st = sr1__dist_gather(d, what, st, json, st == SR1_OK ? strlen(json) : 0, &g);
+    if (st == SR1_OK)
+        st = compare_gathered(what, &g, sr1__dist_size(d));
+    sr1__gathered_free(&g);
     return st;
 }
 
 static sr1_status compare_config(struct sr1__dist *d, const sr1_config *c)
 {
     const char *version = sr1_version();
-    struct sr1__gathered g = {0};
     char *text = NULL;
-    sr1_status st = sr1_config_to_json(c, &text);
+    sr1_status st;
 
-    st = sr1__dist_gather(d, "configuration", st, text, text ? strlen(text) : 0, &g);
-    if (st == SR1_OK)
-        st = sr1__dist_same(d, "the library's version",
-                            sr1__hash64(version, strlen(version), 0));
-    if (st == SR1_OK)
-        st = compare_gathered(&g, sr1__dist_size(d));
-    sr1__gathered_free(&g);
+    SR1__TRY(sr1__dist_same(d, "the library's version",
+                            sr1__hash64(version, strlen(version), 0)));
+    st = sr1_config_to_json(c, &text);
+    st = sr1__job_compare(d, "the configuration", st, text);
     sr1_free(text);
     return st;
 }
@@ -186,6 +205,7 @@ sr1_status sr1__job_meet(struct sr1__dist **out, const struct sr1__launch *l,
     struct sr1__dist_options o = {
         .backend = "gloo",
         .limit = sr1__config_real(c, "distributed_timeout"),
+        .patience = sr1__config_real(c, "rollout_timeout"),
         .debug = sr1__config_bool(c, "distributed_debug"),
     };
 

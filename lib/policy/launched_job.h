@@ -21,6 +21,10 @@ sr1_status sr1__job_read(struct sr1__launch *out, const sr1_config *c);
  * distributed_backend; others exchange bytes, by gloo. */
 sr1_status sr1__job_meet(struct sr1__dist **out, const struct sr1__launch *l,
                          const sr1_config *c, int trains);
+/* With the status st of making this rank's: have all ranks the same object, as JSON?
+ * SR1_E_STATE names the members that differ, behind what it is ("the policy"). */
+sr1_status sr1__job_compare(struct sr1__dist *d, const char *what, sr1_status st,
+                            const char *json);
 /* The configuration as this process computes by it, with its share of the machine: its
  * part of the threads, its GPU. Caller frees with sr1_config_free. */
 sr1_status sr1__job_config(const struct sr1__launch *l, const sr1_config *c,

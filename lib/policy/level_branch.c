@@ -76,7 +76,8 @@ static sr1_status encode_from(struct sr1__level_branch *b, size_t from)
 
     SR1__TRY(sr1__buf_status(&b->text, "message"));
     SR1__TRY(sr1__tokenizer_encode(b->call->rollout->tokenizer, b->text.data + from,
-                                   b->text.len - from, SR1_ENCODE_ALL_ADDED, &b->ids));
+                                   b->text.len - from,
+                                   SR1_ENCODE_ALL_ADDED | SR1_ENCODE_CONTINUED, &b->ids));
     for (size_t i = before; i < b->ids.n; i++)
         SR1__TRY(sr1__ids_add(&b->ends, (int32_t)b->text.len));
     return SR1_OK;
@@ -106,8 +107,8 @@ static sr1_status append_fixed_thought(struct sr1__level_branch *b)
     sr1__buf_fmt(&b->text, "<think>%s</think>", b->call->o->thought);
     sr1__buf_add(&b->text, gap, n);
     st = sr1__tokenizer_encode(b->call->rollout->tokenizer, b->call->o->thought,
-                               strlen(b->call->o->thought), SR1_ENCODE_ADDED_AS_TEXT,
-                               &thought);
+                               strlen(b->call->o->thought),
+                               SR1_ENCODE_ADDED_AS_TEXT | SR1_ENCODE_CONTINUED, &thought);
     b->cost = (int64_t)thought.n;
     sr1__ids_free(&thought);
     return st;
@@ -134,6 +135,7 @@ static sr1_status append_level_prompt(struct sr1__level_branch *b, const int32_t
 {
     const struct sr1__ids *open = &b->call->rollout->border.open_ids;
     const sr1_tokenizer *tok = b->call->rollout->tokenizer;
+    const int32_t plain = SR1_ENCODE_ADDED_AS_TEXT | SR1_ENCODE_CONTINUED;
     const char *text;
 
     if (n < open->n ||
@@ -144,9 +146,8 @@ static sr1_status append_level_prompt(struct sr1__level_branch *b, const int32_t
     b->n_held = n - open->n;
     SR1__TRY(sr1_thinking_level(b->level + 1, NULL, &text));
     SR1__TRY(sr1__ids_append(&b->ids, history, b->n_held));
-    SR1__TRY(sr1__tokenizer_encode(tok, "\n", 1, SR1_ENCODE_ADDED_AS_TEXT, &b->ids));
-    SR1__TRY(sr1__tokenizer_encode(tok, text, strlen(text), SR1_ENCODE_ADDED_AS_TEXT,
-                                   &b->ids));
+    SR1__TRY(sr1__tokenizer_encode(tok, "\n", 1, plain, &b->ids));
+    SR1__TRY(sr1__tokenizer_encode(tok, text, strlen(text), plain, &b->ids));
     return sr1__ids_append(&b->ids, open->v, open->n);
 }
 

@@ -23,13 +23,14 @@ struct observation_body {
     struct sr1__ids ids;
     const char *text;
     size_t len;
-    char *cut; /* owns text once it was cut */
+    int alone;           /* encoded as a text of its own, not as one that continues */
+    struct sr1__buf cut; /* owns text once it was cut */
 };
 
 static void body_free(struct observation_body *b)
 {
     sr1__ids_free(&b->ids);
-    sr1_free(b->cut);
+    sr1__buf_free(&b->cut);
 }
 
 static sr1_status body_begin(struct observation_body *b, const sr1_tokenizer *t,
@@ -37,28 +38,29 @@ static sr1_status body_begin(struct observation_body *b, const sr1_tokenizer *t,
 {
     *b = (struct observation_body){
         .t = t, .text = sr1__buf_cstr(&o->body), .len = o->body.len};
-    return sr1__tokenizer_encode(t, b->text, b->len, SR1_ENCODE_ADDED_AS_TEXT, &b->ids);
+    sr1__buf_init(&b->cut, 0);
+    return sr1__tokenizer_encode(
+        t, b->text, b->len, SR1_ENCODE_ADDED_AS_TEXT | SR1_ENCODE_CONTINUED, &b->ids);
 }
 
 /* Shorten the body to at most `room` tokens, ending on a whole character. */
 static sr1_status truncate_body(struct observation_body *b, size_t room)
 {
     static const char incomplete[] = "\xEF\xBF\xBD";
-    size_t n = room, len = 0;
-    char *text = NULL;
+    struct sr1__buf *cut = &b->cut;
+    size_t n = room;
 
-    for (;;) {
-        SR1__TRY(sr1_tokenizer_decode(b->t, b->ids.v, n, 0, &text, &len));
-        if (n == 0 || room - n >= 4 || len < 3 ||
-            memcmp(text + len - 3, incomplete, 3) != 0)
+    for (;; n--) {
+        sr1__buf_clear(cut);
+        SR1__TRY(b->alone ? sr1__tokenizer_decode(b->t, b->ids.v, n, 0, cut)
+                          : sr1__tokenizer_spell(b->t, b->ids.v, n, 0, cut));
+        if (n == 0 || room - n >= 4 || cut->len < 3 ||
+            memcmp(cut->data + cut->len - 3, incomplete, 3) != 0)
             break;
-        sr1_free(text);
-        n--;
     }
-    sr1_free(b->cut);
     b->ids.n = n;
-    b->text = b->cut = text;
-    b->len = len;
+    b->text = sr1__buf_cstr(cut);
+    b->len = cut->len;
     return SR1_OK;
 }
 
@@ -78,8 +80,8 @@ static void append_block_text(struct sr1__observation_tokens *b,
 static sr1_status encode_tag(const sr1_tokenizer *t, const struct sr1__buf *tag,
                              struct sr1__ids *ids)
 {
-    return sr1__tokenizer_encode(t, sr1__buf_cstr(tag), tag->len, SR1_ENCODE_ALL_ADDED,
-                                 ids);
+    return sr1__tokenizer_encode(t, sr1__buf_cstr(tag), tag->len,
+                                 SR1_ENCODE_ALL_ADDED | SR1_ENCODE_CONTINUED, ids);
 }
 
 static sr1_status make_inline_tokens(struct sr1__observation_tokens *b,
@@ -118,7 +120,7 @@ static sr1_status encode_whole(struct observation_body *all,
     SR1__TRY(sr1__buf_status(text, "inserted text"));
     all->text = sr1__buf_cstr(text);
     all->len = text->len;
-    return sr1__tokenizer_encode_own(all->t, all->text, all->len, own, 2, &all->ids);
+    return sr1__tokenizer_encode_own(all->t, all->text, all->len, own, 2, 0, &all->ids);
 }
 
 /* Of a block that was cut, all behind the head counts as outside text. */
@@ -127,11 +129,12 @@ static sr1_status make_search_r1_tokens(struct sr1__observation_tokens *b,
                                         const struct sr1__observation *o, int64_t room,
                                         int *fits)
 {
-    struct observation_body all = {.t = t};
+    struct observation_body all = {.t = t, .alone = 1};
     struct sr1__buf text;
     int cut = 0;
     sr1_status st;
 
+    sr1__buf_init(&all.cut, 0);
     sr1__buf_init(&text, 0);
     sr1__buf_add(&text, sr1__buf_cstr(&o->head), o->head.len);
     sr1__buf_add(&text, sr1__buf_cstr(&o->body), o->body.len);
@@ -183,46 +186,52 @@ static sr1_status message_parts_init(struct message_parts *m, const sr1_tokenize
     return SR1_OK;
 }
 
-/* The blocks one after the other. A tail reaches to the head of the next block. */
+/* The blocks one after the other, the template's words around them. A tail reaches to the
+ * head of the next block, and the last one to the end. */
 static void append_blocks(struct sr1__observation_tokens *b,
                           const struct message_parts *m)
 {
-    size_t begin = b->text.len, first = 0;
+    size_t first = 0;
 
+    sr1__buf_str(&b->text, m->border->close);
     for (size_t k = 0; k < m->n; k++) {
         size_t *own = m->own + 4 * k;
 
-        own[0] = b->text.len - begin;
+        own[0] = k == 0 ? 0 : b->text.len;
         append_block_text(b, &m->o[k], &m->bodies[k]);
         first = k == 0 ? b->body_begin : first;
-        own[1] = b->body_begin - begin;
+        own[1] = b->body_begin;
         own[2] = own[1] + b->body_len;
-        if (k + 1 < m->n)
-            sr1__buf_str(&b->text, m->between);
-        own[3] = b->text.len - begin;
+        sr1__buf_str(&b->text, k + 1 < m->n ? m->between : m->border->open);
+        own[3] = b->text.len;
     }
     b->body_len = b->body_begin + b->body_len - first;
     b->body_begin = first;
 }
 
+/* Without the end of the policy's message, which the policy has sampled itself. */
+static void drop_message_end(struct sr1__observation_tokens *b,
+                             const struct sr1__turn_delimiters *border)
+{
+    b->ids.n -= border->n_end;
+    memmove(b->ids.v, b->ids.v + border->n_end, b->ids.n * sizeof *b->ids.v);
+    b->text.len -= border->end_len;
+    memmove(b->text.data, b->text.data + border->end_len, b->text.len + 1);
+    b->body_begin -= border->end_len;
+}
+
 static sr1_status build_message_tokens(struct sr1__observation_tokens *b,
                                        const struct message_parts *m)
 {
-    const struct sr1__turn_delimiters *border = m->border;
-    size_t ended = m->ended ? border->n_end : 0, begin;
-
     sr1__buf_clear(&b->text);
     b->ids.n = 0;
-    sr1__buf_str(&b->text, border->close + (m->ended ? border->end_len : 0));
-    begin = b->text.len;
     append_blocks(b, m);
-    SR1__TRY(sr1__ids_append(&b->ids, border->close_ids.v + ended,
-                             border->close_ids.n - ended));
     SR1__TRY(sr1__buf_status(&b->text, "inserted text"));
-    SR1__TRY(sr1__tokenizer_encode_own(m->bodies[0].t, sr1__buf_cstr(&b->text) + begin,
-                                       b->text.len - begin, m->own, 2 * m->n, &b->ids));
-    sr1__buf_str(&b->text, border->open);
-    return sr1__ids_append(&b->ids, border->open_ids.v, border->open_ids.n);
+    SR1__TRY(sr1__tokenizer_encode_own(m->bodies[0].t, sr1__buf_cstr(&b->text),
+                                       b->text.len, m->own, 2 * m->n, 1, &b->ids));
+    if (m->ended)
+        drop_message_end(b, m->border);
+    return SR1_OK;
 }
 
 static struct observation_body *find_longest_body(const struct message_parts *m)

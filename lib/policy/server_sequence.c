@@ -319,8 +319,8 @@ static sr1_status find_missing_tokens(struct sr1__server_sequence *s, const char
     if (!text)
         return end >= 0 ? sr1__ids_add(&s->missing, end) : SR1_OK;
     sr1__buf_str(&s->said, text);
-    return sr1__tokenizer_encode(t, text, strlen(text), SR1_ENCODE_ALL_ADDED,
-                                 &s->missing);
+    return sr1__tokenizer_encode(
+        t, text, strlen(text), SR1_ENCODE_ALL_ADDED | SR1_ENCODE_CONTINUED, &s->missing);
 }
 
 /* What is learned from has log-probs: nothing is put back. Without an end a trajectory

@@ -4,12 +4,13 @@
  * is one token of ours, those are. Else the text is encoded anew: then the ids are
  * likely, not certain, and their log-probs are not known.
  *
- * An answer continues its prompt. Tokenizers made from SentencePiece put a space in front
- * of a text that they encode, and take it off one that they decode: of an answer that
- * space is its own. */
+ * An answer continues its prompt: nothing is put in front of it or taken off. But a
+ * server that decodes it as a text of its own leaves out the space that tokenizers made
+ * from SentencePiece have in front of a first word. */
 #include "policy/server_engine.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <string.h>
 
@@ -27,37 +28,22 @@ static sr1_status copy_ids(struct sr1__server_tokens *out, const sr1_openai_resu
     return SR1_OK;
 }
 
-/* Where the tokenizer puts a space in front, it stands for that of the text. */
-static sr1_status encode_answer(const sr1_tokenizer *t, const char *text, size_t n,
-                                int32_t mode, struct sr1__ids *ids)
+/* To encode the beginning of an answer: the tokenizer puts the space there that may be
+ * missing in front of a word. */
+static int32_t mode_of_beginning(int32_t mode, const char *text, size_t n)
 {
-    size_t before = ids->n;
-    struct sr1__buf spelled;
-    sr1_status st = sr1__tokenizer_encode(t, text, n, mode, ids);
-    int one_more;
-
-    if (st != SR1_OK || n < 2 || text[0] != ' ')
-        return st;
-    sr1__buf_init(&spelled, 0);
-    st = sr1__tokenizer_spell(t, ids->v + before, ids->n - before, 0, &spelled);
-    one_more =
-        st == SR1_OK && spelled.len == n + 1 && memcmp(spelled.data + 1, text, n) == 0;
-    sr1__buf_free(&spelled);
-    if (!one_more)
-        return st;
-    ids->n = before;
-    return sr1__tokenizer_encode(t, text + 1, n - 1, mode, ids);
+    return n > 0 && sr1__is_json_space(text[0]) ? mode | SR1_ENCODE_CONTINUED : mode;
 }
 
-/* The one token of ours that is these bytes, appended to ids; *is 0 when there is none.
- */
+/* The one token of ours that is these bytes, encoded by mode and appended to ids; *is 0
+ * when there is none. */
 static sr1_status match_token_text(struct sr1__ids *ids, const sr1_tokenizer *t,
-                                   const char *bytes, size_t n, int *is)
+                                   const char *bytes, size_t n, int32_t mode, int *is)
 {
     size_t before = ids->n, have = 0;
     const char *own;
 
-    SR1__TRY(encode_answer(t, bytes, n, SR1_ENCODE_ALL_ADDED, ids));
+    SR1__TRY(sr1__tokenizer_encode(t, bytes, n, mode, ids));
     *is = ids->n == before + 1;
     if (!*is)
         return SR1_OK;
@@ -76,8 +62,10 @@ static sr1_status match_token_texts(struct sr1__server_tokens *out,
 
     for (size_t i = 0; i < a->n_tokens; i++) {
         size_t n = a->token_sizes[i];
+        int32_t mode = i > 0 ? SR1_ENCODE_ALL_ADDED | SR1_ENCODE_CONTINUED
+                             : mode_of_beginning(SR1_ENCODE_ALL_ADDED, a->tokens[i], n);
 
-        SR1__TRY(match_token_text(&out->ids, t, a->tokens[i], n, whole));
+        SR1__TRY(match_token_text(&out->ids, t, a->tokens[i], n, mode, whole));
         if (*whole && !sr1__tokenizer_is_special(t, out->ids.v[i])) {
             *whole = at + n <= a->text_len && memcmp(a->text + at, a->tokens[i], n) == 0;
             at += n;
@@ -106,7 +94,9 @@ static sr1_status resolve_token_ids(struct sr1__server_tokens *out,
         return SR1_OK;
     out->source = SR1__SERVER_ENCODED;
     sr1__ids_free(&out->ids);
-    return encode_answer(t, a->text, a->text_len, SR1_ENCODE_SPECIAL_AS_TEXT, &out->ids);
+    return sr1__tokenizer_encode(
+        t, a->text, a->text_len,
+        mode_of_beginning(SR1_ENCODE_SPECIAL_AS_TEXT, a->text, a->text_len), &out->ids);
 }
 
 /* ---- drift ---- */
@@ -117,8 +107,9 @@ static sr1_status check_retokenization_drift(struct sr1__server_tokens *out,
 {
     struct sr1__ids again = {0};
     size_t k = 0;
-    sr1_status st = encode_answer(t, sr1__buf_cstr(&out->text), out->text.len,
-                                  SR1_ENCODE_SPECIAL_AS_TEXT, &again);
+    sr1_status st =
+        sr1__tokenizer_encode(t, sr1__buf_cstr(&out->text), out->text.len,
+                              SR1_ENCODE_SPECIAL_AS_TEXT | SR1_ENCODE_CONTINUED, &again);
 
     for (size_t i = 0; st == SR1_OK && i < out->ids.n; i++) {
         if (sr1__tokenizer_is_special(t, out->ids.v[i]))

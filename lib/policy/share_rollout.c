@@ -7,12 +7,25 @@
 #include "base/mem.h"
 #include "environment/trajectory/trajectory.h"
 #include "policy/rollout.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <searchr1/ext/reward_set.h>
 #include <searchr1/ext/trajectory_details.h>
 
 #include <math.h>
 #include <string.h>
+
+sr1_status sr1__share_date(struct sr1__dist *d, sr1_rollout *rollout)
+{
+    sr1_tokenizer *t = sr1_rollout_tokenizer(rollout);
+    int64_t time = sr1__chat_time(t);
+
+    if (!d)
+        return SR1_OK;
+    SR1__TRY(sr1__dist_broadcast(d, "date", 0, &time, sizeof(time)));
+    sr1__chat_set_time(t, time);
+    return SR1_OK;
+}
 
 static size_t count_queries_of(const struct sr1__rollout_share *s, size_t rank)
 {
@@ -176,7 +189,9 @@ sr1_status sr1__rollout_share_exchange(struct sr1__rollout_share *s, sr1_rollout
     sr1__buf_init(&b, SIZE_MAX / 2);
     if (st == SR1_OK)
         st = encode_share(s, rollout, &b);
-    st = sr1__dist_gather(s->dist, "rollouts", st, b.data, b.len, &g);
+    st = sr1__dist_await(s->dist, "rollouts", st);
+    if (st == SR1_OK)
+        st = sr1__dist_gather(s->dist, "trajectories", st, b.data, b.len, &g);
     sr1__buf_free(&b);
     for (size_t rank = 0; st == SR1_OK && rank < (size_t)sr1__dist_size(s->dist); rank++)
         st = take_gathered(s, rank, &g, &sum, out);
@@ -289,7 +304,9 @@ sr1_status sr1__score_shared(struct sr1__dist *d, sr1_reward_set *rewards,
     sr1_status st = own ? score_own(d, rewards, t, n, own, &n_own)
                         : sr1__fail_nomem("rewards of trajectories");
 
-    st = sr1__dist_gather(d, "rewards", st, own, n_own * sizeof(*own), &g);
+    st = sr1__dist_await(d, "rewards", st);
+    if (st == SR1_OK)
+        st = sr1__dist_gather(d, "rewards", st, own, n_own * sizeof(*own), &g);
     for (int32_t rank = 0; st == SR1_OK && rank < sr1__dist_size(d); rank++)
         st = spread_scores(&g, rank, sr1__dist_size(d), t, n, totals);
     sr1__gathered_free(&g);

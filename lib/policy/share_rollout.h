@@ -17,6 +17,9 @@ static inline int32_t sr1__rank_of_question(const struct sr1__dist *d, size_t q)
     return (int32_t)(q % (size_t)sr1__dist_size(d));
 }
 
+/* Prompts that show the date show that of rank 0. */
+sr1_status sr1__share_date(struct sr1__dist *d, sr1_rollout *rollout);
+
 /* sr1_rollout_generate by all ranks: the rollout's statistics are those of all. */
 sr1_status sr1__generate_shared(struct sr1__dist *d, sr1_rollout *rollout,
                                 const sr1_query *queries, size_t n,

@@ -4,7 +4,9 @@
  *     (p + z^2 / 2n +- z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n)
  *
  * and any other mean the percentiles 2.5 and 97.5 of the means of bootstrap resamples of
- * its questions (Efron 1979). */
+ * its questions (Efron 1979). Resamples of questions that all have one value say nothing:
+ * a mean of values from 0 to 1, which vary less than a share of the same size, then has
+ * Wilson's interval as well. */
 #include "policy/suite_scores.h"
 
 #include "base/mem.h"
@@ -24,8 +26,9 @@
 struct figure {
     const char *name;
     double (*of_row)(const struct figure *f, const struct sr1__suite_row *r);
-    int32_t is_share; /* each question is right or not: where there is one answer, or
-                         always */
+    int32_t is_share;   /* each question is right or not: where there is one answer, or
+                           always */
+    int32_t is_bounded; /* from 0 to 1 */
     int32_t samples, k;
 };
 
@@ -69,12 +72,12 @@ static double row_tokens(const struct figure *f, const struct sr1__suite_row *r)
 }
 
 static const struct figure figures[] = {
-    {"exact_match", row_exact_match, OF_ONE_ANSWER, 0, 0},
-    {"f1", row_f1, NEVER, 0, 0},
-    {"majority", row_majority, ALWAYS, 0, 0},
-    {"pass", row_pass, OF_ONE_ANSWER, 0, 0},
-    {"searches", row_searches, NEVER, 0, 0},
-    {"tokens", row_tokens, NEVER, 0, 0},
+    {"exact_match", row_exact_match, OF_ONE_ANSWER, 1, 0, 0},
+    {"f1", row_f1, NEVER, 1, 0, 0},
+    {"majority", row_majority, ALWAYS, 1, 0, 0},
+    {"pass", row_pass, OF_ONE_ANSWER, 1, 0, 0},
+    {"searches", row_searches, NEVER, 0, 0, 0},
+    {"tokens", row_tokens, NEVER, 0, 0, 0},
 };
 
 static sr1_status find_figure(const char *name, int32_t samples, int32_t k,
@@ -158,21 +161,27 @@ static double find_percentile(const double *sorted, double share)
     return i + 1 < RESAMPLES ? sorted[i] + rest * (sorted[i + 1] - sorted[i]) : sorted[i];
 }
 
-static void bootstrap_interval(double means[RESAMPLES], struct sr1__suite_value *out)
+/* In place of Wilson's, unless the resamples say nothing where that would hold. */
+static void bootstrap_interval(const struct figure *f, double means[RESAMPLES],
+                               struct sr1__suite_value *out)
 {
     qsort(means, RESAMPLES, sizeof(*means), compare_means);
+    if (f->is_bounded && means[0] == means[RESAMPLES - 1])
+        return;
     out->low = find_percentile(means, 0.025);
     out->high = find_percentile(means, 0.975);
 }
 
-static void wilson_interval(double p, int64_t questions, struct sr1__suite_value *out)
+/* Add the ends of a set's interval, divided by the number of sets, to those of *out. */
+static void add_wilson_interval(double p, int64_t questions, size_t n_sets,
+                                struct sr1__suite_value *out)
 {
     double n = (double)questions, z2 = Z * Z / n;
     double middle = (p + z2 / 2) / (1 + z2);
     double half = Z * sqrt(p * (1 - p) / n + z2 / (4 * n)) / (1 + z2);
 
-    out->low = p > 0 ? middle - half : 0.0;
-    out->high = p < 1 ? middle + half : 1.0;
+    out->low += (p > 0 ? middle - half : 0.0) / (double)n_sets;
+    out->high += (p < 1 ? middle + half : 1.0) / (double)n_sets;
 }
 
 /* One set's part of the figure, and of its resamples (NULL: none are wanted). */
@@ -182,9 +191,12 @@ static sr1_status add_set_mean(const struct figure *f, const struct sr1__suite_s
 {
     int64_t n = 0;
     double *v = list_row_values(f, set, &n);
+    double mean;
 
     SR1__CHECK_ALLOC(v, "figures of a suite");
-    out->value += n ? average_values(v, n) / (double)n_sets : NAN;
+    mean = n ? average_values(v, n) : NAN;
+    out->value += mean / (double)n_sets;
+    add_wilson_interval(mean, n, n_sets, out);
     if (n > 0 && means)
         add_resamples(v, n, stream, n_sets, means);
     sr1__free(v);
@@ -201,7 +213,7 @@ sr1_status sr1__suite_figure(const struct sr1__suite_set *sets, size_t n_sets,
                              int32_t samples, const char *name, int32_t k,
                              struct sr1__suite_value *out)
 {
-    struct sr1__suite_value found = {0.0, NAN, NAN};
+    struct sr1__suite_value found = {0.0, 0.0, 0.0};
     struct figure f;
     double *means = NULL;
     sr1_status st = SR1_OK;
@@ -211,12 +223,10 @@ sr1_status sr1__suite_figure(const struct sr1__suite_set *sets, size_t n_sets,
         SR1__CALLOC(means, RESAMPLES, "resamples of a suite");
     for (size_t i = 0; i < n_sets && st == SR1_OK; i++)
         st = add_set_mean(&f, &sets[i], i, n_sets, means, &found);
-    if (st == SR1_OK && isfinite(found.value) && n_sets > 0) {
-        if (means)
-            bootstrap_interval(means, &found);
-        else
-            wilson_interval(found.value, sr1__suite_set_known(sets), &found);
-    }
+    if (st == SR1_OK && (!isfinite(found.value) || n_sets == 0))
+        found.low = found.high = NAN;
+    else if (st == SR1_OK && means)
+        bootstrap_interval(&f, means, &found);
     sr1__free(means);
     if (st == SR1_OK)
         *out = found;

@@ -311,8 +311,10 @@ static size_t chunk_size(const struct synth *s)
 /* What all ranks must be told alike; settings have the questions and the weights. */
 static sr1_status compare_synth_calls(struct synth *s)
 {
-    sr1_status st = settings_json(&s->settings, s);
+    sr1_status st;
 
+    SR1__TRY(sr1__share_date(s->dist, s->rollout));
+    st = settings_json(&s->settings, s);
     return sr1__work_same(s->dist, st, s->settings, (size_t)rows_at_once(s->rollout));
 }
 

@@ -208,7 +208,10 @@ static sr1_status share_manifest(struct sr1__dist *d, const char *folder, json_t
     sr1__buf_init(&b, 0);
     if (st == SR1_OK)
         st = sr1__json_dump(*out, 0, &b);
-    st = sr1__dist_gather(d, "files of a checkpoint", st, sr1__buf_cstr(&b), b.len, &g);
+    st = sr1__dist_await(d, "hashes of files", st);
+    if (st == SR1_OK)
+        st = sr1__dist_gather(d, "files of a checkpoint", st, sr1__buf_cstr(&b), b.len,
+                              &g);
     sr1__buf_free(&b);
     SR1__TRY(st);
     st = add_ranks(d, *out, &g);
@@ -307,12 +310,12 @@ static sr1_status write_together(const struct sr1__checkpoint *c, const char *te
     sr1_status st = rank == 0 ? begin_folder(temp) : SR1_OK;
 
     SR1__TRY(sr1__dist_agree(c->dist, "checkpoint folder", st));
-    SR1__TRY(sr1__dist_agree(c->dist, "checkpoint files", c->fill(c->self, temp)));
+    SR1__TRY(sr1__dist_await(c->dist, "checkpoint files", c->fill(c->self, temp)));
     st = share_manifest(c->dist, temp, &manifest);
     if (st == SR1_OK && rank == 0)
         st = finish_folder(c, temp, final, manifest);
     json_decref(manifest);
-    return sr1__dist_agree(c->dist, "checkpoint", st);
+    return sr1__dist_await(c->dist, "checkpoint", st);
 }
 
 static void remove_failed(const char *temp, sr1_status st)

@@ -86,36 +86,37 @@ static sr1_status estimate_all(struct sr1__step_batch *b, const struct sr1__batc
 /* ---- KL in the reward ---- */
 
 /* token_rewards -= coef * KL of each token between the policy that sampled and the
- * reference (Ouyang et al. 2022, eq. 2, by token). *sum adds up the KL. */
+ * reference (Ouyang et al. 2022, eq. 2, by token). *mean receives that of the tokens. */
 static sr1_status penalise_one(const sr1_trainer *tr, sr1_trajectory *t, double *rewards,
-                               float *column, double *sum)
+                               float *column, double *mean)
 {
     size_t n = sr1_trajectory_policy_count(t);
     const float *reference = sr1_trajectory_column(t, SR1_COLUMN_REFERENCE);
-    double mean = 0.0;
 
     memset(rewards, 0, n * sizeof(*rewards));
     SR1__TRY(sr1_kl_penalty(tr->set.kl_kind, tr->kl.coef,
                             sr1_trajectory_policy_log_probs(t), reference, n, rewards,
-                            &mean));
+                            mean));
     for (size_t k = 0; k < n; k++)
         column[k] = (float)rewards[k];
-    *sum += mean * (double)n;
     return sr1_trajectory_set_column(t, SR1_COLUMN_REWARD, column, n);
 }
 
+/* The KL of the batch is the mean over trajectories of the means over their tokens, 0
+ * without any (verl's apply_kl_penalty). */
 static sr1_status penalise_all(struct sr1__step_batch *b, const struct sr1__batch_view *v,
                                double *rewards, float *column)
 {
     double sum = 0.0;
-    int64_t tokens = 0;
 
     for (size_t i = 0; i < v->n; i++) {
-        tokens += (int64_t)sr1_trajectory_policy_count(v->t[i]);
+        double mean = 0.0;
+
         if (sr1_trajectory_policy_count(v->t[i]) > 0)
-            SR1__TRY(penalise_one(b->tr, v->t[i], rewards, column, &sum));
+            SR1__TRY(penalise_one(b->tr, v->t[i], rewards, column, &mean));
+        sum += mean;
     }
-    b->reward_kl = tokens ? sum / (double)tokens : 0.0;
+    b->reward_kl = v->n ? sum / (double)v->n : 0.0;
     sr1__metrics_add(b->metrics, "reward_kl", b->reward_kl, SR1__LAST);
     return SR1_OK;
 }

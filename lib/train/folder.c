@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/map_watch.h"
 #include "base/mem.h"
+#include "base/quote.h"
 #include "config/paths.h"
 #include "config/run_config.h"
 #include "train/checkpoint.h"
@@ -306,6 +307,7 @@ static sr1_status refuse_file(const char *folder)
 
 static sr1_status check_place(const char *folder, const sr1_trainer *tr)
 {
+    char quoted[SR1__QUOTED_SIZE];
     int taken = 0;
 
     if (!is_ours(folder)) {
@@ -314,14 +316,15 @@ static sr1_status check_place(const char *folder, const sr1_trainer *tr)
         return refuse_data(folder);
     }
     SR1__TRY(has_work(folder, &taken));
-    if (taken)
-        return sr1__fail(
-            SR1_E_CONFIG,
-            "%s already holds a run; continue it with sr1-train --resume %s (a "
-            "program: Trainer.resume, sr1_trainer_resume), or choose another folder with "
-            "out=FOLDER",
-            folder, folder);
-    return SR1_OK;
+    if (!taken)
+        return SR1_OK;
+    sr1__quote_word(folder, quoted, sizeof(quoted));
+    return sr1__fail(
+        SR1_E_CONFIG,
+        "%s already holds a run; continue it with sr1-train --resume %s (a "
+        "program: Trainer.resume, sr1_trainer_resume), or choose another folder with "
+        "out=FOLDER",
+        folder, quoted);
 }
 
 static sr1_status make_place(const sr1_trainer *tr)
@@ -368,12 +371,9 @@ static int64_t checkpoints_there(const sr1_trainer *tr)
     return n;
 }
 
-/* Checkpoints that lie on the disk at once: those that are there and all that are to be
- * written, or those kept and the one being written. */
-static int64_t checkpoints_at_once(const sr1_trainer *tr, int64_t there)
+int64_t sr1__checkpoints_at_once(const struct sr1__settings *set, int64_t left,
+                                 int64_t there)
 {
-    const struct sr1__settings *set = &tr->set;
-    int64_t left = tr->planned > tr->step ? tr->planned - tr->step : 0;
     int64_t by_step = set->save_interval > 0 ? left / set->save_interval : 0;
     int64_t most = set->save_seconds > 0 || left == 0 ? left : by_step + 1;
     int64_t all = there + most > 1 ? there + most : 1;
@@ -384,12 +384,13 @@ static int64_t checkpoints_at_once(const sr1_trainer *tr, int64_t there)
 
 void sr1__folder_room(const sr1_trainer *tr, sr1_run_plan *plan)
 {
+    int64_t left = tr->planned > tr->step ? tr->planned - tr->step : 0;
     double all;
 
     plan->checkpoint_bytes = sr1__state_bytes(tr);
     plan->model_bytes = tr->set.save_final_model ? sr1__state_model_bytes(tr->model) : 0;
     all = (double)plan->checkpoint_bytes *
-              (double)checkpoints_at_once(tr, checkpoints_there(tr)) +
+              (double)sr1__checkpoints_at_once(&tr->set, left, checkpoints_there(tr)) +
           (double)plan->model_bytes + (double)sr1__served_bytes(tr);
     plan->disk_bytes = all < 9e18 ? (int64_t)all : INT64_MAX;
     plan->disk_free = sr1__disk_free(tr->run_folder);

@@ -67,6 +67,7 @@ struct sr1__settings {
     int64_t validate_interval, validation_samples, save_interval, keep_checkpoints;
     int64_t log_trajectories, log_interval;
     int32_t share_prompts;
+    int32_t alone; /* a trajectory shares a micro-batch with none */
     int32_t checkpointing, skip_zero_variance_groups, shuffle, validate_at_start,
         save_final_model;
     int32_t frozen_reference, kl_in_reward;
@@ -78,6 +79,7 @@ struct sr1__settings {
     uint32_t policy_columns; /* all that the policy's update reads */
     double beta, temperature, max_grad_norm, stop_at_exact_match;
     double router_aux_loss_coef;
+    int32_t router_replay;
     double save_seconds; /* between checkpoints; 0: by steps alone */
     int64_t max_tokens, overlong_buffer, dynamic_sampling;
     double overlong_penalty;
@@ -181,8 +183,10 @@ struct sr1_trainer {
     sr1_dataset *validation;
     struct sr1__demos *demos; /* stage sft */
     struct sr1__cursor *cursor;
-    struct sr1__row_mark mark;    /* of the rows that the cursor goes through */
-    struct sr1__data_place place; /* of the cursor after the last whole step of a run */
+    struct sr1__row_mark mark; /* of the rows that the cursor goes through */
+    /* After the last whole step of a run: of the first row that no step has done, and of
+     * the first that is not drawn ahead either. */
+    struct sr1__data_place place, drawn;
     struct sr1__sampler sampler;
     struct sr1__queued_rollout *queue; /* rollouts that begin before their step */
     char *run_folder;
@@ -223,6 +227,7 @@ struct sr1_trainer {
     char *server_loaded;     /* the checkpoint's, if it still has them; else NULL */
     int32_t in_update;       /* the step under way may have changed weights */
     struct sr1__token_dropout dropout; /* of the epoch of an update that is under way */
+    struct sr1__route_log *routes; /* of the update under way; NULL: experts are chosen */
     int32_t resumed;
     atomic_int stop;
     struct sr1__life life;
@@ -234,6 +239,9 @@ sr1_status sr1__settings_resolve(sr1_config *c);
  * device, and say so in *chosen. SR1_E_DEVICE_NOMEM, SR1_E_NOMEM: nothing fits. */
 sr1_status sr1__settings_choose(sr1_config *c, struct sr1__chosen *chosen);
 sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c);
+/* What full_determinism changes on this device: on a CPU, how updates are cut. */
+void sr1__settings_isolate(struct sr1__settings *s, const sr1_config *c,
+                           sr1__device device);
 /* Of these the part about advantages; once the rest is read. */
 sr1_status sr1__settings_read_advantage(struct sr1__settings *s, const sr1_config *c);
 /* Is the name one of a list with commas? */
@@ -400,6 +408,10 @@ void sr1__folder_unlock(sr1_trainer *tr);
 sr1_status sr1__folder_begin(sr1_trainer *tr);
 /* Its config.json; once run.json tells that a run wrote it. */
 sr1_status sr1__folder_write_config(sr1_trainer *tr);
+/* Checkpoints that lie on the disk at once: those that are there and all that the steps
+ * left will write, or those kept and the one being written. */
+int64_t sr1__checkpoints_at_once(const struct sr1__settings *set, int64_t left,
+                                 int64_t there);
 /* The fields of the plan about the disk. */
 void sr1__folder_room(const sr1_trainer *tr, sr1_run_plan *plan);
 sr1_status sr1__folder_check_room(const sr1_trainer *tr, char *warning, size_t size);

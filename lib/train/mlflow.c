@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/quote.h"
 #include "base/rng.h"
 #include "base/utf8.h"
 #include "config/config.h"
@@ -651,6 +652,19 @@ static const char *name_outcome(sr1_status outcome)
     return outcome == SR1_E_CANCELLED ? "KILLED" : "FAILED";
 }
 
+static void report_unsent(const struct sr1__mlflow *m, uint64_t bytes)
+{
+    char quoted[SR1__QUOTED_SIZE];
+
+    sr1__quote_word(m->folder, quoted, sizeof quoted);
+    sr1__log(SR1_LOG_WARN,
+             "MLflow does not have the last %" PRIu64
+             " bytes of metrics.jsonl, which are "
+             "sent when the run goes on; python3 -m searchr1.track %s --to mlflow makes "
+             "another run there with all of them",
+             bytes, quoted);
+}
+
 void sr1__mlflow_close(struct sr1__mlflow *m, sr1_status outcome)
 {
     double until = sr1__now() + LAST_S;
@@ -671,11 +685,7 @@ void sr1__mlflow_close(struct sr1__mlflow *m, sr1_status outcome)
     if (m->begun && !m->failing && !atomic_load(&m->over))
         report_sending(m, set_run_status(m, name_outcome(outcome), 1, NULL));
     if (m->sent < size)
-        sr1__log(SR1_LOG_WARN,
-                 "MLflow does not have the last %" PRIu64 " bytes of metrics.jsonl, "
-                 "which are sent when the run goes on; python3 -m searchr1.track %s --to "
-                 "mlflow makes another run there with all of them",
-                 size - m->sent, m->folder);
+        report_unsent(m, size - m->sent);
     mlflow_free(m);
     (void)sr1__error_raise(&before);
 }

@@ -51,6 +51,7 @@ struct sr1__objective {
     const char *name;
     /* Outputs of the model for each policy token; NULL: 1. */
     size_t (*width)(const sr1_trainer *tr);
+    int32_t replays_routers; /* with router replay, its passes go by tr->routes */
     /* The outputs, kind by kind: [width * M], fp32. */
     sr1_tensor *(*forward)(sr1_scope *s, const sr1_trainer *tr, sr1_model *m,
                            const struct sr1__microbatch *mb, struct sr1__loss_arrays *a);

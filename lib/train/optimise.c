@@ -5,7 +5,9 @@
  * objective's loss with respect to them, and that sent back through the model.
  * Micro-batches bound memory; weights of tokens come from counts over the mini-batch, so
  * the cut does not change the gradient. Workers take micro-batches side by side, each
- * into gradients of its own, which are added up in a fixed order. */
+ * into gradients of its own, which are added up in a fixed order: those of a worker, then
+ * of workers. With full_determinism on a CPU a trajectory is a micro-batch, and one sum
+ * takes them in the plan's order, so that it depends on nothing but the trajectories. */
 #include "train/objective.h"
 #include "train/ranks.h"
 #include "train/unit_pass.h"
@@ -13,6 +15,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "tensor/model/route_log.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -116,6 +119,12 @@ static void measure_plan(const struct update *u)
                      (double)(balanced ? u->lengths.min : least), SR1__LAST);
     sr1__metrics_add(u->metrics, "unbalanced_max",
                      (double)(balanced ? u->lengths.max : most), SR1__LAST);
+}
+
+/* Does one sum take the gradients in the order of the plan, whoever computes them? */
+static int adds_in_order(const struct update *u)
+{
+    return u->tr->set.alone && !u->tr->dist;
 }
 
 /* ---- one micro-batch ---- */
@@ -230,8 +239,9 @@ static sr1_status run_backward(struct update *u, size_t k,
             t_from_f32(s, g->gradient, T_SHAPE((int64_t)count_outputs(u, mb))));
     SR1__TRY(sr1__scope_close(s));
     /* one gradient alone is its own sum; those of a pass by units are gone */
-    return u->plan.n_batches > 1 && !u->learner->pass ? sr1__model_gather_grad(m)
-                                                      : SR1_OK;
+    return u->plan.n_batches > 1 && !u->learner->pass && !adds_in_order(u)
+               ? sr1__model_gather_grad(m)
+               : SR1_OK;
 }
 
 /* What it comes to is added to *w, by micro-batches, so that it does not depend on who
@@ -267,12 +277,18 @@ static sr1_status run_microbatch(struct update *u, size_t k, sr1_model *m,
 
 /* ---- one mini-batch ---- */
 
+/* Micro-batch i of those of a worker of this rank; n_batches or more: it has no more. */
+static size_t find_worker_batch(const struct update *u, size_t worker, size_t i)
+{
+    return sr1__first_worker(u->tr) + worker + i * sr1__all_workers(u->tr);
+}
+
 static sr1_status run_worker(void *arg, size_t worker)
 {
     struct update *u = arg;
+    size_t k;
 
-    for (size_t k = sr1__first_worker(u->tr) + worker; k < u->plan.n_batches;
-         k += sr1__all_workers(u->tr))
+    for (size_t i = 0; (k = find_worker_batch(u, worker, i)) < u->plan.n_batches; i++)
         SR1__TRY(run_microbatch(u, k, u->learner->replicas[worker], &u->workers[worker]));
     return SR1_OK;
 }
@@ -339,12 +355,50 @@ static sr1_status run_rounds(struct update *u)
     return st;
 }
 
+/* The micro-batches of all workers that follow each other. */
+struct turn {
+    struct update *u;
+    size_t first;
+};
+
+static sr1_status run_in_turn(void *arg, size_t i)
+{
+    const struct turn *t = arg;
+
+    return run_microbatch(t->u, t->first + i, t->u->learner->replicas[i],
+                          &t->u->workers[i]);
+}
+
+/* All that is added up stands with the first worker. */
+static sr1_status run_turns(struct update *u)
+{
+    size_t workers = (size_t)u->tr->n_workers, n;
+    struct worker all = {0};
+
+    for (struct turn t = {u, 0}; t.first < u->plan.n_batches; t.first += n) {
+        n = u->plan.n_batches - t.first;
+        n = n < workers ? n : workers;
+        memset(u->workers, 0, workers * sizeof(*u->workers));
+        SR1__TRY(sr1__pool_run(u->tr->pool, n, run_in_turn, &t));
+        for (size_t i = 0; i < n; i++) {
+            SR1__TRY(sr1__model_move_grad(u->learner->replicas[0],
+                                          u->learner->replicas[i]));
+            merge_worker(&u->workers[i], &all);
+        }
+    }
+    memset(u->workers, 0, workers * sizeof(*u->workers));
+    u->workers[0] = all;
+    return SR1_OK;
+}
+
 static sr1_status run_workers(struct update *u)
 {
     size_t n = (size_t)u->tr->n_workers;
 
     if (u->learner->pass)
         return run_rounds(u);
+    if (adds_in_order(u))
+        return run_turns(u);
     memset(u->workers, 0, n * sizeof(*u->workers));
     return sr1__pool_run(u->tr->pool, n, run_worker, u);
 }
@@ -553,16 +607,21 @@ static void choose_dropout(const struct update *u, int64_t epoch)
                                   sr1__hash64(key, sizeof(key), 0));
 }
 
-static sr1_status run_epoch(struct update *u, size_t n)
+/* Where the mini-batch ends that begins there, of n trajectories. */
+static size_t end_mini_batch(const struct update *u, size_t begin, size_t n)
 {
     size_t size = (size_t)u->tr->set.mini_batch_size;
+
+    return size == 0 || n - begin < size ? n : begin + size;
+}
+
+static sr1_status run_epoch(struct update *u, size_t n)
+{
     int64_t trained = 0, skipped;
     sr1_status st = SR1_OK;
 
-    if (size == 0 || size > n)
-        size = n;
     for (u->begin = 0; u->begin < n && st == SR1_OK; u->begin = u->end) {
-        u->end = n - u->begin < size ? n : u->begin + size;
+        u->end = end_mini_batch(u, u->begin, n);
         st = make_plan(u);
         if (st == SR1_OK && sr1__aggregation_by_group(u->objective->aggregation(u->tr)))
             st = sr1__group_counts_make(&u->groups, u->from, u->begin, u->end);
@@ -578,6 +637,67 @@ static sr1_status run_epoch(struct update *u, size_t n)
     }
     report_means(u);
     sr1__metrics_add(u->metrics, "trained", (double)trained, SR1__LAST);
+    return st;
+}
+
+/* ---- router replay ---- */
+
+/* Micro-batch i of those that a worker of this rank computes in an update. */
+static size_t find_own_batch(const struct update *u, size_t worker, size_t i)
+{
+    size_t place =
+        i * (size_t)sr1__dist_size(u->tr->dist) + (size_t)sr1__dist_rank(u->tr->dist);
+
+    return u->learner->pass ? find_sum_place(u, place).batch
+                            : find_worker_batch(u, worker, i);
+}
+
+static sr1_status record_worker(void *arg, size_t worker)
+{
+    struct update *u = arg;
+    size_t k;
+
+    for (size_t i = 0; (k = find_own_batch(u, worker, i)) < u->plan.n_batches; i++) {
+        struct sr1__microbatch mb;
+        sr1_status st;
+
+        SR1__TRY(sr1__microbatch_store(&mb, &u->plan, k, u->from, 0));
+        st = sr1__record_routes(u->learner->replicas[worker], &mb, u->tr->routes);
+        sr1__microbatch_free(&mb);
+        SR1__TRY(st);
+    }
+    return SR1_OK;
+}
+
+static sr1_status record_mini_batch(struct update *u)
+{
+    sr1_status st;
+
+    do {
+        st = sr1__pool_run(u->tr->pool, (size_t)u->tr->n_workers, record_worker, u);
+        st = sr1__dist_agree(u->tr->dist, "router replay", st);
+    } while (sr1__is_memory(st) && (st = cut_finer(u, st)) == SR1_OK);
+    return st;
+}
+
+/* The experts that the weights choose before the update, by which its passes go. Of one
+ * optimizer step all passes are of these weights. */
+static sr1_status record_routers(struct update *u, size_t n, int64_t epochs)
+{
+    sr1_status st;
+
+    if (!u->objective->replays_routers || !u->tr->set.router_replay ||
+        (epochs == 1 && end_mini_batch(u, 0, n) == n))
+        return SR1_OK;
+    st = sr1__route_log_new(&u->tr->routes, &u->tr->model->config);
+    st = sr1__dist_agree(u->tr->dist, "router replay", st);
+    for (u->begin = 0; u->begin < n && st == SR1_OK; u->begin = u->end) {
+        u->end = end_mini_batch(u, u->begin, n);
+        st = make_plan(u);
+        if (st == SR1_OK && u->plan.n_policy_tokens > 0)
+            st = record_mini_batch(u);
+        sr1__batch_plan_free(&u->plan);
+    }
     return st;
 }
 
@@ -604,11 +724,15 @@ sr1_status sr1__optimise(struct sr1__step_batch *b, struct sr1__learner *learner
     }
     if (sr1__dist_size(b->tr->dist) > 1) /* ranks that fail apart save nothing together */
         b->tr->in_update = 1;
-    st = sr1__unit_pass_reshard(learner->pass);
+    st = record_routers(&u, n, epochs);
+    if (st == SR1_OK)
+        st = sr1__unit_pass_reshard(learner->pass);
     for (int64_t i = 0; i < epochs && st == SR1_OK; i++) {
         choose_dropout(&u, i);
         st = run_epoch(&u, n);
     }
     sr1__free(u.workers);
+    sr1__route_log_free(b->tr->routes);
+    b->tr->routes = NULL;
     return sr1__unit_pass_restore(learner->pass, st);
 }

@@ -81,6 +81,7 @@ struct sr1__plan_figures {
     double peak;                                      /* there, */
     double host;                                      /* and the host's, 0 on the CPU */
     double checkpoint, disk;
+    int counts_steps; /* disk is that of max_steps; 0: of as many steps as take most */
 };
 /* c is complete: its rules hold. */
 sr1_status sr1__plan_figure(struct sr1__plan_figures *out, const sr1_config *c,

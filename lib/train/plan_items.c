@@ -172,6 +172,9 @@ static sr1_status describe_models(struct planner *p, sr1__device device)
     SR1__TRY(choose_dtype(p->config, "dtype", device == SR1__CPU ? SR1__F32 : SR1__BF16,
                           &p->policy.dtype));
     p->policy.decodes_int8 = sr1__config_is(p->config, "quantization", "int8");
+    p->policy.threads = sr1__plan_engine_threads(
+        p->config,
+        sr1__plan_engine_count(p->config, device, sr1__memory_parameters(&s->policy)));
     p->has_critic = (p->set.estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES) != 0;
     p->critic = p->policy;
     p->critic.config = s->critic;
@@ -306,9 +309,10 @@ static void plan_generation(struct planner *p)
     peak = sr1__memory_cache_peak(m, &rows);
     add_item(p, "key-value cache", full, SR1__PLAN_DEVICE, IN(GENERATE));
     add_item(p, "key-value cache, growing", peak - full, SR1__PLAN_DEVICE, IN(GENERATE));
-    add_item(p, "decoding",
-             sr1__memory_decode(m, s->rows, fmax(prompts, results), s->context),
-             SR1__PLAN_DEVICE, IN(GENERATE));
+    add_item(
+        p, "decoding",
+        sr1__memory_decode(m, s->rows, fmax(prompts, results), s->context, s->workers),
+        SR1__PLAN_DEVICE, IN(GENERATE));
     if (m->device == SR1__CPU) /* on a device they never reach the host */
         add_item(p, "logits of sequences",
                  s->rows * (double)m->config.vocab_size * sizeof(float), SR1__PLAN_HOST,
@@ -393,7 +397,10 @@ static void plan_learner(struct planner *p, const struct sr1__memory_model *m,
         plan_by_unit(p, m, n, place == SR1__PLAN_HOST ? sr1__memory_offload_piece(m) : 0);
         return;
     }
-    if (s->passes > 1)
+    if (p->set.alone && s->ranks == 1) /* one sum for all workers */
+        add_item(p, n->sums, sr1__memory_trained(m) * sizeof(float), SR1__PLAN_DEVICE,
+                 n->update);
+    else if (s->passes > 1)
         add_item(p, n->sums, s->workers * sums, SR1__PLAN_DEVICE, n->update);
     else if (s->workers > 1 ||
              (s->ranks > 1 && s->shards == 1)) /* before they are added */
@@ -494,16 +501,21 @@ static double served_bytes(const struct planner *p)
                      (double)sr1__torch_dtype_size(p->policy.dtype);
 }
 
-/* As sr1__folder_room for a whole run, but for its steps, which only the data tell. */
+/* As sr1__folder_room for a whole run. Where only the data tell its steps, they are as
+ * many as take most; where all checkpoints are kept, two. */
 static void plan_disk(struct planner *p)
 {
     const struct sr1__settings *set = &p->set;
-    double kept = (double)set->keep_checkpoints, served = served_bytes(p);
+    int64_t unknown = set->keep_checkpoints > 0 ? INT64_MAX - 1 : 2;
+    int64_t steps = set->max_steps > 0 ? set->max_steps : unknown;
+    double served = served_bytes(p);
 
+    p->out->counts_steps = set->max_steps > 0;
     p->out->checkpoint = state_bytes(&p->policy) +
                          (p->has_critic ? state_bytes(&p->critic) : 0) +
                          (get_number(p, "openai_sync_interval") > 1 ? served : 0);
-    p->out->disk = p->out->checkpoint * (kept > 0 ? kept + 1 : 2) + served +
+    p->out->disk = p->out->checkpoint * (double)sr1__checkpoints_at_once(set, steps, 0) +
+                   served +
                    (set->save_final_model ? sr1__memory_gradients(&p->policy) : 0);
 }
 
@@ -514,6 +526,7 @@ sr1_status sr1__plan_figure(struct sr1__plan_figures *out, const sr1_config *c,
 
     memset(out, 0, sizeof *out);
     SR1__TRY(sr1__settings_read(&p.set, c));
+    sr1__settings_isolate(&p.set, c, device);
     SR1__TRY(describe_models(&p, device));
     size_step(&p);
     plan_weights(&p);

@@ -159,6 +159,10 @@ static void write_disk(struct sr1__buf *b, const sr1_plan *p)
     add_size(b, p->figures.checkpoint, 0);
     sr1__buf_str(b, ", the run at most ");
     add_size(b, p->figures.disk, 0);
+    if (!p->figures.counts_steps)
+        sr1__buf_str(b, sr1__config_int(p->config, "keep_checkpoints") > 0
+                            ? " (fewer steps may take less)"
+                            : " with two of them (keep_checkpoints: 0 keeps all)");
     if (p->disk_free >= 0) {
         sr1__buf_str(b, "; ");
         add_size(b, p->disk_free, 0);
@@ -193,13 +197,19 @@ static void write_verdict(struct sr1__buf *b, const sr1_plan *p)
 
 static void write_advice(struct sr1__buf *b, const sr1_plan *p)
 {
+    int fits = sr1__plan_fits(p, &p->figures);
+
     if (p->n_advice > 0)
         sr1__buf_str(b, "\npeak with keys that lower it\n");
     for (size_t i = 0; i < p->n_advice; i++) {
         add_size(b, p->advice[i].peak, 10);
         sr1__buf_fmt(b, "  %s%s\n", p->advice[i].set,
                      p->advice[i].fits ? "  (fits)" : "");
+        fits |= p->advice[i].fits;
     }
+    if (!fits)
+        sr1__buf_str(b, "nothing that was tried fits: take a smaller model, shorter "
+                        "texts, or more memory\n");
 }
 
 sr1_status sr1__plan_write_text(sr1_plan *p)

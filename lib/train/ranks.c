@@ -1,6 +1,7 @@
 /* train/ranks.c - see ranks.h. */
 #include "train/ranks.h"
 
+#include "policy/fingerprint.h"
 #include "policy/launched_job.h"
 
 #include <searchr1/ext/run_info.h>
@@ -99,11 +100,99 @@ sr1_status sr1__ranks_open(sr1_trainer *tr)
     return open_mesh(tr);
 }
 
+/* ---- the same on all ranks ---- */
+
+static sr1_status add_hash(json_t *all, const char *name, uint64_t hash)
+{
+    char text[17];
+
+    snprintf(text, sizeof(text), "%016" PRIx64, hash);
+    return json_object_set_new(all, name, json_string(text)) == 0
+               ? SR1_OK
+               : sr1__fail_nomem("what ranks have in common");
+}
+
+/* NULL: there are none. */
+static sr1_status add_weights(json_t *all, const char *name, const sr1_model *m)
+{
+    uint64_t hash;
+
+    if (!m)
+        return SR1_OK;
+    SR1__TRY(sr1__weights_fingerprint(m, &hash));
+    return add_hash(all, name, hash);
+}
+
+static sr1_status add_validation(json_t *all, const sr1_dataset *d)
+{
+    uint64_t hash;
+
+    if (!d)
+        return SR1_OK;
+    SR1__TRY(sr1__dataset_hash(d, &hash));
+    return add_hash(all, "validation", hash);
+}
+
+static sr1_status add_trained(json_t *all, const sr1_trainer *tr)
+{
+    SR1__TRY(add_weights(all, "weights", tr->model));
+    return add_weights(all, "critic", tr->critics ? tr->critics[0] : NULL);
+}
+
+static sr1_status add_parts(json_t *all, const sr1_trainer *tr)
+{
+    SR1__TRY(add_trained(all, tr));
+    SR1__TRY(add_weights(all, "proxy", sr1__rollout_reviser(tr->rollout)));
+    SR1__TRY(add_validation(all, tr->validation));
+    return json_object_set(all, "files", tr->rule_files) == 0
+               ? SR1_OK
+               : sr1__fail_nomem("what ranks have in common");
+}
+
+/* Machines may have other files under the same names. */
+static sr1_status compare_parts(const sr1_trainer *tr)
+{
+    json_t *all = NULL;
+    sr1_status st;
+
+    if (!tr->dist)
+        return SR1_OK;
+    SR1__TRY(sr1__share_date(tr->dist, tr->rollout));
+    st = sr1__policy_fingerprint(&all, tr->rollout, tr->train);
+    if (st == SR1_OK)
+        st = add_parts(all, tr);
+    st = sr1__fingerprint_same(tr->dist, "what the processes read", st, all);
+    json_decref(all);
+    return st;
+}
+
 sr1_status sr1__ranks_opened(sr1_trainer *tr, sr1_status st)
 {
     SR1__TRY(sr1__dist_agree(tr->dist, "opening", st));
-    return sr1__dist_same(tr->dist, "the number of workers (key workers)",
-                          (uint64_t)tr->n_workers << 1);
+    SR1__TRY(sr1__dist_same(tr->dist, "the number of workers (key workers)",
+                            (uint64_t)tr->n_workers << 1));
+    return compare_parts(tr);
+}
+
+sr1_status sr1__ranks_compare_weights(const sr1_trainer *tr)
+{
+    struct sr1__error e;
+    json_t *all;
+    sr1_status st;
+
+    if (!tr->dist)
+        return SR1_OK;
+    all = json_object();
+    st = all ? add_trained(all, tr) : sr1__fail_nomem("what ranks have in common");
+    st = sr1__fingerprint_same(tr->dist, "what has been trained", st, all);
+    json_decref(all);
+    if (st != SR1_E_STATE)
+        return st;
+    sr1__error_save(&e, st);
+    return sr1__fail(st,
+                     "%.700s; processors that differ round otherwise: with fsdp_size -1 "
+                     "all ranks get each number from the one that computed it",
+                     e.text);
 }
 
 int sr1__ranks_text(const sr1_trainer *tr, char *text, size_t size)

@@ -17,8 +17,13 @@ void sr1__ranks_close(sr1_trainer *tr);
  * part of the threads, its GPU. That of the run is the same for all. Caller frees with
  * sr1_config_free. */
 sr1_status sr1__ranks_config(const sr1_trainer *tr, sr1_config **out);
-/* Once the rest is opened, which had status st: that of all. */
+/* Once the rest is opened, which had status st: that of all. SR1_E_STATE names ranks that
+ * have something else under the same names: weights, prompts, files of rules, rows for
+ * validation. */
 sr1_status sr1__ranks_opened(sr1_trainer *tr, sr1_status st);
+/* SR1_E_STATE names ranks whose trained weights are not rank 0's: processors that differ
+ * round otherwise, and what each rank adds up for itself drifts apart. */
+sr1_status sr1__ranks_compare_weights(const sr1_trainer *tr);
 
 /* Does this process write the run's folder? */
 static inline int sr1__is_first_rank(const sr1_trainer *tr)

@@ -409,8 +409,9 @@ static sr1_status restore_run(struct resume *r, sr1_trainer *tr)
         st = note_changes(tr, old ? old : r->before, r->recorded, &r->options);
     json_decref(old);
     SR1__TRY(sr1__dist_agree(tr->dist, "resume", st));
-    return sr1__dist_same(tr->dist, "the step of the newest whole checkpoint",
-                          (uint64_t)tr->step << 1);
+    SR1__TRY(sr1__dist_same(tr->dist, "the step of the newest whole checkpoint",
+                            (uint64_t)tr->step << 1));
+    return sr1__ranks_compare_weights(tr);
 }
 
 void sr1_resume_options_init(sr1_resume_options *options)

@@ -53,24 +53,26 @@ static sr1_status sample_round(struct sr1__step_batch *b, const int64_t *rows, s
     return st;
 }
 
-/* used: rows of the step so far, with room for those of all rounds. */
-static sr1_status sample_until_full(struct sr1__step_batch *b, int64_t *used)
+/* asked: room for the rows of the step and of those behind it. */
+static sr1_status sample_until_full(struct sr1__step_batch *b, int64_t *asked)
 {
-    size_t wanted = b->round.n_queries, n_used = wanted, effective = 0;
+    size_t wanted = b->round.n_queries, effective = 0;
+    size_t n_asked = sr1__rollout_queue_list(b->tr, asked);
     uint64_t rounds = (uint64_t)b->tr->set.dynamic_sampling;
 
-    memcpy(used, b->round.rows, n_used * sizeof(*used));
+    memcpy(asked + n_asked, b->round.rows, wanted * sizeof(*asked));
+    n_asked += wanted;
     SR1__TRY(sr1__score_rewards(b));
     SR1__TRY(sr1__count_effective_groups(b, 0, &effective));
     for (uint64_t round = 1; round <= rounds && effective < wanted; round++) {
         size_t found = 0, n = 0;
 
-        SR1__TRY(sr1__sampler_more(b->tr, used, n_used, wanted - effective, round,
-                                   used + n_used, &n));
+        SR1__TRY(sr1__sampler_more(b->tr, asked, n_asked, wanted - effective, round,
+                                   asked + n_asked, &n));
         if (n == 0)
             break;
-        SR1__TRY(sample_round(b, used + n_used, n, &found));
-        n_used += n;
+        SR1__TRY(sample_round(b, asked + n_asked, n, &found));
+        n_asked += n;
         effective += found;
         sr1__metrics_add(b->metrics, "sampling_rounds", 1, SR1__SUM);
     }
@@ -79,18 +81,20 @@ static sr1_status sample_until_full(struct sr1__step_batch *b, int64_t *used)
 
 static sr1_status sample_dynamically(struct sr1__step_batch *b)
 {
-    size_t rounds = (size_t)b->tr->set.dynamic_sampling;
-    int64_t *used;
+    const struct sr1__settings *set = &b->tr->set;
+    size_t rounds = (size_t)set->dynamic_sampling;
+    size_t ahead = (size_t)(set->async_level * set->batch_size);
+    int64_t *asked;
     sr1_status st;
 
     if (rounds == 0 || !b->round.rows)
         return SR1_OK;
-    used = sr1__calloc(b->round.n_queries * (rounds + 1) + 1, sizeof(*used));
-    if (!used)
+    asked = sr1__calloc(b->round.n_queries * (rounds + 1) + ahead + 1, sizeof(*asked));
+    if (!asked)
         return sr1__fail_nomem("rows of a step");
-    st = sample_until_full(b, used);
+    st = sample_until_full(b, asked);
     b->round.rows = NULL;
-    sr1__free(used);
+    sr1__free(asked);
     return st;
 }
 

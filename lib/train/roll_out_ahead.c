@@ -40,5 +40,8 @@ sr1_status sr1__roll_out_ahead(struct sr1__step_batch *b)
     if (!tr->set.partial_rollout && sr1__weights_are_due(tr))
         SR1__TRY(sr1__rollout_queue_drain(tr, report_drain, b));
     SR1__TRY(sr1__push_due_weights(tr));
-    return sr1__dist_agree(tr->dist, "rollouts ahead", sr1__rollout_queue_fill(tr));
+    return sr1__dist_agree(
+        tr->dist, "rollouts ahead",
+        sr1__rollout_queue_fill(tr, b->round.rows,
+                                b->round.rows ? b->round.n_queries : 0));
 }

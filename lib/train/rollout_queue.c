@@ -45,17 +45,23 @@ void sr1__rollout_queue_pop(sr1_trainer *tr)
     free_queued(tr, q);
 }
 
-void sr1__rollout_queue_clear(sr1_trainer *tr)
+/* The one at *from, and all behind it. */
+static void drop_from(const sr1_trainer *tr, struct sr1__queued_rollout **from)
 {
-    for (struct sr1__queued_rollout *q = tr->queue; q; q = q->next)
+    for (struct sr1__queued_rollout *q = *from; q; q = q->next)
         if (q->run)
             sr1__background_rollout_cancel(q->run);
-    while (tr->queue) {
-        struct sr1__queued_rollout *q = tr->queue;
+    while (*from) {
+        struct sr1__queued_rollout *q = *from;
 
-        tr->queue = q->next;
+        *from = q->next;
         free_queued(tr, q);
     }
+}
+
+void sr1__rollout_queue_clear(sr1_trainer *tr)
+{
+    drop_from(tr, &tr->queue);
 }
 
 /* ---- rows ---- */
@@ -66,11 +72,31 @@ static struct sr1__data_place find_place(const sr1_trainer *tr)
                                     sr1__cursor_position(tr->cursor)};
 }
 
-struct sr1__data_place sr1__rollout_queue_place(const sr1_trainer *tr)
+void sr1__rollout_queue_mark(sr1_trainer *tr)
 {
     const struct sr1__queued_rollout *q = sr1__rollout_queue_head(tr);
 
-    return q ? q->place : find_place(tr);
+    tr->drawn = find_place(tr);
+    tr->place = q ? q->place : tr->drawn;
+}
+
+static int compare_places(struct sr1__data_place a, struct sr1__data_place b)
+{
+    if (a.epoch != b.epoch)
+        return a.epoch < b.epoch ? -1 : 1;
+    return a.position < b.position ? -1 : a.position > b.position;
+}
+
+sr1_status sr1__rollout_queue_rewind(sr1_trainer *tr)
+{
+    struct sr1__queued_rollout **at = &tr->queue;
+
+    while (*at && compare_places((*at)->place, tr->drawn) < 0)
+        at = &(*at)->next;
+    if (*at && compare_places((*at)->place, tr->drawn) == 0)
+        return SR1_OK; /* nothing was drawn before it */
+    drop_from(tr, at);
+    return sr1__cursor_seek(tr->cursor, tr->drawn.epoch, tr->drawn.position);
 }
 
 sr1_status sr1__rollout_queue_rows(sr1_trainer *tr, int64_t *rows, size_t *n)
@@ -78,7 +104,7 @@ sr1_status sr1__rollout_queue_rows(sr1_trainer *tr, int64_t *rows, size_t *n)
     const struct sr1__queued_rollout *q = sr1__rollout_queue_head(tr);
 
     if (!q)
-        return sr1__sampler_next(tr, rows, n);
+        return sr1__sampler_next(tr, tr->step, NULL, 0, rows, n);
     tr->sampler.epoch = q->place.epoch;
     memcpy(rows, q->rows, q->n * sizeof(*rows));
     *n = q->n;
@@ -113,22 +139,48 @@ static void drop_last(sr1_trainer *tr)
 
     while ((*end)->next)
         end = &(*end)->next;
-    free_queued(tr, *end);
-    *end = NULL;
+    drop_from(tr, end);
 }
 
-static sr1_status draw_rows(sr1_trainer *tr, int64_t step)
+size_t sr1__rollout_queue_list(const sr1_trainer *tr, int64_t *rows)
+{
+    size_t n = 0;
+
+    for (const struct sr1__queued_rollout *q = tr->queue; q; q = q->next) {
+        if (q->step == tr->step)
+            continue;
+        memcpy(rows + n, q->rows, q->n * sizeof(*rows));
+        n += q->n;
+    }
+    return n;
+}
+
+/* asked[n_asked]: what the step under way asks, with room for the steps behind it. */
+static sr1_status draw_rows(sr1_trainer *tr, int64_t step, int64_t *asked, size_t n_asked)
 {
     struct sr1__queued_rollout *q;
     struct sr1__data_place place = find_place(tr);
     sr1_status st;
 
+    n_asked += sr1__rollout_queue_list(tr, asked + n_asked);
     SR1__TRY(add_queued(tr, step, (size_t)tr->set.batch_size, &q));
     q->place = place;
-    st = sr1__sampler_next(tr, q->rows, &q->n);
+    st = sr1__sampler_next(tr, step, asked, n_asked, q->rows, &q->n);
     if (st != SR1_OK)
         drop_last(tr);
     return st;
+}
+
+static sr1_status draw_ahead(sr1_trainer *tr, int64_t last, int64_t *asked,
+                             size_t n_asked)
+{
+    int64_t drawn = tr->step;
+
+    for (const struct sr1__queued_rollout *q = tr->queue; q; q = q->next)
+        drawn = q->step;
+    while (drawn < last && !sr1__sampler_is_over(tr))
+        SR1__TRY(draw_rows(tr, ++drawn, asked, n_asked));
+    return SR1_OK;
 }
 
 /* ---- generations ---- */
@@ -177,18 +229,21 @@ static sr1_status begin_all(sr1_trainer *tr)
     return SR1_OK;
 }
 
-sr1_status sr1__rollout_queue_fill(sr1_trainer *tr)
+sr1_status sr1__rollout_queue_fill(sr1_trainer *tr, const int64_t *rows, size_t n)
 {
-    struct sr1__queued_rollout *q = tr->queue;
-    int64_t last = tr->step + tr->set.async_level, drawn = tr->step;
+    size_t ahead = (size_t)(tr->set.async_level * tr->set.batch_size);
+    int64_t last = tr->step + tr->set.async_level;
+    int64_t *asked = sr1__calloc(n + ahead, sizeof(*asked));
+    sr1_status st;
 
+    SR1__CHECK_ALLOC(asked, "rows of a step");
+    if (n > 0)
+        memcpy(asked, rows, n * sizeof(*asked));
     if (last > tr->planned - 1)
         last = tr->planned - 1;
-    for (; q; q = q->next)
-        drawn = q->step;
-    while (drawn < last && !sr1__sampler_is_over(tr))
-        SR1__TRY(draw_rows(tr, ++drawn));
-    return begin_all(tr);
+    st = draw_ahead(tr, last, asked, n);
+    sr1__free(asked);
+    return st == SR1_OK ? begin_all(tr) : st;
 }
 
 /* Once its generation is over: the trajectories of all ranks. */
@@ -229,7 +284,7 @@ sr1_status sr1__rollout_queue_wait(sr1_trainer *tr, struct sr1__queued_rollout *
     while (st == SR1_OK &&
            !sr1__background_rollout_wait(q->run, sr1__now() + PATIENCE, &done))
         st = waits(user, done, (int64_t)(q->share.n * q->share.group));
-    st = sr1__dist_agree(tr->dist, "rollout of a step", st);
+    st = sr1__dist_await(tr->dist, "rollout of a step", st);
     return st == SR1_OK ? collect_trajectories(tr, q) : st;
 }
 

@@ -42,9 +42,13 @@ static inline struct sr1__queued_rollout *sr1__rollout_queue_head(const sr1_trai
 
 /* The rows of the next step: the head's, or the data's next; rows[batch_size]. */
 sr1_status sr1__rollout_queue_rows(sr1_trainer *tr, int64_t *rows, size_t *n);
-/* Draw the rows of the steps behind the one under way, as far ahead as is configured and
- * planned, and begin all rollouts that have not. */
-sr1_status sr1__rollout_queue_fill(sr1_trainer *tr);
+/* The rows of the steps behind the one under way: rows[async_level * batch_size]. Returns
+ * how many there are. */
+size_t sr1__rollout_queue_list(const sr1_trainer *tr, int64_t *rows);
+/* Draw the rows of the steps behind the one under way, which has asked rows[n] that are
+ * not scored yet, as far ahead as is configured and planned, and begin all rollouts that
+ * have not. */
+sr1_status sr1__rollout_queue_fill(sr1_trainer *tr, const int64_t *rows, size_t n);
 /* Begin all that have not, and wait until q is over. waits is told how far it is, every
  * now and then, and ends the waiting with a status of its own. */
 sr1_status sr1__rollout_queue_wait(sr1_trainer *tr, struct sr1__queued_rollout *q,
@@ -58,8 +62,11 @@ sr1_status sr1__rollout_queue_drain(sr1_trainer *tr,
                                     void *user);
 /* The step under way is done: its head leaves. */
 void sr1__rollout_queue_pop(sr1_trainer *tr);
-/* The place in the data of the first row that no step has done. */
-struct sr1__data_place sr1__rollout_queue_place(const sr1_trainer *tr);
+/* Between steps: note the places in the data, in tr->place and tr->drawn. */
+void sr1__rollout_queue_mark(sr1_trainer *tr);
+/* A step that failed will draw its further rows again, by the order of the data: back to
+ * the last mark, unless all that was drawn since is in the queue. */
+sr1_status sr1__rollout_queue_rewind(sr1_trainer *tr);
 /* End all that is under way, and forget it. */
 void sr1__rollout_queue_clear(sr1_trainer *tr);
 

@@ -335,7 +335,7 @@ static sr1_status log_row(sr1_trainer *tr, json_t *row)
 }
 
 /* Let the row have the alarms of the steps that have no row of their own, too. */
-static sr1_status add_unlogged_alarms(sr1_trainer *tr, json_t *row)
+static sr1_status add_unlogged_alarms(const sr1_trainer *tr, json_t *row)
 {
     json_int_t n = json_integer_value(json_object_get(row, "health/alarms"));
     const char *name;
@@ -351,7 +351,6 @@ static sr1_status add_unlogged_alarms(sr1_trainer *tr, json_t *row)
             json_object_set_new(row, "health/alarms", json_integer(++n)) != 0)
             return sr1__fail_nomem("metrics");
     }
-    tr->unlogged = 0;
     return SR1_OK;
 }
 
@@ -369,7 +368,9 @@ static sr1_status log_step(struct run *r, json_t *row)
         return SR1_OK;
     }
     SR1__TRY(add_unlogged_alarms(tr, row));
-    return log_row(tr, row);
+    SR1__TRY(log_row(tr, row));
+    tr->unlogged = 0;
+    return SR1_OK;
 }
 
 /* Bytes of the journal; 0 where another process writes it. */
@@ -426,12 +427,6 @@ static sr1_status record_pending_row(struct run *r)
     return row ? record_row(r, row, NULL) : SR1_OK;
 }
 
-/* What a checkpoint says of the data: the step that is under way is asked again. */
-static void mark_place(sr1_trainer *tr)
-{
-    tr->place = sr1__rollout_queue_place(tr);
-}
-
 /* No question is left, and none is asked ahead. */
 static void end_with_passes(struct run *r)
 {
@@ -463,7 +458,7 @@ static sr1_status take_own_step(struct run *r, int64_t *rows)
     st = tr->stage->step(tr, rows, n, &report, log);
     if (tr->step > done) {
         sr1__rollout_queue_pop(tr);
-        mark_place(tr);
+        sr1__rollout_queue_mark(tr);
         end_with_passes(r);
     }
     if (st == SR1_OK)
@@ -478,14 +473,26 @@ static sr1_status take_own_step(struct run *r, int64_t *rows)
     return st;
 }
 
+/* Of weights that differ between the processes nobody knows which are right. */
+static sr1_status save_together(struct run *r)
+{
+    sr1_trainer *tr = r->tr;
+    sr1_status st = sr1__ranks_compare_weights(tr);
+
+    if (st == SR1_E_STATE)
+        tr->in_update = 1;
+    if (st != SR1_OK)
+        return st;
+    return sr1__dist_await(tr->dist, "checkpoint", save_checkpoint(r));
+}
+
 /* Where the first rank's clock or count says so. */
 static sr1_status save_when_due(struct run *r)
 {
-    struct sr1__dist *d = r->tr->dist;
     int32_t due = is_save_due(r);
 
-    SR1__TRY(sr1__dist_broadcast(d, "next checkpoint", 0, &due, sizeof(due)));
-    return due ? sr1__dist_agree(d, "checkpoint", save_checkpoint(r)) : SR1_OK;
+    SR1__TRY(sr1__dist_broadcast(r->tr->dist, "next checkpoint", 0, &due, sizeof(due)));
+    return due ? save_together(r) : SR1_OK;
 }
 
 /* A failure of one process is that of all. */
@@ -590,16 +597,16 @@ static sr1_status save_final_model(sr1_trainer *tr)
 static sr1_status finish_run(struct run *r)
 {
     sr1_trainer *tr = r->tr;
-    sr1_status st = tr->saved != tr->step ? save_checkpoint(r) : SR1_OK;
 
-    SR1__TRY(sr1__dist_agree(tr->dist, "last checkpoint", st));
+    if (tr->saved != tr->step)
+        SR1__TRY(save_together(r));
     tr->saved = tr->step;
     if (sr1__outage_ends(&r->outage, tr))
         return sr1__outage_fail(&r->outage, tr);
     if (tr->step < tr->planned)
         return sr1__fail(SR1_E_CANCELLED, "stopped after step %" PRId64 " of %" PRId64,
                          tr->step, tr->planned);
-    SR1__TRY(sr1__dist_agree(tr->dist, "trained model", save_final_model(tr)));
+    SR1__TRY(sr1__dist_await(tr->dist, "trained model", save_final_model(tr)));
     if (!scored_no_step(r))
         return SR1_OK;
     return sr1__fail(
@@ -671,7 +678,7 @@ static sr1_status begin_run(struct run *r)
     tr->rollout->warned = 1; /* when the run began */
     r->saved_at = sr1__now();
     r->skipped = tr->skipped;
-    mark_place(tr);
+    sr1__rollout_queue_mark(tr);
     return SR1_OK;
 }
 
@@ -697,6 +704,13 @@ static sr1_status fail_with_lost(const sr1_trainer *tr, const struct sr1__error 
                      steps, again);
 }
 
+/* As the last whole step left it. */
+static sr1_status save_last_whole(struct run *r)
+{
+    SR1__TRY(sr1__rollout_queue_rewind(r->tr));
+    return save_checkpoint(r);
+}
+
 /* A failure costs the step that it ends, not those before it, unless weights have been
  * changed since, or cannot be read any more. What a rule for choosing questions has
  * learned of the step cannot be taken back. */
@@ -709,7 +723,7 @@ static sr1_status keep_whole_steps(struct run *r, sr1_status st)
         tr->step <= tr->saved)
         return st;
     sr1__error_save(&e, st);
-    if (!tr->in_update && !tr->sampler.rule && save_checkpoint(r) != SR1_OK)
+    if (!tr->in_update && !tr->sampler.rule && save_last_whole(r) != SR1_OK)
         sr1__log(SR1_LOG_WARN, "step %" PRId64 " cannot be saved: %s", tr->step,
                  sr1_last_error());
     return fail_with_lost(tr, &e);

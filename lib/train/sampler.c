@@ -135,42 +135,66 @@ static sr1_status select_rows(const struct sr1__sampler *q, size_t k, uint64_t s
     return st;
 }
 
-/* At most `most` rows by the rule, none of used[n_used]. */
-static sr1_status choose_rows(const sr1_trainer *tr, const int64_t *used, size_t n_used,
-                              size_t most, uint64_t round, int64_t *rows, size_t *n)
+/* A choice for a round of a step, from 0 on. */
+struct row_choice {
+    int64_t step;
+    uint64_t round;
+    const int64_t *asked; /* [n_asked] */
+    size_t n_asked;
+    size_t most;
+};
+
+/* Of ranked[k] in their order those that are asked already, or the others, to the
+ * rows[*n] that there are. */
+static void take_rows(const struct row_choice *w, const int64_t *ranked, size_t k,
+                      int asked, int64_t *rows, size_t *n)
+{
+    for (size_t i = 0; i < k && *n < w->most; i++)
+        if (is_among(ranked[i], w->asked, w->n_asked) == asked)
+            rows[(*n)++] = ranked[i];
+}
+
+/* What the rule ranks first and is not asked already; in a first round then the rest. */
+static sr1_status choose_rows(const sr1_trainer *tr, const struct row_choice *w,
+                              int64_t *rows, size_t *n)
 {
     const struct sr1__sampler *q = &tr->sampler;
-    uint64_t at[2] = {(uint64_t)tr->step, round};
-    size_t k = most + n_used < (size_t)q->n ? most + n_used : (size_t)q->n;
-    int64_t *chosen = sr1__calloc(k, sizeof(*chosen));
-    sr1_status st = chosen ? SR1_OK : sr1__fail_nomem("choice of questions");
+    uint64_t at[2] = {(uint64_t)w->step, w->round};
+    size_t all = (size_t)q->n,
+           k = w->most + w->n_asked < all ? w->most + w->n_asked : all;
+    int64_t *ranked = sr1__calloc(k, sizeof(*ranked));
+    sr1_status st = ranked ? SR1_OK : sr1__fail_nomem("choice of questions");
 
     if (st == SR1_OK)
-        st = select_rows(q, k, tr->set.seed, sr1__hash64(at, sizeof(at), 0), chosen);
+        st = select_rows(q, k, tr->set.seed, sr1__hash64(at, sizeof(at), 0), ranked);
     *n = 0;
-    for (size_t i = 0; st == SR1_OK && i < k && *n < most; i++)
-        if (!is_among(chosen[i], used, n_used))
-            rows[(*n)++] = chosen[i];
-    sr1__free(chosen);
+    if (st == SR1_OK)
+        take_rows(w, ranked, k, 0, rows, n);
+    if (st == SR1_OK && w->round == 0)
+        take_rows(w, ranked, k, 1, rows, n);
+    sr1__free(ranked);
     return st;
 }
 
-sr1_status sr1__sampler_next(sr1_trainer *tr, int64_t *rows, size_t *n)
+sr1_status sr1__sampler_next(sr1_trainer *tr, int64_t step, const int64_t *asked,
+                             size_t n_asked, int64_t *rows, size_t *n)
 {
     size_t most = (size_t)tr->set.batch_size;
 
     if (tr->sampler.rule)
-        return choose_rows(tr, NULL, 0, most, 0, rows, n);
+        return choose_rows(tr, &(struct row_choice){step, 0, asked, n_asked, most}, rows,
+                           n);
     tr->sampler.epoch = sr1__cursor_epoch(tr->cursor);
     return sr1__cursor_next(tr->cursor, most, rows, n);
 }
 
-sr1_status sr1__sampler_more(sr1_trainer *tr, const int64_t *used, size_t n_used,
+sr1_status sr1__sampler_more(sr1_trainer *tr, const int64_t *asked, size_t n_asked,
                              size_t most, uint64_t round, int64_t *rows, size_t *n)
 {
     *n = 0;
     if (tr->sampler.rule)
-        return choose_rows(tr, used, n_used, most, round, rows, n);
+        return choose_rows(
+            tr, &(struct row_choice){tr->step, round, asked, n_asked, most}, rows, n);
     if (sr1__cursor_epoch(tr->cursor) != tr->sampler.epoch)
         return SR1_OK; /* the next epoch may begin with what was asked just now */
     return sr1__cursor_next(tr->cursor, most, rows, n);

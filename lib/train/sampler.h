@@ -7,11 +7,14 @@
 
 sr1_status sr1__sampler_open(sr1_trainer *tr, int64_t rows);
 void sr1__sampler_close(sr1_trainer *tr);
-/* The rows of the next step: rows[batch_size], at least 1. */
-sr1_status sr1__sampler_next(sr1_trainer *tr, int64_t *rows, size_t *n);
-/* At most `most` further rows for round `round` (from 1) of a step that has asked
- * used[n_used]; *n 0: there are none. */
-sr1_status sr1__sampler_more(sr1_trainer *tr, const int64_t *used, size_t n_used,
+/* The rows of step `step` (whole steps before it): rows[batch_size], at least 1. A rule
+ * knows nothing yet of asked[n_asked], rows that are asked and not scored: it takes them
+ * where no others are left. */
+sr1_status sr1__sampler_next(sr1_trainer *tr, int64_t step, const int64_t *asked,
+                             size_t n_asked, int64_t *rows, size_t *n);
+/* At most `most` further rows for round `round` (from 1) of the step under way, none of
+ * asked[n_asked]; *n 0: there are none. */
+sr1_status sr1__sampler_more(sr1_trainer *tr, const int64_t *asked, size_t n_asked,
                              size_t most, uint64_t round, int64_t *rows, size_t *n);
 /* Have the passes over the data (num_epochs) asked every question? Rounds of dynamic
  * sampling ask further questions, so that it may be so before the steps planned. */

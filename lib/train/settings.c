@@ -138,6 +138,7 @@ static sr1_status read_loss(struct sr1__settings *s, const sr1_config *c)
     s->beta = sr1__config_real(c, "beta");
     s->loss = sr1__loss_find(sr1__config_str(c, "loss"));
     s->router_aux_loss_coef = sr1__config_real(c, "router_aux_loss_coef");
+    s->router_replay = sr1__config_is(c, "router_replay", "r2");
     s->loss_length = (double)(length ? length : sr1__config_int(c, "max_tokens"));
     SR1__TRY(
         sr1__aggregation_find(sr1__config_str(c, "loss_aggregation"), &s->aggregation));
@@ -196,6 +197,19 @@ static sr1_status check_sampling(const sr1_config *c)
                          "temperature is 0: a greedy policy does not explore; "
                          "set it above 0 for stage rl");
     return SR1_OK;
+}
+
+/* A sum over the rows of a micro-batch has an order that all of them choose: a trajectory
+ * has a gradient of its own, to the bit, where it is alone with its prompt. */
+void sr1__settings_isolate(struct sr1__settings *s, const sr1_config *c,
+                           sr1__device device)
+{
+    s->alone = device == SR1__CPU && sr1__config_bool(c, "full_determinism");
+    if (!s->alone)
+        return;
+    s->micro_batch_tokens = 1;
+    s->share_prompts = 0;
+    s->balance_batches = 0;
 }
 
 sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c)

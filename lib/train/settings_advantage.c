@@ -36,7 +36,10 @@ static const struct {
      SR1_ADVANTAGE_STD_POPULATION},
     {"advantage_std_kind", "unbiased", offsetof(sr1_advantage_options, std_kind),
      SR1_ADVANTAGE_STD_UNBIASED},
-    {"advantage_whiten", "on", offsetof(sr1_advantage_options, whiten), 1},
+    {"advantage_whiten", "on", offsetof(sr1_advantage_options, whiten),
+     SR1_ADVANTAGE_WHITEN},
+    {"advantage_whiten", "tokens", offsetof(sr1_advantage_options, whiten),
+     SR1_ADVANTAGE_WHITEN_TOKENS},
     {"advantage_whiten", "off", offsetof(sr1_advantage_options, whiten), 0},
     {"step_advantage_mode", "mean_norm", offsetof(sr1_advantage_options, step_mode),
      SR1_ADVANTAGE_MEAN_NORM},
@@ -134,7 +137,9 @@ static sr1_status check_asked(const sr1_advantage_info *estimator, const sr1_con
     } keys[] = {
         {"gamma", "gamma", gamma >= 0 && gamma != 1},
         {"gae_lambda", "lam", sr1__config_real(c, "gae_lambda") != 1},
-        {"advantage_whiten", "whiten", sr1__config_is(c, "advantage_whiten", "on")},
+        {"advantage_whiten", "whiten",
+         sr1__config_is(c, "advantage_whiten", "on") ||
+             sr1__config_is(c, "advantage_whiten", "tokens")},
         {"advantage_std", "divide_by_std",
          !sr1__config_bool(c, "advantage_std") &&
              sr1__settings_lists(estimator->options, "std_kind")}, /* it does divide */

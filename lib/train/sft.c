@@ -6,6 +6,7 @@
 
 #include "environment/env/protocol.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "policy/observation_tokens.h"
 #include "policy/rollout_internal.h"
 #include "text/tokenizer/tokenizer.h"
@@ -24,8 +25,9 @@ struct example {
 static sr1_status add_policy(struct example *e, const char *text, size_t n)
 {
     struct sr1__ids ids = {0};
-    sr1_status st = sr1__tokenizer_encode(e->tr->rollout->tokenizer, text, n,
-                                          SR1_ENCODE_ALL_ADDED, &ids);
+    sr1_status st =
+        sr1__tokenizer_encode(e->tr->rollout->tokenizer, text, n,
+                              SR1_ENCODE_ALL_ADDED | SR1_ENCODE_CONTINUED, &ids);
 
     for (size_t i = 0; i < ids.n && st == SR1_OK; i++) {
         int last = i + 1 == ids.n;
@@ -40,18 +42,19 @@ static sr1_status add_policy(struct example *e, const char *text, size_t n)
 static sr1_status add_environment(struct example *e, const char *text, size_t n)
 {
     const sr1_tokenizer *t = e->tr->rollout->tokenizer;
+    const int32_t tags = SR1_ENCODE_ALL_ADDED | SR1_ENCODE_CONTINUED;
     struct sr1__ids ids = {0};
     size_t begin = 0, len = n;
     sr1_status st;
 
     (void)sr1__observation_split(sr1__env_protocol(e->tr->rollout->env), text, n, &begin,
                                  &len); /* a block without tags is all body */
-    st = sr1__tokenizer_encode(t, text, begin, SR1_ENCODE_ALL_ADDED, &ids);
+    st = sr1__tokenizer_encode(t, text, begin, tags, &ids);
     if (st == SR1_OK)
-        st = sr1__tokenizer_encode(t, text + begin, len, SR1_ENCODE_ADDED_AS_TEXT, &ids);
+        st = sr1__tokenizer_encode(t, text + begin, len,
+                                   SR1_ENCODE_ADDED_AS_TEXT | SR1_ENCODE_CONTINUED, &ids);
     if (st == SR1_OK)
-        st = sr1__tokenizer_encode(t, text + begin + len, n - begin - len,
-                                   SR1_ENCODE_ALL_ADDED, &ids);
+        st = sr1__tokenizer_encode(t, text + begin + len, n - begin - len, tags, &ids);
     if (st == SR1_OK && ids.n)
         st = sr1__trajectory_builder_environment(e->b, ids.v, ids.n, e->turn, text, n,
                                                  begin, len);
@@ -175,25 +178,46 @@ static void free_rendering(struct rendering *g)
     sr1_free(g->ids);
 }
 
+static json_t *list_messages(const struct sr1__demo_segment *messages, size_t n)
+{
+    json_t *list = json_array();
+    int bad = list == NULL;
+
+    for (size_t i = 0; i < n && !bad; i++) {
+        const struct sr1__demo_segment *m = &messages[i];
+        json_t *one = m->message
+                          ? json_incref((json_t *)(uintptr_t)m->message)
+                          : json_pack("{s:s, s:s}", "role", m->role, "content", m->text);
+
+        bad = json_array_append_new(list, one) != 0;
+    }
+    if (!bad)
+        return list;
+    json_decref(list);
+    return NULL;
+}
+
 /* open: and then the policy's next message begins. */
-static sr1_status render_chat(const sr1_rollout *r,
+static sr1_status render_chat(const sr1_rollout *r, const struct sr1__demo *d,
                               const struct sr1__demo_segment *messages, size_t n,
                               int open, struct rendering *out)
 {
     sr1_chat_options o = {.struct_size = sizeof(o),
                           .add_generation_prompt = open,
-                          .no_thinking = !r->thinking};
-    const char **roles = sr1__calloc(2 * n + 1, sizeof(char *));
+                          .no_thinking = !r->thinking,
+                          .tools = d->tools};
+    json_t *list = list_messages(messages, n);
+    struct sr1__buf text;
     sr1_status st;
 
-    SR1__CHECK_ALLOC(roles, "messages");
-    for (size_t i = 0; i < n; i++) {
-        roles[i] = messages[i].role;
-        roles[n + i] = messages[i].text;
-    }
-    st = sr1_tokenizer_chat(r->tokenizer, roles, roles + n, NULL, n, &o, &out->text,
-                            &out->len, &out->ids, &out->n);
-    sr1__free(roles);
+    SR1__CHECK_ALLOC(list, "messages");
+    sr1__buf_init(&text, 0);
+    st = sr1__json_dump(list, 0, &text);
+    if (st == SR1_OK)
+        st = sr1_tokenizer_chat_json(r->tokenizer, sr1__buf_cstr(&text), text.len, &o,
+                                     &out->text, &out->len, &out->ids, &out->n);
+    sr1__buf_free(&text);
+    json_decref(list);
     return st;
 }
 
@@ -228,7 +252,7 @@ static void keep_common_end(struct rendering *g, const struct rendering *other)
 }
 
 /* What a message of the policy and then messages [n] have behind the policy's text. */
-static sr1_status render_behind(const sr1_rollout *r,
+static sr1_status render_behind(const sr1_rollout *r, const struct sr1__demo *d,
                                 const struct sr1__demo_segment *messages, size_t n,
                                 int open, struct rendering *out)
 {
@@ -242,10 +266,10 @@ static sr1_status render_behind(const sr1_rollout *r,
     all[1] = (struct sr1__demo_segment){.role = "assistant", .text = said[0]};
     for (size_t i = 0; i < n; i++)
         all[2 + i] = messages[i];
-    st = render_chat(r, all, n + 2, open, out);
+    st = render_chat(r, d, all, n + 2, open, out);
     all[1].text = said[1];
     if (st == SR1_OK)
-        st = render_chat(r, all, n + 2, open, &other);
+        st = render_chat(r, d, all, n + 2, open, &other);
     if (st == SR1_OK)
         keep_common_end(out, &other);
     free_rendering(&other);
@@ -261,10 +285,10 @@ static sr1_status render_context(const sr1_rollout *r, const struct sr1__demo *d
                                  size_t begin, size_t end, struct rendering *out)
 {
     struct rendering closing = {0};
-    sr1_status st = render_behind(r, NULL, 0, 0, &closing);
+    sr1_status st = render_behind(r, d, NULL, 0, 0, &closing);
 
     if (st == SR1_OK)
-        st = render_behind(r, d->segments + begin, end - begin, 1, out);
+        st = render_behind(r, d, d->segments + begin, end - begin, 1, out);
     if (st == SR1_OK &&
         (out->len < closing.len || out->n < closing.n ||
          memcmp(out->text, closing.text, closing.len) != 0 ||
@@ -285,10 +309,10 @@ static sr1_status render_message(const sr1_rollout *r, const struct sr1__demo *d
     struct sr1__demo_segment both[2] = {{.role = "user", .text = "question"},
                                         d->segments[i]};
     struct rendering before = {0};
-    sr1_status st = render_chat(r, both, 1, 1, &before);
+    sr1_status st = render_chat(r, d, both, 1, 1, &before);
 
     if (st == SR1_OK)
-        st = render_chat(r, both, 2, 0, out);
+        st = render_chat(r, d, both, 2, 0, out);
     if (st == SR1_OK &&
         (out->len < before.len || memcmp(out->text, before.text, before.len) != 0))
         st = fail_of_template();
@@ -301,7 +325,7 @@ static sr1_status render_message(const sr1_rollout *r, const struct sr1__demo *d
 static sr1_status add_opening(struct example *e, const struct sr1__demo *d, size_t n)
 {
     struct rendering g = {0};
-    sr1_status st = render_chat(e->tr->rollout, d->segments, n, 1, &g);
+    sr1_status st = render_chat(e->tr->rollout, d, d->segments, n, 1, &g);
 
     if (st == SR1_OK)
         st = sr1__trajectory_builder_prompt(e->b, g.ids, g.n);
@@ -340,11 +364,45 @@ static sr1_status add_context(struct example *e, const struct sr1__demo *d, size
     return st;
 }
 
+static sr1_status require_written(const struct rendering *g, const json_t *part,
+                                  const char *member)
+{
+    const char *s = json_string_value(part);
+    size_t begin = 0, n = json_string_length(part);
+
+    if (s)
+        sr1__strip(s, &begin, &n);
+    return n == 0 || memmem(g->text, g->len, s + begin, n)
+               ? SR1_OK
+               : sr1__fail(SR1_E_UNSUPPORTED,
+                           "the chat template does not write '%s'; put it into 'content' "
+                           "as the policy is to say it",
+                           member);
+}
+
+/* A template that does not know a member of a message leaves it out, silently. */
+static sr1_status check_parts_written(const json_t *message, const struct rendering *g)
+{
+    const json_t *calls = json_object_get(message, "tool_calls");
+
+    for (size_t i = 0; i < json_array_size(calls); i++) {
+        const json_t *call = json_array_get(calls, i);
+        const json_t *function = json_object_get(call, "function");
+
+        SR1__TRY(require_written(g, json_object_get(function ? function : call, "name"),
+                                 "tool_calls"));
+    }
+    return require_written(g, json_object_get(message, "reasoning_content"),
+                           "reasoning_content");
+}
+
 static sr1_status add_message(struct example *e, const struct sr1__demo *d, size_t i)
 {
     struct rendering g = {0};
     sr1_status st = render_message(e->tr->rollout, d, i, &g);
 
+    if (st == SR1_OK)
+        st = check_parts_written(d->segments[i].message, &g);
     if (st == SR1_OK)
         st = add_policy(e, g.text, g.len);
     free_rendering(&g);

@@ -114,7 +114,9 @@ static sr1_status exchange_rewards(const struct sr1__step_batch *b,
         encode_reward(&out, own->t[i]);
     if (st == SR1_OK)
         st = sr1__buf_status(&out, "rewards of a rank");
-    st = sr1__dist_gather(d, "rewards", st, out.data, out.len, &g);
+    st = sr1__dist_await(d, "rewards", st);
+    if (st == SR1_OK)
+        st = sr1__dist_gather(d, "rewards", st, out.data, out.len, &g);
     sr1__buf_free(&out);
     for (int32_t rank = 0; st == SR1_OK && rank < sr1__dist_size(d); rank++)
         if (rank != sr1__dist_rank(d))

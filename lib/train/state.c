@@ -156,11 +156,25 @@ static int64_t metrics_size(const sr1_trainer *tr)
     return tr->metrics ? (int64_t)sr1__jsonl_size(tr->metrics) : 0;
 }
 
+/* The names of a set of alarms. */
+static json_t *pack_alarms(uint32_t alarms)
+{
+    json_t *list = json_array();
+    const char *name;
+
+    for (size_t i = 0; list && (name = sr1_alarm_name(i)); i++)
+        if ((alarms >> i & 1) && json_array_append_new(list, json_string(name)) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
+}
+
 static json_t *pack_counters(const sr1_trainer *tr)
 {
     return json_pack(
         "{s:I, s:f, s:o, s:O, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:I, s:I, "
-        "s:I}",
+        "s:I, s:o, s:o, s:I}",
         "planned", (json_int_t)tr->planned, "reached_exact_match", tr->reached,
         SR1__GIVEN, sr1__given_json(tr), SR1__RULE_FILES, tr->rule_files, "data",
         mark_json(&tr->mark), "epoch", (json_int_t)tr->place.epoch, "position",
@@ -170,7 +184,9 @@ static json_t *pack_counters(const sr1_trainer *tr)
         json_real(tr->entropy.coef), "server_version",
         (json_int_t)sr1__rollout_server_version(tr->rollout), "metrics_size",
         (json_int_t)metrics_size(tr), SR1__TRAJECTORIES_SIZE,
-        (json_int_t)(tr->trajectories ? sr1__zlines_size(tr->trajectories) : 0));
+        (json_int_t)(tr->trajectories ? sr1__zlines_size(tr->trajectories) : 0), "alarms",
+        pack_alarms(tr->alarms), "unlogged_alarms", pack_alarms(tr->unlogged),
+        "unscored_steps", (json_int_t)tr->unscored_steps);
 }
 
 /* Before a checkpoint beside them records how long they are. */
@@ -282,10 +298,41 @@ static sr1_status restore_pending_row(sr1_trainer *tr, const json_t *state)
     return tr->pending_row ? SR1_OK : sr1__fail_nomem("metrics");
 }
 
+static int is_listed(const json_t *list, const char *name)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *one = json_string_value(json_array_get(list, i));
+
+        if (one && strcmp(one, name) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+static uint32_t unpack_alarms(const json_t *list)
+{
+    uint32_t alarms = 0;
+    const char *name;
+
+    for (size_t i = 0; (name = sr1_alarm_name(i)); i++)
+        alarms |= (uint32_t)is_listed(list, name) << i;
+    return alarms;
+}
+
+/* Of what the metrics and warnings of later steps say of earlier ones; nothing in older
+ * checkpoints. */
+static void restore_alarms(sr1_trainer *tr, const json_t *state)
+{
+    tr->alarms = unpack_alarms(json_object_get(state, "alarms"));
+    tr->unlogged = unpack_alarms(json_object_get(state, "unlogged_alarms"));
+    tr->unscored_steps = json_integer_value(json_object_get(state, "unscored_steps"));
+}
+
 static sr1_status restore_counters(sr1_trainer *tr, const json_t *state)
 {
     int64_t epoch, position;
 
+    restore_alarms(tr, state);
     SR1__TRY(restore_pending_row(tr, state));
     SR1__TRY(restore_plan(tr, state));
     SR1__TRY(sr1__json_get_int(state, "epoch", &epoch));

@@ -29,14 +29,14 @@ static sr1_status open_policy(sr1_trainer *tr)
 
 static sr1_status check_routers(const sr1_trainer *tr)
 {
-    double coef = tr->set.router_aux_loss_coef;
+    const char *key = tr->set.router_aux_loss_coef != 0.0 ? "router_aux_loss_coef"
+                      : tr->set.router_replay             ? "router_replay"
+                                                          : NULL;
 
-    if (coef == 0.0 || sr1__hf_config_has(&tr->model->config, SR1__LAYER_EXPERTS))
+    if (!key || sr1__hf_config_has(&tr->model->config, SR1__LAYER_EXPERTS))
         return SR1_OK;
     return sr1__fail(SR1_E_CONFIG,
-                     "router_aux_loss_coef is %g, and the model has no routed experts; "
-                     "leave it out",
-                     coef);
+                     "%s is set, and the model has no routed experts; leave it out", key);
 }
 
 static sr1_status open_data(sr1_trainer *tr)
@@ -98,6 +98,7 @@ static sr1_status build_parts(sr1_trainer *tr, sr1_search *search)
     tr->engine_given = search != NULL;
     tr->configured_env = tr->rollout->env;
     tr->model = sr1_rollout_model(tr->rollout);
+    sr1__settings_isolate(&tr->set, tr->config, tr->model->device);
     SR1__TRY(check_routers(tr));
     tr->n_workers = sr1__rollout_replicas(tr->rollout, &tr->policy.replicas, &tr->pool);
     SR1__TRY(sr1_reward_set_open(&tr->rewards, tr->config));

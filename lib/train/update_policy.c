@@ -32,7 +32,8 @@ static sr1_tensor *forward_policy(sr1_scope *s, const sr1_trainer *tr, sr1_model
         .checkpoint = tr->set.checkpointing,
         .entropy = count_outputs(tr) == 2 ? &outputs[1] : NULL,
         .dropout = sr1__update_dropout(tr),
-        .router = tr->set.router_aux_loss_coef != 0.0 ? &a->router : NULL};
+        .router = tr->set.router_aux_loss_coef != 0.0 ? &a->router : NULL,
+        .routes = tr->routes};
 
     outputs[0] = sr1__forward_log_probs(s, m, mb, &o);
     return o.entropy ? t_cat(s, outputs, 2, 0) : outputs[0];
@@ -205,6 +206,7 @@ static void report_epoch(const struct sr1__loss_sums *sums, double grad_norm, do
 
 static const struct sr1__objective policy_objective = {
     .name = "policy",
+    .replays_routers = 1,
     .width = count_outputs,
     .forward = forward_policy,
     .loss = compute_policy_loss,

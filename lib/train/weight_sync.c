@@ -261,7 +261,7 @@ static sr1_status load_on_server(sr1_trainer *tr, const char *folder, int64_t ve
         st = sr1__fail_nomem("servers");
     if (st == SR1_OK && sr1__is_first_rank(tr))
         st = push_and_prove(tr, folder, version, p->taken);
-    st = sr1__dist_agree(tr->dist, "new weights of the servers", st);
+    st = sr1__dist_await(tr->dist, "new weights of the servers", st);
     if (st == SR1_OK)
         st = share_push(tr, p);
     sr1__free(p);

@@ -50,8 +50,8 @@ ACCELERATOR_API const void *accelerator_newest(void);
 /* Kernels since the last reset by name, a line each: "12 aten::mm". */
 ACCELERATOR_API void accelerator_print(FILE *out);
 
-/* "begin", "end" or "replay" of a graph, or "swiglu" (tensor/torch/graph_capture.h), fail
- * from now on; NULL: none does. */
+/* "begin", "end" or "replay" of a graph, or the "compiler" of the other kernels of a
+ * table (tensor/torch/graph_capture.h), fails from now on; NULL: none does. */
 ACCELERATOR_API void accelerator_fail_graph(const char *call);
 /* 1: write down each kernel with the addresses, shapes and strides of its tensors, those
  * of blocks allocated from now on as the number of the block; 0: stop. */

@@ -6,6 +6,8 @@
  * for what the CPU makes of several (attention), there is one here. */
 #include "simulation.h"
 
+#include "tensor/cuda/kernel_args.h"
+
 #include <ATen/EmptyTensor.h>
 #include <ATen/Functions.h>
 #include <ATen/SDPBackend.h>
@@ -448,13 +450,6 @@ normalised normalise_backward(const at::Tensor &grad, const at::Tensor &input,
     return {gx.to(input.scalar_type()).to(input.device()), gw};
 }
 
-at::Tensor swiglu_here(const at::Tensor &gate_up)
-{
-    std::vector<at::Tensor> half = gate_up.cpu().to(at::kFloat).chunk(2, -1);
-
-    return at::silu(half[0]).mul_(half[1]).to(gate_up.scalar_type());
-}
-
 int64_t choose_attention(const at::Tensor &, const at::Tensor &, const at::Tensor &,
                          const std::optional<at::Tensor> &, double, bool,
                          std::optional<double>, bool)
@@ -497,17 +492,82 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
 
 } // namespace
 
+/* ---- kernels of a table, by the text of CUDA's ---- */
+
+namespace
+{
+
+void *reach(const at::Tensor &t)
+{
+    return sim::reach(t.data_ptr());
+}
+
+template <typename T> void run_swiglu(const sr1::swiglu_args &a)
+{
+    for (int64_t i = 0; i < a.n * a.width; i++)
+        sr1::compute_swiglu<T>(a, i);
+}
+
+void swiglu_here(const at::Tensor &gate_up, const at::Tensor &out)
+{
+    sr1::swiglu_args a = sr1::args_of_swiglu(gate_up, out, reach);
+
+    if (out.scalar_type() == at::kFloat)
+        run_swiglu<float>(a);
+    else
+        run_swiglu<sr1::bfloat16>(a);
+}
+
+template <typename T> void run_split_heads(const sr1::split_heads_args &a)
+{
+    int heads = a.kv_heads * (a.group + 2);
+
+    for (int i = 0; i < a.n * heads; i++)
+        sr1::split_head<T>(a, i / heads, i % heads, 0);
+}
+
+void split_heads_here(const sr1::split_heads_tensors &t)
+{
+    if (t.qkv.scalar_type() == at::kFloat)
+        run_split_heads<float>(t.args(reach));
+    else
+        run_split_heads<sr1::bfloat16>(t.args(reach));
+}
+
+} // namespace
+
 at::Tensor sim::swiglu(const at::Tensor &gate_up)
 {
     sim::kernel one("swiglu");
-    at::Tensor y = swiglu_here(gate_up).to(gate_up.device());
+    at::Tensor y = sr1::make_swiglu_out(gate_up);
 
     sim::trace("swiglu", {gate_up, y});
+    swiglu_here(gate_up, y);
     if (sim::captures_kernel())
         sim::capture([x = sim::alias_of(gate_up), out = sim::alias_of(y)] {
-            on_host(out).copy_(swiglu_here(x));
+            swiglu_here(x, out);
         });
     return y;
+}
+
+at::Tensor sim::split_heads(const struct sr1__split_heads *h)
+{
+    sim::kernel one("split heads");
+    sr1::split_heads_tensors t(h);
+
+    sim::trace("split heads",
+               {t.qkv, t.q_norm, t.k_norm, t.cos, t.sin, t.places, t.cache, t.queries});
+    sim::before_write(t.cache);
+    split_heads_here(t);
+    if (sim::captures_kernel()) {
+        sr1::split_heads_tensors again = t;
+
+        for (at::Tensor *x : {&again.qkv, &again.q_norm, &again.k_norm, &again.cos,
+                              &again.sin, &again.places, &again.cache, &again.queries})
+            *x = sim::alias_of(*x);
+        sim::capture([again] { split_heads_here(again); });
+    }
+    return t.queries;
 }
 
 namespace at::native

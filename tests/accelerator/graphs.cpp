@@ -5,7 +5,6 @@
  * then puts back what the kernels have written, so that it has run nothing. */
 #include "simulation.h"
 
-#include "tensor/torch/graph_capture.h"
 #include "tensor/torch/torch_guard.h"
 
 #include <ATen/Functions.h>
@@ -108,18 +107,33 @@ void free_graph(sr1__graph *g)
     delete g;
 }
 
+/* The kernels of a table cannot be compiled. */
+bool lacks_compiler(struct sr1__capture_error *error)
+{
+    if (failing != "compiler")
+        return false;
+    snprintf(error->text, sizeof error->text, "sim: no compiler");
+    return true;
+}
+
 sr1_status swiglu(sr1_tensor **out, sr1_tensor *gate_up,
                   struct sr1__capture_error *error) noexcept
 {
-    if (failing == "swiglu") {
-        snprintf(error->text, sizeof error->text, "sim: no compiler");
+    if (lacks_compiler(error))
         return SR1_E_UNSUPPORTED;
-    }
     return guard(error, [&] {
         sr1::borrow x(gate_up);
 
         *out = sr1::give(sim::swiglu(*x));
     });
+}
+
+sr1_status split_heads(sr1_tensor **queries, const struct sr1__split_heads *h,
+                       struct sr1__capture_error *error) noexcept
+{
+    if (lacks_compiler(error))
+        return SR1_E_UNSUPPORTED;
+    return guard(error, [&] { *queries = sr1::give(sim::split_heads(h)); });
 }
 
 /* ---- copies to the host ---- */
@@ -243,6 +257,7 @@ const struct sr1__capture_table sr1__capture_table = {sizeof(struct sr1__capture
                                                       end,
                                                       replay,
                                                       free_graph,
-                                                      swiglu};
+                                                      swiglu,
+                                                      split_heads};
 
 } /* extern "C" */

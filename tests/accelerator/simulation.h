@@ -3,6 +3,7 @@
 #define SR1_TESTS_SIMULATION_H
 
 #include "accelerator.h"
+#include "tensor/torch/graph_capture.h"
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Allocator.h>
@@ -87,8 +88,9 @@ void count_to_device(size_t bytes, bool waits);
 void reset_memory_counts();
 void read_memory_counts(accelerator_counts *out);
 
-/* silu(gate) * up as one kernel (backend.cpp). */
+/* The kernels of a table (tensor/torch/graph_capture.h), each as one (backend.cpp). */
 at::Tensor swiglu(const at::Tensor &gate_up);
+at::Tensor split_heads(const struct sr1__split_heads *h);
 
 } // namespace sim
 

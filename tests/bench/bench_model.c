@@ -21,7 +21,7 @@ static const struct {
     {"tiny", COMMON "\"hidden_size\": 256, \"num_hidden_layers\": 4, "
                     "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, "
                     "\"head_dim\": 64, \"intermediate_size\": 768, "
-                    "\"vocab_size\": 1024, \"max_position_embeddings\": 4096}"},
+                    "\"vocab_size\": 1024, \"max_position_embeddings\": 16384}"},
     {"60m", COMMON "\"hidden_size\": 512, \"num_hidden_layers\": 8, "
                    "\"num_attention_heads\": 8, \"num_key_value_heads\": 4, "
                    "\"head_dim\": 64, \"intermediate_size\": 1536, "

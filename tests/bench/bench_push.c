@@ -1,7 +1,7 @@
 /* A push of weights by disk to two servers that read them, as vLLM's and SGLang's routes
  * have it (retrieval/net/serving.h), against writing the same bytes to a file and reading
- * it twice side by side.
- * usage: bench_push FOLDER [layers=8] [rounds=5] */
+ * it twice side by side. The shape is that of Qwen3-0.6B, in bf16.
+ * usage: bench_push FOLDER [layers=28] [rounds=5] */
 #include "support/http_server.h"
 
 #include "bench.h"
@@ -23,9 +23,9 @@
 static const char shape[] =
     "{\"architectures\": [\"Qwen3ForCausalLM\"], \"model_type\": \"qwen3\", "
     "\"hidden_size\": 1024, \"num_hidden_layers\": %d, \"num_attention_heads\": 16, "
-    "\"num_key_value_heads\": 8, \"head_dim\": 64, \"intermediate_size\": 3072, "
-    "\"vocab_size\": 32768, \"max_position_embeddings\": 512, \"rms_norm_eps\": 1e-6, "
-    "\"rope_theta\": 10000.0, \"tie_word_embeddings\": false}";
+    "\"num_key_value_heads\": 8, \"head_dim\": 128, \"intermediate_size\": 3072, "
+    "\"vocab_size\": 151936, \"max_position_embeddings\": 40960, \"rms_norm_eps\": 1e-6, "
+    "\"rope_theta\": 1000000.0, \"tie_word_embeddings\": true}";
 
 static void *read_file(void *path)
 {
@@ -142,14 +142,14 @@ static sr1_status measure(const char *folder, int layers, int rounds, const sr1_
 
 int main(int argc, char **argv)
 {
-    int layers = argc > 2 ? atoi(argv[2]) : 8, rounds = argc > 3 ? atoi(argv[3]) : 5;
+    int layers = argc > 2 ? atoi(argv[2]) : 28, rounds = argc > 3 ? atoi(argv[3]) : 5;
     struct server servers[SERVERS];
     sr1_config *c = NULL;
     char urls[256];
     sr1_status st;
 
     if (argc < 2 || layers < 1 || rounds < 1 || rounds > 64) {
-        fprintf(stderr, "usage: bench_push FOLDER [layers=8] [rounds=5]\n");
+        fprintf(stderr, "usage: bench_push FOLDER [layers=28] [rounds=5]\n");
         return 2;
     }
     for (int i = 0; i < SERVERS; i++)

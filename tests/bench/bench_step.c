@@ -6,6 +6,8 @@
  * after the first step and one with medians over the steps but the first. */
 #include "bench.h"
 
+#include <searchr1/ext/model_details.h>
+
 #define STEPS_MAX 100
 
 enum { WHOLE, ROLLOUT, SEARCH, REFERENCE, UPDATE, PHASES };
@@ -80,6 +82,22 @@ static sr1_status step(struct run *r, int i)
     return SR1_OK;
 }
 
+/* Multiplications and additions of weights in one forward pass over the tokens that have
+ * to be computed: a group's prompt once, the head where a token is predicted. */
+static double count_products(const struct run *r)
+{
+    const sr1_model *m = sr1_rollout_model(sr1_trainer_rollout(r->trainer));
+    double head = (double)sr1_model_info(m, SR1_MODEL_VOCAB) *
+                  (double)sr1_model_info(m, SR1_MODEL_HIDDEN);
+    double body = (double)sr1_model_info(m, SR1_MODEL_PARAMETERS) -
+                  head * (sr1_model_info(m, SR1_MODEL_TIED) ? 1 : 2);
+    double sampled = figure(&r->last, "training/policy_tokens");
+    double tokens = r->n * figure(&r->last, "prompt_length/mean") + sampled +
+                    figure(&r->last, "env/tokens") - (double)r->last.trajectories;
+
+    return 2 * (body * tokens + head * sampled);
+}
+
 static void print_medians(struct run *r, int steps)
 {
     double median[PHASES];
@@ -89,12 +107,15 @@ static void print_medians(struct run *r, int steps)
     printf("{\"what\": \"step\", \"event\": \"median\", \"steps\": %d, \"step_s\": %.4f, "
            "\"rollout_s\": %.4f, \"search_s\": %.4f, \"reference_s\": %.4f, "
            "\"update_s\": %.4f, \"trajectories\": %lld, \"prompt_tokens\": %.1f, "
-           "\"policy_tokens\": %.0f, \"device_peak_bytes\": %.0f}\n",
+           "\"policy_tokens\": %.0f, \"device_peak_bytes\": %.0f, \"dtype\": \"%s\", "
+           "\"reference_s_flop\": %.6g, \"update_s_flop\": %.6g}\n",
            steps - 1, median[WHOLE], median[ROLLOUT], median[SEARCH], median[REFERENCE],
            median[UPDATE], (long long)r->last.trajectories,
            figure(&r->last, "prompt_length/mean"),
            figure(&r->last, "training/policy_tokens"),
-           figure(&r->last, "perf/max_memory_allocated_gb") * 0x1p30);
+           figure(&r->last, "perf/max_memory_allocated_gb") * 0x1p30,
+           sr1_model_dtype(sr1_rollout_model(sr1_trainer_rollout(r->trainer))),
+           count_products(r), 3 * count_products(r));
 }
 
 static sr1_status open_all(struct run *r, const char *const *words)

@@ -11,10 +11,11 @@ import statistics
 import sys
 
 FASTER, SMALLER, LIMIT, LEAST = "times faster", "of the peer's", "at most", "at least"
+WIDE = 0.1
 
 
 def generation(what, shape, dtype, batch, least, peer):
-    which = {"what": "decode", "shape": shape, "dtype": dtype, "batch": batch}
+    which = {"what": "decode", "shape": shape, "dtype": dtype, "batch": batch, "part": None}
     return (f"{what} {shape} {dtype}, batch {batch}, {peer}: tokens/s",
             {**which, "who": "ours"}, {**which, "who": peer}, f"{what}_tok_s", FASTER,
             least)
@@ -82,7 +83,8 @@ ROWS = [
       for batch, least in ((1, 1), (8, 2), (32, 2))],
     *[prefill("tiny", "fp32", 32, 1, peer) for peer in ("transformers", "llama.cpp")],
     *[prefill("0.6b", "bf16", 8, 1, peer) for peer in ("transformers", "llama.cpp")],
-    step("GRPO step, tiny fp32, 64 x (64+64) tokens: s", "median", "step_s", FASTER, 1.2),
+    step("GRPO step, tiny fp32, 64 x (64+64) tokens: s", "median", "step_s", FASTER, 3),
+    step("its reference pass: s", "median", "reference_s", FASTER, 1),
     step("its peak resident memory: MiB", "median", "peak_rss_mib", SMALLER, 0.6),
     step("its update alone: s", "median", "update_s", FASTER, 1, "torch"),
     step("process start to first step done: s", "first", "at_s", SMALLER, 0.4),
@@ -116,38 +118,61 @@ ROWS = [
 
 
 def share_of_limit(lines, which, field):
-    """The time that the machine's limits allow, as a share of ours, at the median: of a
-    decode step the longer of reading its weights once from huge pages and of its
-    arithmetic without attention; of a prefill the arithmetic. Above 1 where weights stay
-    in a cache. None of other figures, or without limits of the same run."""
+    """The time that the machine's limits allow, as a share of ours, at the median; above 1
+    where weights stay in a cache. None of figures without a limit, or without limits of
+    the same run."""
     limits = [line for line in lines if line.get("what") == "limits"]
-    found = [line for line in lines if line.get("step_bytes") and
-             all(line.get(key) == value for key, value in which.items())]
-    if not limits or not found or field not in ("decode_tok_s", "prefill_tok_s"):
-        return None
-    line, dtype = found[0], found[0]["dtype"]
-    numbers = line["step_bytes"] / (2 if dtype == "bf16" else 4)
-    rate = max(limit[f"{dtype}_gflop_s"] for limit in limits) * 1e9
+    found = [line for line in lines
+             if all(line.get(key) == value for key, value in which.items())]
+    if limits and found and f"{field}_flop" in found[0]:
+        least = found[0][f"{field}_flop"] / product_rate(limits, found[0]["dtype"])
+        return least / pick(lines, which, field)[0]
+    found = [line for line in found if line.get("step_bytes")]
+    if limits and found and field in ("decode_tok_s", "prefill_tok_s"):
+        return seconds_of_token(limits, found[0], field) * pick(lines, which, field)[0]
+    return None
+
+
+def product_rate(limits, dtype):
+    return max(limit[f"{dtype}_gflop_s"] for limit in limits) * 1e9
+
+
+def seconds_of_token(limits, line, field):
+    """Seconds of a token: of a decode step the longer of reading its weights once from
+    huge pages and of its arithmetic without attention; of a prefill the arithmetic."""
+    numbers = line["step_bytes"] / (2 if line["dtype"] == "bf16" else 4)
+    rate = product_rate(limits, line["dtype"])
     if field == "prefill_tok_s":
-        body = 2 * (numbers - line["head_params"]) + 2 * line["head_params"] / line["prompt"]
-        return pick(lines, which, field)[0] * body / rate
+        return (2 * (numbers - line["head_params"]) +
+                2 * line["head_params"] / line["prompt"]) / rate
     read = line["step_bytes"] / max(limit["read_huge_gb_s"] for limit in limits) / 1e9
-    least = max(read, line["batch"] * 2 * numbers / rate)
-    return least * pick(lines, which, field)[0] / line["batch"]
+    return max(read, line["batch"] * 2 * numbers / rate) / line["batch"]
 
 
 def is_rate(field):
     return field.endswith(("tok_s", "queries_s", "requests_s", "texts_s"))
 
 
+def list_figures(lines, which, field):
+    return [line[field] for line in lines if field in line
+            and all(line.get(key) == value for key, value in which.items())]
+
+
 def pick(lines, which, field):
     """(median, busiest machine) of the lines that agree with which; None without any."""
-    found = [line for line in lines if field in line
-             and all(line.get(key) == value for key, value in which.items())]
+    found = list_figures(lines, which, field)
     if not found:
         return None, 0.0
-    return (statistics.median(line[field] for line in found),
-            max(line["others_cores"] for line in found))
+    return statistics.median(found), max(list_figures(lines, which, "others_cores"))
+
+
+def spread_of(lines, which, field):
+    """What lies between the turns, as a share of their median: a mark where it is wide."""
+    found = list_figures(lines, which, field)
+    if len(found) < 2:
+        return "one turn"
+    spread = (max(found) - min(found)) / (statistics.median(found) or 1)
+    return f"{spread:.0%}{' WIDE' if spread > WIDE else ''}"
 
 
 def pick_peer(lines, which, field):
@@ -176,7 +201,7 @@ def main(path):
         lines = [json.loads(line) for line in results]
     count = {"passed": 0, "failed": 0, "skipped": 0}
     print(f"{'figure':66} {'ours':>10} {'peer':>10} {'its OMP':>8} {'ratio':>7} {'limit':>7}"
-          "  others   share")
+          "  others   share   spread")
     for title, which, theirs, field, kind, limit in ROWS:
         ours, busy = pick(lines, which, field)
         peer, their_busy, omp = pick_peer(lines, theirs, field) if theirs else (None, 0.0, "")
@@ -190,11 +215,12 @@ def main(path):
         count["passed" if good else "failed"] += 1
         print(f"{title:66} {ours:10.4g} {'' if peer is None else f'{peer:10.4g}':>10} "
               f"{omp:>8} {'' if ratio is None else f'{ratio:.2f}':>7} {limit:>7g}  "
-              f"{max(busy, their_busy):4.1f} {'' if share is None else f'{share:.0%}':>7}"
-              f"{'' if good else '  MISSED'}")
+              f"{max(busy, their_busy):4.1f} {'' if share is None else f'{share:.0%}':>7} "
+              f"{spread_of(lines, which, field):>8}{'' if good else '  MISSED'}")
     print("its OMP: OMP_WAIT_POLICY that served the peer better, its own default or passive")
     print("others: cores that other processes took meanwhile, at the worst")
     print("share: of what the machine's limits allow, from the lines \"limits\" of the run")
+    print(f"spread: between our turns (BENCH_REPS); WIDE above {WIDE:.0%}: take more turns")
     print(", ".join(f"{n} {name}" for name, n in count.items()))
     return count["failed"]
 

@@ -9,6 +9,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
 
 static char tool[512], recipe[512];
 
@@ -25,9 +27,9 @@ static inline void make_recipe_file(void)
              "document_format: plain\nmax_tokens: 24\nmax_turns: 2\ngroup_size: 4\n"
              "batch_size: 2\nupdate_times: 2\nkl_reference: frozen\nmax_steps: 20\n"
              "learning_rate: 1e-3\nsave_interval: 3\nvalidation_split: 0.2\n"
-             "validate_interval: 5\ndistributed_timeout: 30\n",
+             "validate_interval: 5\ndistributed_timeout: 30\ndistributed_debug: %s\n",
              scratch_path("model"), tiny_questions("train.jsonl", 9),
-             tiny_knowledge("facts.json"));
+             tiny_knowledge("facts.json"), getenv("SR1_DIST_DEBUG") ? "true" : "false");
     snprintf(recipe, sizeof recipe, "%s", scratch_file("recipe.yaml", text, 0));
 }
 
@@ -64,7 +66,17 @@ static inline const char *stream_of(int rank, const char *which)
 }
 
 static const char *places[RANKS_MAX]; /* of the ranks; NULL: the test's own */
+static int reads_only[RANKS_MAX];     /* of the ranks: the tests' folder */
 static pid_t started[RANKS_MAX];      /* last */
+
+/* For this process alone, which has to be root's. */
+static inline int mount_read_only(const char *folder)
+{
+    return unshare(CLONE_NEWNS) == 0 &&
+           mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount(folder, folder, NULL, MS_BIND, NULL) == 0 &&
+           mount(NULL, folder, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY, NULL) == 0;
+}
 
 static inline pid_t start_rank(int rank, uint16_t port, int mpi, const char *const *args)
 {
@@ -83,6 +95,8 @@ static inline pid_t start_rank(int rank, uint16_t port, int mpi, const char *con
         dup2(out, 1);
         dup2(err, 2);
         set_variables(rank, port, mpi);
+        if (reads_only[rank] && !mount_read_only(scratch_path(".")))
+            _exit(97);
         if (places[rank] && chdir(places[rank]) != 0)
             _exit(98);
         execv(tool, (char *const *)(uintptr_t)argv);

@@ -58,7 +58,7 @@ struct ranks {
     int32_t size;    /* of the world */
     int32_t started; /* of them */
     uint16_t port;
-    double limit;
+    double limit, patience;
     int32_t debug;
     struct ranks_shared *shared;
 };
@@ -80,7 +80,7 @@ static inline sr1_status ranks_open(const struct ranks *r, struct sr1__dist **ou
 {
     struct sr1__launch l = ranks_launch(r);
     struct sr1__dist_options o = {
-        .backend = "gloo", .limit = r->limit, .debug = r->debug};
+        .backend = "gloo", .limit = r->limit, .patience = r->patience, .debug = r->debug};
 
     return sr1__dist_open(out, &l, &o);
 }

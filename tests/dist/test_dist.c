@@ -84,11 +84,11 @@ static void exchange_bytes(const struct ranks *r)
     RANK_CHECK(n == 0);
     sr1__gathered_free(&g);
     for (int i = 0; i < 50; i++)
-        RANK_CHECK(sr1__dist_meet(d, "again", 0) == SR1_OK);
+        RANK_CHECK(sr1__dist_meet(d, "again") == SR1_OK);
     RANK_CHECK(sr1__dist_same(d, "the data", 5) == SR1_OK);
     RANK_CHECK(sr1__dist_same(d, "the data", ranks_self == 2 ? 9 : 5) == SR1_E_STATE);
     RANK_CHECK(strstr(sr1_last_error(), "the data on rank 2 differs from rank 0's"));
-    RANK_CHECK(sr1__dist_meet(d, "after it", 0) == SR1_OK);
+    RANK_CHECK(sr1__dist_meet(d, "after it") == SR1_OK);
     sr1__dist_free(d);
 }
 
@@ -108,7 +108,7 @@ static void open_twice(const struct ranks *r)
         struct sr1__dist *d = NULL;
 
         RANK_CHECK(ranks_open(r, &d) == SR1_OK);
-        RANK_CHECK(sr1__dist_meet(d, "here", 0) == SR1_OK);
+        RANK_CHECK(sr1__dist_meet(d, "here") == SR1_OK);
         sr1__dist_free(d);
     }
 }
@@ -129,7 +129,7 @@ static void open_again(const struct ranks *r)
         struct sr1__dist *d = NULL;
 
         RANK_CHECK(ranks_open(r, &d) == SR1_OK);
-        RANK_CHECK(sr1__dist_meet(d, "here", 0) == SR1_OK);
+        RANK_CHECK(sr1__dist_meet(d, "here") == SR1_OK);
         if (ranks_self == 1 + i % (r->size - 1))
             usleep(20000);
         sr1__dist_free(d);
@@ -156,7 +156,7 @@ static void follow_at_once(const struct ranks *r)
     while (second && !(r->shared->at[0] && r->shared->at[1]))
         usleep(1000);
     RANK_CHECK(sr1__dist_open(&d, &l, &o) == SR1_OK);
-    RANK_CHECK(sr1__dist_meet(d, second ? "second" : "first", 0) == SR1_OK);
+    RANK_CHECK(sr1__dist_meet(d, second ? "second" : "first") == SR1_OK);
     r->shared->at[ranks_self] = 1;
     if (ranks_self == 1)
         usleep(500000);
@@ -184,7 +184,7 @@ static void test_world_of_one(void **state)
     OK(sr1__dist_open(&d, &l, &o));
     assert_null(d);
     assert_int_equal(sr1__dist_size(d), 1);
-    OK(sr1__dist_meet(d, "here", 0));
+    OK(sr1__dist_meet(d, "here"));
     OK(sr1__dist_agree(d, "here", SR1_OK));
     REFUSED(sr1__dist_agree(d, "here", sr1__fail(SR1_E_IO, "own text")), SR1_E_IO,
             "own text");
@@ -219,7 +219,7 @@ static void agree_on_status(const struct ranks *r)
     RANK_CHECK(strcmp(sr1_last_error(), "rank 2: a loss") == 0);
     own = ranks_self == 2 ? sr1__fail(SR1_E_DEVICE_NOMEM, "memory") : SR1_OK;
     RANK_CHECK(sr1__dist_agree(d, "a pass", own) == SR1_E_DEVICE_NOMEM);
-    RANK_CHECK(sr1__dist_meet(d, "the job goes on", 0) == SR1_OK);
+    RANK_CHECK(sr1__dist_meet(d, "the job goes on") == SR1_OK);
     sr1__dist_free(d);
 }
 
@@ -259,12 +259,13 @@ static void miss_meeting(const struct ranks *r)
     RANK_CHECK(ranks_open(r, &d) == SR1_OK);
     if (ranks_self == 1)
         usleep(2500000); /* still rolls out */
-    st = sr1__dist_meet(d, "trajectories", 1.0);
+    st = sr1__dist_await(d, "trajectories", SR1_OK);
     if (ranks_self != 1) {
         RANK_CHECK(st == SR1_E_TIMEOUT);
         RANK_CHECK(strstr(sr1_last_error(),
-                          "trajectories: after 1 s rank 1 of a world of 3 is missing"));
-        RANK_CHECK(sr1__dist_meet(d, "later", 0) == SR1_E_TIMEOUT); /* it is over */
+                          "trajectories: after 1 s rank 1 of a world of 3 is missing "
+                          "(rollout_timeout)"));
+        RANK_CHECK(sr1__dist_meet(d, "later") == SR1_E_TIMEOUT); /* it is over */
     } else {
         RANK_CHECK(st == SR1_E_NETWORK || st == SR1_E_TIMEOUT);
     }
@@ -273,10 +274,35 @@ static void miss_meeting(const struct ranks *r)
 
 static void test_missing_at_meeting(void **state)
 {
-    struct ranks r = {.size = 3, .limit = 30};
+    struct ranks r = {.size = 3, .limit = 30, .patience = 1};
 
     (void)state;
     ranks_run(&r, miss_meeting, 0);
+}
+
+/* A rollout may take longer than an exchange, whose transport gives up five seconds
+ * behind its limit. */
+static void roll_out_slowly(const struct ranks *r)
+{
+    struct sr1__dist *d = NULL;
+
+    RANK_CHECK(ranks_open(r, &d) == SR1_OK);
+    if (ranks_self == 1)
+        usleep(6200000);
+    RANK_CHECK(sr1__dist_await(d, "trajectories", SR1_OK) == SR1_OK);
+    RANK_CHECK(sr1__dist_meet(d, "later") == SR1_OK);
+    sr1__dist_free(d);
+}
+
+static void test_slow_rollout(void **state)
+{
+    struct ranks r = {.size = 2, .limit = 1, .patience = 60}, checked = r;
+
+    (void)state;
+    ranks_run(&r, roll_out_slowly, 0);
+    checked.debug = 1;
+    if (getenv("SR1_DIST_ALL"))
+        ranks_run(&checked, roll_out_slowly, 0);
 }
 
 static void meet_elsewhere(const struct ranks *r)
@@ -284,7 +310,7 @@ static void meet_elsewhere(const struct ranks *r)
     struct sr1__dist *d = NULL;
 
     RANK_CHECK(ranks_open(r, &d) == SR1_OK);
-    RANK_CHECK(sr1__dist_meet(d, ranks_self ? "here" : "there", 0) == SR1_E_STATE);
+    RANK_CHECK(sr1__dist_meet(d, ranks_self ? "here" : "there") == SR1_E_STATE);
     RANK_CHECK(strstr(sr1_last_error(), ranks_self ? "is at 'here'" : "is at 'there'"));
     sr1__dist_free(d);
 }
@@ -355,13 +381,13 @@ static void lose_rank(const struct ranks *r)
     double began;
 
     RANK_CHECK(ranks_open(r, &d) == SR1_OK);
-    RANK_CHECK(sr1__dist_meet(d, "before", 0) == SR1_OK);
+    RANK_CHECK(sr1__dist_meet(d, "before") == SR1_OK);
     if (ranks_self == victim) {
         usleep(200000); /* the others wait already */
         kill(getpid(), SIGKILL);
     }
     began = sr1__now();
-    RANK_CHECK(sr1__dist_meet(d, "after", 0) == SR1_E_NETWORK);
+    RANK_CHECK(sr1__dist_meet(d, "after") == SR1_E_NETWORK);
     snprintf(named, sizeof named, "a rank is gone (rank %d)", (int)victim);
     RANK_CHECK(sr1__now() - began < r->limit / 2 && strstr(sr1_last_error(), named));
     sr1__dist_free(d);
@@ -388,31 +414,47 @@ static void test_killed(void **state)
     ranks_run(&s, lose_rank_0, 1u << 0);
 }
 
-/* Rank 0 stands still, with its store, until rank 1 has given up on it. */
+/* A rank stands still, rank 0 with its store, until the other has given up on it. */
 static void stand_still(const struct ranks *r)
 {
+    int32_t still = (int32_t)r->shared->at[RANKS_MAX - 1];
     struct sr1__dist *d = NULL;
+    char named[60];
 
     RANK_CHECK(ranks_open(r, &d) == SR1_OK);
     r->shared->hash[ranks_self] = (uint64_t)getpid();
     for (int i = 0; i < 5; i++)
-        RANK_CHECK(sr1__dist_meet(d, "before", 0) == SR1_OK);
-    if (ranks_self == 0) {
+        RANK_CHECK(sr1__dist_meet(d, "before") == SR1_OK);
+    if (ranks_self == still) {
         raise(SIGSTOP);
     } else {
-        RANK_CHECK(sr1__dist_meet(d, "after", 0) == SR1_E_TIMEOUT);
-        RANK_CHECK(strstr(sr1_last_error(), "rank 0 of a world of 2 is missing"));
-        kill((pid_t)r->shared->hash[0], SIGCONT);
+        RANK_CHECK(sr1__dist_meet(d, "after") == SR1_E_TIMEOUT);
+        snprintf(named, sizeof named, "rank %d of a world of 2 is missing", (int)still);
+        RANK_CHECK(strstr(sr1_last_error(), named));
+        kill((pid_t)r->shared->hash[still], SIGCONT);
     }
     sr1__dist_free(d);
 }
 
-static void test_stopped_rank_0(void **state)
+static void stand_still_0(const struct ranks *r)
 {
-    struct ranks r = {.size = 2, .limit = 2};
+    r->shared->at[RANKS_MAX - 1] = 0;
+    stand_still(r);
+}
+
+static void stand_still_1(const struct ranks *r)
+{
+    r->shared->at[RANKS_MAX - 1] = 1;
+    stand_still(r);
+}
+
+static void test_stopped(void **state)
+{
+    struct ranks r = {.size = 2, .limit = 2}, s = r;
 
     (void)state;
-    ranks_run(&r, stand_still, 0);
+    ranks_run(&r, stand_still_0, 0);
+    ranks_run(&s, stand_still_1, 0);
 }
 
 /* The cause is told at its own rank too, where the others are gone already. */
@@ -421,7 +463,7 @@ static void fail_alone(const struct ranks *r)
     struct sr1__dist *d = NULL;
 
     RANK_CHECK(ranks_open(r, &d) == SR1_OK);
-    RANK_CHECK(sr1__dist_meet(d, "before", 0) == SR1_OK);
+    RANK_CHECK(sr1__dist_meet(d, "before") == SR1_OK);
     if (ranks_self == 0) {
         while (!r->shared->at[1])
             usleep(1000);
@@ -519,12 +561,12 @@ static void stop_waiting(const struct ranks *r)
         while (atomic_load(&r->shared->stopped) == 0)
             usleep(10000);
         usleep(1000000); /* its transport sees meanwhile that the other has gone */
-        RANK_CHECK(sr1__dist_meet(d, "here", 0) == SR1_E_NETWORK);
+        RANK_CHECK(sr1__dist_meet(d, "here") == SR1_E_NETWORK);
         sr1__dist_free(d);
         return;
     }
     RANK_CHECK(pthread_create(&thread, NULL, set_flag, &flag) == 0);
-    RANK_CHECK(sr1__dist_meet(d, "here", 0) == SR1_E_CANCELLED);
+    RANK_CHECK(sr1__dist_meet(d, "here") == SR1_E_CANCELLED);
     atomic_store(&r->shared->stopped, 1); /* the other came later only */
     pthread_join(thread, NULL);
     _exit(0); /* the wait that was given up has a thread yet */
@@ -549,10 +591,11 @@ int main(void)
         cmocka_unit_test(test_agree),
         cmocka_unit_test(test_missing_at_start),
         cmocka_unit_test(test_missing_at_meeting),
+        cmocka_unit_test(test_slow_rollout),
         cmocka_unit_test(test_other_programs),
         cmocka_unit_test(test_mismatch),
         cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_stopped_rank_0),
+        cmocka_unit_test(test_stopped),
         cmocka_unit_test(test_own_failure_is_kept),
         cmocka_unit_test(test_agreed_twice),
         cmocka_unit_test(test_port_taken),

@@ -166,7 +166,7 @@ static void run_in(const char *name, int groups, const char *const *pairs)
 
 static void in_the_order_of_ranks_bits_are_those_of_gloo(void **state)
 {
-    static const char *const gloo[] = {NULL};
+    static const char *const gloo[] = {"full_determinism=true", NULL};
     static const char *const whole[] = {"distributed_backend=nccl",
                                         "full_determinism=true", NULL};
     static const char *const parts[] = {"distributed_backend=nccl",

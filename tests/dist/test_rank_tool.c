@@ -3,6 +3,8 @@
  * settings that differ. */
 #include "dist/job.h"
 
+#include "base/json.h"
+
 static int make_recipe(void **state)
 {
     if (scratch_make(state) != 0)
@@ -119,37 +121,109 @@ static void other_settings_are_named(void **state)
     assert_int_not_equal(access(scratch_path("different"), F_OK), 0);
 }
 
+/* Rank 1 is in a folder of its own, in which /proc/self/cwd is another place. */
+static void put_ranks_apart(void)
+{
+    static char kept[2][512];
+
+    OK(sr1__dir_make(scratch_path("theirs")));
+    snprintf(kept[0], sizeof kept[0], "%s", scratch_path("."));
+    snprintf(kept[1], sizeof kept[1], "%s", scratch_path("theirs"));
+    places[0] = kept[0];
+    places[1] = kept[1];
+}
+
+static void put_ranks_together(void)
+{
+    places[0] = places[1] = NULL;
+}
+
 /* Rank 1 alone lacks the critic's model. */
 static void one_rank_fails_to_open(void **state)
 {
-    static char place[512];
     struct job j;
 
     (void)state;
-    snprintf(place, sizeof place, "%s", scratch_path("."));
-    places[0] = place;
-    places[1] = "/";
+    put_ranks_apart();
     START_JOB(&j, recipe, out_of("unopened"), "advantage=gae",
               "critic_model=/proc/self/cwd/model");
-    places[0] = places[1] = NULL;
+    put_ranks_together();
     end_job_with(&j, 2);
     for (int rank = 0; rank < 2; rank++) {
-        assert_true(file_says(stream_of(rank, "err"), "rank 1: "));
-        assert_true(file_says(stream_of(rank, "err"), "/proc/self/cwd/model"));
+        expect_error(rank, "rank 1: ");
+        expect_error(rank, "/proc/self/cwd/model");
     }
     assert_int_not_equal(access(scratch_path("unopened"), F_OK), 0);
 }
 
+static void a_folder_that_is_not_shared_is_named(void **state)
+{
+    struct job j;
+
+    (void)state;
+    put_ranks_apart();
+    START_JOB(&j, recipe, "out=/proc/self/cwd/apart", "distributed_timeout=4");
+    put_ranks_together();
+    end_job_with(&j, 2);
+    for (int rank = 0; rank < 2; rank++)
+        expect_error(rank, "all processes need the same folder");
+}
+
+static int can_mount(void)
+{
+    int how = 1;
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0)
+        _exit(!mount_read_only(scratch_path(".")));
+    return waitpid(pid, &how, 0) == pid && how == 0;
+}
+
+/* It need not write, unless it has a part of the checkpoints: then they are nobody's. */
+static void a_rank_that_cannot_write_is_named(void **state)
+{
+    struct job j;
+
+    (void)state;
+    if (!can_mount())
+        skip();
+    reads_only[1] = 1;
+    START_JOB(&j, recipe, out_of("read"));
+    end_job_with(&j, 0);
+    same_model("whole", "read");
+    START_JOB(&j, recipe, out_of("unwritten"), "fsdp_size=-1");
+    reads_only[1] = 0;
+    end_job_with(&j, 1);
+    for (int rank = 0; rank < 2; rank++) {
+        expect_error(rank, "rank 1: ");
+        expect_error(rank, "Read-only file system");
+    }
+    assert_int_not_equal(access(in_run("unwritten", "checkpoints/step-3"), F_OK), 0);
+}
+
+/* The error is also where torchrun reads what its workers say. */
 static void missing_ranks_are_named(void **state)
 {
+    const char *left = scratch_path("error.json"), *message;
+    json_t *error;
     pid_t pid;
 
     (void)state;
+    setenv("TORCHELASTIC_ERROR_FILE", left, 1);
     pid = start_rank(
         0, ranks_free_port(), 0,
         (const char *const[]){recipe, out_of("alone"), "distributed_timeout=1", NULL});
     assert_int_equal(end_of_rank(pid, 20), 1);
-    assert_true(file_says(stream_of(0, "err"), "rank 1 of a world of 2 is missing"));
+    expect_error(0, "rank 1 of a world of 2 is missing");
+    unsetenv("TORCHELASTIC_ERROR_FILE");
+    error = json_load_file(left, 0, NULL);
+    message = json_string_value(json_object_get(error, "message"));
+    assert_non_null(message);
+    assert_non_null(strstr(message, "rank 1 of a world of 2 is missing"));
+    assert_true(json_is_integer(json_object_get(error, "timestamp")));
+    json_decref(error);
 }
 
 static void what_is_not_there_is_refused(void **state)
@@ -338,6 +412,14 @@ static void a_rank_that_fails_ends_the_evaluation(void **state)
     for (int rank = 0; rank < 2; rank++)
         expect_error(rank, "rank 1: ");
     expect_error(0, "/nowhere.jsonl");
+    put_ranks_apart();
+    tiny_model("theirs/model", TINY_SEARCHER, 8);
+    fill_words(words, WORDS("/proc/self/cwd/model", questions), WORDS("workers=1"));
+    start_job(&j, 0, words);
+    put_ranks_together();
+    end_job_with(&j, 1);
+    for (int rank = 0; rank < 2; rank++)
+        expect_error(rank, "the policy differs: weights is");
     fill_words(words, WORDS("--task", "ctrl", model, questions), WORDS("workers=1"));
     start_job(&j, 0, words);
     end_job_with(&j, 2);
@@ -428,6 +510,8 @@ int main(void)
         cmocka_unit_test(a_killed_rank_ends_the_others),
         cmocka_unit_test(other_settings_are_named),
         cmocka_unit_test(one_rank_fails_to_open),
+        cmocka_unit_test(a_folder_that_is_not_shared_is_named),
+        cmocka_unit_test(a_rank_that_cannot_write_is_named),
         cmocka_unit_test(missing_ranks_are_named),
         cmocka_unit_test(what_is_not_there_is_refused),
         cmocka_unit_test(none_is_one_process),

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "tensor/ops/ops.h"
 #include "text/tokenizer/tokenizer.h"
 #include "train/learner.h"
 #include "train/unit_pass.h"
@@ -88,6 +89,58 @@ static void three_ranks_are_three_workers(void **state)
     run_workers_of_one("workers-3", 3);
     run_ranks("ranks-3", 3);
     same_run("workers-3", "ranks-3");
+}
+
+/* ---- an engine that waits ---- */
+
+static sr1_status search_slowly(void *self, const char *const *queries, size_t n,
+                                int32_t top_k, sr1_search_sink *sink)
+{
+    struct timespec ms = {0, 3 * 1000 * 1000};
+
+    (void)self, (void)top_k;
+    nanosleep(&ms, NULL);
+    for (size_t i = 0; i < n; i++)
+        if (strstr(queries[i], "tower"))
+            OK(sr1_search_sink_hit(sink, i, "1", "The tower stands in Paris.", 1.0));
+    return SR1_OK;
+}
+
+static void train_with_slow_engine(const struct ranks *r)
+{
+    sr1_search_ops ops = {.struct_size = sizeof ops,
+                          .name = "slow",
+                          .search = search_slowly,
+                          .flags = SR1_SEARCH_CONCURRENT | SR1_SEARCH_WAITS};
+    sr1_config *c = config_of(run_name, run_workers);
+    sr1_search *e = NULL;
+    sr1_trainer *tr = NULL;
+
+    if (r->size > 1)
+        ranks_set_variables(r);
+    OK(sr1_search_new(&e, &ops, NULL));
+    OK(sr1_trainer_new(&tr, c, e));
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+    sr1_search_free(e);
+    sr1_config_free(c);
+}
+
+/* Which searches meet in one call is of the clock, and no line of metrics is beyond what
+ * its names say. */
+static void so_they_are_with_an_engine_that_waits(void **state)
+{
+    static const char *const names[] = {"slow-1", "slow-2"};
+
+    (void)state;
+    for (int32_t k = 0; k < 2; k++) {
+        struct ranks r = {.size = k + 1};
+
+        run_name = names[k];
+        run_workers = k ? 1 : 2;
+        ranks_run(&r, train_with_slow_engine, 0);
+    }
+    same_run(names[0], names[1]);
 }
 
 static void again_the_same(void **state)
@@ -448,6 +501,125 @@ static void parts_without_memory_fail_on_all(void **state)
     assert_int_equal(r.shared->status[1], SR1_E_NOMEM);
 }
 
+/* ---- other files under the same names ---- */
+
+/* A folder for rank 1 alone, of which one file differs: what a key names there is under
+ * /proc/self/cwd, which each rank has its own of. */
+static const struct {
+    const char *key, *file, *text, *says;
+    sr1_status opened; /* else its run is refused */
+} others[] = {
+    {"model_name_or_path", "model", NULL, "what the processes read differs: weights is",
+     SR1_E_STATE},
+    {"validation_file", "asked.jsonl",
+     "{\"question\": \"Why?\", \"golden_answers\": [\"so\"]}\n", "differs: validation is",
+     SR1_E_STATE},
+    {"question_template", "words.txt", "Well: {{question}}", "differs: prompt is",
+     SR1_E_STATE},
+    {"train_file", "asked.jsonl",
+     "{\"question\": \"Where?\", \"golden_answers\": [\"Paris\"]}\n"
+     "{\"question\": \"Why?\", \"golden_answers\": [\"so\"]}\n",
+     "the rows of the data on rank 1 differs from rank 0's", SR1_OK},
+};
+static size_t other;
+
+static void make_others(const struct ranks *r)
+{
+    (void)r;
+    OK(sr1__dir_make(scratch_path("mine")));
+    OK(sr1__dir_make(scratch_path("theirs")));
+    tiny_model("mine/model", TINY_SEARCHER, 9);
+    tiny_model("theirs/model", TINY_SEARCHER, 8);
+    scratch_file("mine/asked.jsonl",
+                 "{\"question\": \"Where?\", \"golden_answers\": [\"Paris\"]}\n"
+                 "{\"question\": \"Who?\", \"golden_answers\": [\"so\"]}\n",
+                 0);
+    scratch_file("mine/words.txt", "So: {{question}}", 0);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        char name[64];
+
+        snprintf(name, sizeof name, "theirs/%s", others[i].file);
+        if (i == other && others[i].text)
+            scratch_file(name, others[i].text, 0);
+    }
+}
+
+static void find_other_file(const struct ranks *r)
+{
+    sr1_config *c = config_of("elsewhere", 1);
+    sr1_trainer *tr = NULL;
+    char pair[96];
+
+    ranks_set_variables(r);
+    RANK_CHECK(chdir(scratch_path(ranks_self ? "theirs" : "mine")) == 0);
+    snprintf(pair, sizeof pair, "%s=/proc/self/cwd/%s", others[other].key,
+             others[other].file);
+    OK(sr1_config_set_pair(c, pair));
+    RANK_CHECK(sr1_trainer_new(&tr, c, NULL) == others[other].opened);
+    if (tr)
+        RANK_CHECK(sr1_trainer_run(tr, NULL) == SR1_E_STATE);
+    if (!strstr(sr1_last_error(), others[other].says)) {
+        fprintf(stderr, "%s: %s\n", others[other].key, sr1_last_error());
+        _exit(1);
+    }
+    RANK_CHECK(strstr(sr1_last_error(), "on rank 1"));
+    sr1_trainer_free(tr);
+    sr1_config_free(c);
+}
+
+static void other_files_are_named(void **state)
+{
+    (void)state;
+    for (other = 0; other < sizeof others / sizeof *others; other++) {
+        struct ranks one = {.size = 1}, two = {.size = 2};
+
+        ranks_run(&one, make_others, 0);
+        ranks_run(&two, find_other_file, 0);
+        assert_int_not_equal(access(scratch_path("elsewhere"), F_OK), 0);
+    }
+}
+
+/* ---- weights that drift apart ---- */
+
+static sr1_status drift(void *user, const sr1_step_report *report, int64_t planned)
+{
+    const sr1_trainer *tr = user;
+    sr1_scope *s = sr1__scope_open(tr->model->device, "drift");
+    sr1_tensor *t = tr->model->leaves[0].tensor;
+
+    (void)planned;
+    sr1__scope_no_grad(s);
+    if (ranks_self == 1 && report->step == 3)
+        t_add_(s, t, t, 1e-6);
+    return sr1__scope_close(s);
+}
+
+static void train_apart(const struct ranks *r)
+{
+    sr1_run_callbacks cb = {.struct_size = sizeof cb, .step = drift};
+    sr1_trainer *tr;
+
+    ranks_set_variables(r);
+    tr = open_trainer(config_of("apart", 1));
+    cb.user = tr;
+    RANK_CHECK(sr1_trainer_run(tr, &cb) == SR1_E_STATE);
+    RANK_CHECK(strstr(sr1_last_error(), "what has been trained differs: weights is"));
+    RANK_CHECK(ranks_self > 0 ||
+               strstr(sr1_last_error(), "goes on from the checkpoint of step 2"));
+    sr1_trainer_free(tr);
+}
+
+/* The checkpoint of step 4 is of nobody. */
+static void weights_that_drift_apart_are_not_saved(void **state)
+{
+    struct ranks r = {.size = 2};
+
+    (void)state;
+    ranks_run(&r, train_apart, 0);
+    assert_int_equal(access(scratch_path("apart/checkpoints/step-2"), F_OK), 0);
+    assert_int_not_equal(access(scratch_path("apart/checkpoints/step-4"), F_OK), 0);
+}
+
 /* ---- demonstrations of a policy ---- */
 
 #define LONG_AGO 981173106
@@ -523,11 +695,14 @@ int main(void)
         cmocka_unit_test(every_objective_is_shared),
         cmocka_unit_test(a_reward_is_computed_by_one_rank),
         cmocka_unit_test(batches_that_differ_are_an_error),
+        cmocka_unit_test(other_files_are_named),
+        cmocka_unit_test(weights_that_drift_apart_are_not_saved),
         cmocka_unit_test(not_finite_on_one_is_skipped_by_all),
         cmocka_unit_test(memory_of_one_is_memory_of_all),
         cmocka_unit_test(parts_without_memory_fail_on_all),
         cmocka_unit_test(ranks_are_workers),
         cmocka_unit_test(three_ranks_are_three_workers),
+        cmocka_unit_test(so_they_are_with_an_engine_that_waits),
         cmocka_unit_test(again_the_same),
         cmocka_unit_test(resuming_is_never_having_stopped),
     };

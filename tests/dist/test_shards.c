@@ -8,11 +8,13 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "dist/ask_store.h"
 #include "dist/shard.h"
 
 #include <searchr1/ext/plan.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <sys/syscall.h>
 
 /* ---- numbers ---- */
@@ -134,7 +136,7 @@ static void sum_on_the_way(const struct ranks *r, const struct sr1__mesh *d,
         for (size_t i = 0; fails && i < TENSORS; i++)
             if (given[i])
                 memset(sr1__shim_data(given[i]), 0xff, (size_t)sizes[i] * sizeof(float));
-        RANK_CHECK(sr1__dist_meet(d->world, "meanwhile", 0) == SR1_OK);
+        RANK_CHECK(sr1__dist_meet(d->world, "meanwhile") == SR1_OK);
         RANK_CHECK(sr1__shards_scatter_end(g, st ? sr1__fail(st, "a disk") : SR1_OK,
                                            sum_rows, sum) == st);
         if (st == SR1_OK)
@@ -530,6 +532,122 @@ static void a_torn_checkpoint_is_no_checkpoint(void **state)
     }
 }
 
+/* ---- a rank that dies at any point of a step ---- */
+
+static int meetings_left = -1; /* then this process dies; -1: it does not */
+static int meetings_held;      /* since it was armed */
+static struct ranks_shared *meeting_shared;
+
+sr1_status __real_sr1__mark_leave(struct sr1__store *s, const char *what, int64_t meeting,
+                                  int32_t rank, const char *text);
+
+sr1_status __wrap_sr1__mark_leave(struct sr1__store *s, const char *what, int64_t meeting,
+                                  int32_t rank, const char *text);
+
+/* In place of the library's (--wrap): each exchange begins with a mark. */
+sr1_status __wrap_sr1__mark_leave(struct sr1__store *s, const char *what, int64_t meeting,
+                                  int32_t rank, const char *text)
+{
+    if (strcmp(what, "at") == 0) {
+        meetings_held++;
+        if (meetings_left >= 0 && meetings_left-- == 0) {
+            meeting_shared->at[ranks_self] = sr1__now();
+            raise(SIGKILL);
+        }
+    }
+    return __real_sr1__mark_leave(s, what, meeting, rank, text);
+}
+
+static sr1_status arm_meetings(void *user, const sr1_step_report *r, int64_t planned)
+{
+    (void)user, (void)planned;
+    if (r->step != 3)
+        return SR1_OK;
+    meetings_held = 0;
+    meetings_left = ranks_self == dies ? dies_after : -1;
+    return SR1_OK;
+}
+
+static void die_meeting(const struct ranks *r)
+{
+    sr1_run_callbacks cb = {.struct_size = sizeof cb, .step = arm_meetings};
+    sr1_trainer *tr;
+
+    meeting_shared = r->shared;
+    ranks_set_variables(r);
+    tr = open_trainer(config_of(run_name));
+    r->shared->status[ranks_self] = sr1_trainer_run(tr, &cb);
+    r->shared->at[ranks_self] = sr1__now();
+    r->shared->hash[ranks_self] = (uint64_t)meetings_held;
+    sr1_trainer_free(tr);
+}
+
+static void resume_and_end(const struct ranks *r)
+{
+    sr1_trainer *tr = NULL;
+
+    ranks_set_variables(r);
+    sr1_config_free(config_of("unused")); /* which knows the tests' device */
+    OK(sr1_trainer_resume(&tr, scratch_path(run_name), NULL));
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+}
+
+static int count_meetings(void)
+{
+    struct ranks r = {.size = 2};
+
+    run_name = "counted";
+    dies = -1;
+    ranks_run(&r, die_meeting, 0);
+    assert_int_equal(r.shared->status[0], SR1_OK);
+    assert_int_equal(r.shared->hash[0], r.shared->hash[1]);
+    return (int)r.shared->hash[0];
+}
+
+/* The other notices it by its connections; returns after how many seconds. */
+static double die_at_meeting(int meeting, const char *name)
+{
+    struct ranks r = {.size = 2}, again = r;
+
+    run_name = name;
+    dies_after = meeting;
+    ranks_run(&r, die_meeting, 1u << dies);
+    if (r.shared->status[1 - dies] != SR1_E_NETWORK)
+        fail_msg("rank %d dies at meeting %d: the other ends with %d", (int)dies, meeting,
+                 r.shared->status[1 - dies]);
+    ranks_run(&again, resume_and_end, 0);
+    same_file("ranks-2", name, "model/model.safetensors");
+    same_records("ranks-2", name);
+    OK(sr1__dir_remove(scratch_path(name)));
+    return r.shared->at[1 - dies] - r.shared->at[dies];
+}
+
+/* From the end of step 3 to that of the run, at each meeting by name, else at a few. */
+static void a_rank_may_die_at_any_meeting(void **state)
+{
+    int all, points = getenv("SR1_DIST_ALL") ? INT_MAX : 4, n = 0;
+    double slowest = 0;
+
+    (void)state;
+    for (run_sharded = 0; run_sharded < 2; run_sharded++) {
+        all = count_meetings();
+        OK(sr1__dir_remove(scratch_path("counted")));
+        for (int i = 0; i < all && i < points; i++, n++) {
+            int meeting = all <= points ? i : (2 * i + 1) * all / (2 * points);
+            double took;
+            char name[32];
+
+            snprintf(name, sizeof name, "died-%d", n);
+            dies = n % 2;
+            took = die_at_meeting(meeting, name);
+            slowest = took > slowest ? took : slowest;
+        }
+    }
+    printf("%d deaths at meetings; the other had ended within %.2f s\n", n, slowest);
+    assert_true(slowest < 20); /* ten times what is promised */
+}
+
 /* ---- what is refused ---- */
 
 static void refuse_unequal(const struct ranks *r)
@@ -577,6 +695,7 @@ int main(void)
         cmocka_unit_test(resuming_is_never_having_stopped),
         cmocka_unit_test(any_number_of_ranks_resumes),
         cmocka_unit_test(a_torn_checkpoint_is_no_checkpoint),
+        cmocka_unit_test(a_rank_may_die_at_any_meeting),
         cmocka_unit_test(unequal_groups_are_refused),
     };
 

@@ -46,6 +46,8 @@ END
 
 try "  3  Louvre" 01_search "$work"
 try "No information found for: volcanoes" 01_search "$work"
+"$programs/01_search" "$work/none" 2>&1 | grep -qF "none/corpus.jsonl: No such file" ||
+    { failed=1; echo "FAILED: 01_search does not say why it cannot write"; }
 try "  2.50  " 02_rewards
 try "and back: café <|im_end|>" 03_tokenizer "$work/world/tokenizer"
 try "ended by" 04_generate "$work/config.yaml" "Where was the writer born?"

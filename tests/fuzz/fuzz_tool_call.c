@@ -7,6 +7,7 @@
 
 #include <searchr1/env.h>
 #include <searchr1/ext/episodes.h>
+#include <searchr1/ext/protocol.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,12 +42,29 @@ static void act(sr1_env *env, const char *text, size_t len)
     sr1_free(answer);
 }
 
+/* A call that is read is an object with a name and arguments, in JSON of the library's.
+ */
+static void read_call(const char *text, size_t len)
+{
+    char *json = NULL;
+    json_t *call = NULL;
+
+    if (sr1_tool_call_parse(text, len, &json) != SR1_OK)
+        return;
+    check(sr1__json_parse(&call, json, strlen(json), "call") == SR1_OK);
+    check(json_is_string(json_object_get(call, "name")));
+    check(json_is_object(json_object_get(call, "arguments")));
+    json_decref(call);
+    sr1_free(json);
+}
+
 /* The action as it is, and with everything in it as the arguments of the tool. */
 static void act_both(sr1_env *env, const char *text, size_t len)
 {
     struct sr1__buf b;
 
     act(env, text, len);
+    read_call(text, len);
     sr1__buf_init(&b, 0);
     sr1__buf_str(&b, "{\"name\":\"t\",\"args\":");
     sr1__buf_add(&b, text, len);

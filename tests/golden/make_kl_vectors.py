@@ -6,10 +6,13 @@ with numpy (derivatives by central differences in extended precision).
     make_kl_vectors.py > kl.jsonl      (peer_sources.py: what it needs)
 
 verl calls its bounded estimate both k3 and low_var_kl; here that is low_var_kl, and k3 is
-TRL's, without a bound, for differences of at most 20. The last row is verl's adaptive
-controller: the coefficient after each update.
+TRL's, without a bound, for differences of at most 20. The row "controller" is verl's adaptive
+controller: the coefficient after each update. Rows with "lengths" are batches of sequences by
+verl's apply_kl_penalty: the rewards of their tokens, the KL of the batch, and the coefficient
+that the controller makes of it.
 """
 import json
+import types
 
 import numpy as np
 import torch
@@ -19,6 +22,9 @@ WIDE = np.longdouble
 CORE = functions("verl", "trainer/ppo/core_algos.py",
                  ["kl_penalty", "kl_penalty_forward", "AdaptiveKLController"], np=np)
 KL_PENALTY = CORE.kl_penalty
+MASKED_MEAN = functions("verl", "utils/torch_functional.py", ["masked_mean", "masked_sum"])
+APPLY = functions("verl", "trainer/ppo/ray_trainer.py", ["apply_kl_penalty"], DataProto=object,
+                  core_algos=CORE, masked_mean=MASKED_MEAN.masked_mean).apply_kl_penalty
 PER_TOKEN_KL = value_of("trl", "trainer/grpo_trainer.py", "per_token_kl")
 
 
@@ -95,6 +101,30 @@ def controller_row(rng):
             "kl": kl, "steps": steps, "after": after}
 
 
+class Batch(dict):
+    """What apply_kl_penalty reads of a TensorDict."""
+
+    @property
+    def batch_size(self):
+        return self["response_mask"].shape
+
+
+def penalty_row(rng, kind, target, lengths):
+    """Short ones are far from the reference: the mean over tokens is below the target."""
+    mask = torch.arange(max(lengths))[None, :] < torch.tensor(lengths)[:, None]
+    old, moved = (torch.tensor(rng.normal(size=mask.shape)) for _ in range(2))
+    old = (-3 * old.abs()).float()
+    ref = (old - moved.abs() / torch.tensor(lengths)[:, None].clamp(min=1)).float()
+    batch = Batch(response_mask=mask.double(), token_level_scores=torch.zeros(mask.shape),
+                  old_log_probs=old.double(), ref_log_prob=ref.double())
+    control = CORE.AdaptiveKLController(0.2, target, 1000)
+    data, figures = APPLY(types.SimpleNamespace(batch=batch), control, kind)
+    row = {"old": old, "ref": ref, "rewards": data.batch["token_level_rewards"]}
+    return {"kind": kind, "by": VERL, "lengths": lengths, "coef": 0.2, "target": target,
+            "horizon": 1000} | {k: v[mask].tolist() for k, v in row.items()} | {
+                "mean": figures["actor/reward_kl_penalty"], "after": float(control.value)}
+
+
 def main():
     rng = np.random.default_rng(20261123)
     for row in token_rows(rng):
@@ -102,6 +132,8 @@ def main():
     for vocab in (1, 2, 7, 40):
         print(json.dumps(vocabulary_row(rng, vocab)))
     print(json.dumps(controller_row(rng)))
+    for kind, target in (("k1", 0.1), ("low_var_kl", 2e-3)):
+        print(json.dumps(penalty_row(rng, kind, target, [1, 40, 0, 7])))
 
 
 if __name__ == "__main__":

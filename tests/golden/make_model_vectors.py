@@ -247,4 +247,5 @@ def main():
         print(name, "loss %.6f" % facts["loss"], "logit sd %.3f" % tensors["logits.0"].std(), sorted(os.listdir(out)))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -28,14 +28,31 @@ class Estimators:
         return name
 
 
-CORE = functions(
-    "verl", "trainer/ppo/core_algos.py",
-    ["compute_gae_advantage_return", "compute_reinforce_plus_plus_outcome_advantage",
-     "compute_remax_outcome_advantage"]
-    + [f"compute_{name}_outcome_advantage" for name in OUTCOMES],
-    verl_F=MASKED, np=np, defaultdict=collections.defaultdict, Optional=typing.Optional,
-    AlgoConfig=dict, AdvantageEstimator=Estimators(),
-    register_adv_est=lambda name: lambda function: function)
+class Doubles:
+    """torch, or numpy, whose float32 is float64: what verl rounds on the way to it is not
+    what is compared."""
+    def __init__(self, module):
+        self.module, self.float32 = module, module.float64
+
+    def __getattr__(self, name):
+        return getattr(self.module, name)
+
+
+def estimators(names, **scope):
+    return functions(
+        "verl", "trainer/ppo/core_algos.py",
+        [f"compute_{name}" for name in names],
+        **{"verl_F": MASKED, "np": np, "defaultdict": collections.defaultdict,
+           "Optional": typing.Optional, "AlgoConfig": dict,
+           "AdvantageEstimator": Estimators(),
+           "register_adv_est": lambda name: lambda function: function, **scope})
+
+
+CORE = estimators(
+    ["gae_advantage_return", "reinforce_plus_plus_outcome_advantage",
+     "remax_outcome_advantage"] + [f"{name}_outcome_advantage" for name in OUTCOMES])
+DOUBLE = estimators(["grpo_outcome_advantage", "gdpo_outcome_advantage"],
+                    np=Doubles(np), torch=Doubles(torch))
 
 
 class Config(dict):
@@ -92,6 +109,25 @@ def write_outcomes(rewards, mask, index, divide):
         write(estimator, function, options, {"advantages": short(each)})
 
 
+def write_components(rewards, mask, batch, weights, divide):
+    """GDPO. verl adds 1e-6 to the deviations of groups, unless told otherwise, and 1e-8 to
+    the variance of its whitening; ours is one number for both."""
+    names = [f"part_{c}" for c in range(len(weights))]
+    parts = {name: np.array([t["components"][c] for t in batch])
+             for c, name in enumerate(names)}
+    got, _ = DOUBLE.compute_gdpo_outcome_advantage(
+        rewards, mask, index=np.array([t["group"] for t in batch], dtype=object),
+        epsilon=1e-8, norm_adv_by_std_in_grpo=bool(divide),
+        config=Config(gdpo_reward_keys=names, gdpo_reward_weights=weights),
+        non_tensor_batch=parts,
+        batch={"prompts": torch.zeros(len(batch), 1),
+               "attention_mask": torch.ones(len(batch), 1 + mask.shape[1], dtype=int)})
+    each = got[torch.arange(len(mask)), mask.argmax(1)]
+    write("gdpo", "compute_gdpo_outcome_advantage",
+          {"single_raw": 1, "eps": 1e-8, "std_kind": 2, "divide_by_std": divide, "whiten": 2},
+          {"advantages": short(each)})
+
+
 def write_returns(rewards, values, mask, baselines, gamma, lam):
     live = mask.bool()
     runs = [
@@ -124,6 +160,7 @@ def main():
         print(json.dumps({"batch": flat}, separators=(",", ":")))
         rewards, values, mask = matrices(rng, batch)
         write_outcomes(rewards, mask, [t["group"] for t in batch], case // 2 % 2)
+        write_components(rewards, mask, batch, flat["component_weights"], case // 2 % 2)
         write_returns(rewards, values, mask, [t["baseline"] for t in batch],
                       *[(1.0, 1.0), (0.9, 0.8), (0.99, 0.95)][case % 3])
 

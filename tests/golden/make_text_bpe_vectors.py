@@ -10,9 +10,9 @@ test vectors with the reference (PyPI tokenizers 0.23.3).
 train writes folders into tests/golden/tokenizer, trained on the lines of corpus.txt: llama2 (the form
 of Llama 2 and Mistral 7B v0.1: the mark is put in front by a normalizer) and gemma (the form of
 Gemma: a normalizer for spaces, a Split that finds none, added tokens of white space). keep writes
-their vectors llama2.jsonl and gemma.jsonl, and text_bpe_parts.jsonl: a line for each variant (Mistral
-v0.3's Metaspace among them), with what is set in its file. random and variants write any number of
-vectors, for a longer comparison:
+their vectors llama2.jsonl and gemma.jsonl, text_bpe_parts.jsonl: a line for each variant (Mistral
+v0.3's Metaspace among them), with what is set in its file, and continued.jsonl: ids of texts that
+continue another. random and variants write any number of vectors, for a longer comparison:
     SR1_TOKENIZER=FOLDER SR1_TOKENIZER_CASES=OUT.jsonl test-pieces      (random)
     SR1_TOKENIZER_PARTS=OUT.jsonl test-pieces                           (variants)
 """
@@ -21,7 +21,7 @@ import os
 import random
 import sys
 
-from make_piece_vectors import CORPUS, case, patched, save, write
+from make_piece_vectors import CORPUS, case, patched, save, some_text, write
 from make_tokenizer_vectors import FIXTURES, added
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
@@ -125,6 +125,21 @@ def write_parts(count, seed, out):
             f.write(json.dumps({"folder": folder, "set": patch, "cases": cases}, separators=(",", ":")) + "\n")
 
 
+def write_continued(count, seed, out):
+    """What the reference makes of a text behind a token, where only the first text of all gets a mark."""
+    file = json.load(open(os.path.join(FIXTURES, "llama2", "tokenizer.json")))
+    first = {"normalizer": None, "pre_tokenizer": metaspace("first", False)}
+    tokenizer, rng = Tokenizer.from_str(json.dumps(patched(file, first))), random.Random(seed)
+    with open(out, "w") as f:
+        for _ in range(count):
+            text = some_text(rng, 6)
+            for special in ("\x00", "<unk>", "<s>", "</s>"):
+                text = text.replace(special, "")
+            ids = tokenizer.encode("<s>" + text, add_special_tokens=False).ids
+            assert ids[0] == 1
+            f.write(json.dumps({"text": text, "ids": ids[1:]}, separators=(",", ":")) + "\n")
+
+
 def train():
     for name, made in (("llama2", llama2()), ("gemma", gemma())):
         tokenizer = Tokenizer.from_str(json.dumps(made))
@@ -139,6 +154,7 @@ def keep():
         write(Tokenizer.from_file(os.path.join(FIXTURES, name, "tokenizer.json")), 400, 300 + seed,
               os.path.join(FIXTURES, name + ".jsonl"))
     write_parts(8, 5, os.path.join(FIXTURES, "text_bpe_parts.jsonl"))
+    write_continued(200, 11, os.path.join(FIXTURES, "continued.jsonl"))
 
 
 def main(arguments):

@@ -209,6 +209,21 @@ static void test_log_probs(struct bed *b, const char *dtype, double max, double 
               "against the training forward: largest %.3g, mean %.3g", d.max, d.mean);
 }
 
+static char lacking[400]; /* what decoding has said of kernels that it lacks */
+
+static void keep_warning(void *user, int32_t level, const char *text)
+{
+    (void)user;
+    if (level == SR1_LOG_WARN && strstr(text, "more in each layer"))
+        snprintf(lacking, sizeof lacking, "%s", text);
+}
+
+/* After rollouts. */
+static void test_own_kernels(void)
+{
+    check(!*lacking, "kernels of decoding", "%s", *lacking ? lacking : "none is missing");
+}
+
 /* ---- one update from the same trajectories ---- */
 
 static sr1_status rewarded(sr1_trainer *tr, struct bed *b, sr1_trajectory **t)
@@ -689,6 +704,7 @@ int main(int argc, char **argv)
     b.scratch = argv[2];
     b.device = argc > 3 ? argv[3] : "cuda";
     b.encoders = argc > 4 ? argv[4] : NULL;
+    sr1_log_set(keep_warning, NULL);
     if (!device_is_there(&b))
         return 77;
     test_logits(&b, "fp32", 1e-3);
@@ -697,6 +713,7 @@ int main(int argc, char **argv)
     test_log_probs(&b, "fp32", 1e-3, 1e-5);
     test_log_probs(&b, "bf16", 0.5, 0.02);
     test_log_probs(&b, "fp16", 0.1, 0.005);
+    test_own_kernels();
     test_update(&b);
     test_steps(&b, "bf16", NULL, 3, 0);
     test_steps(&b, "fp16", NULL, 3, 0);

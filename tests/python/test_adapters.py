@@ -159,7 +159,28 @@ def test_gymnasium_itself(chooser, tmp_path):
 
     real = adapters.Gymnasium(Real, names=["Rome", "Paris", "tower"])
     rewards = learn(chooser, tmp_path / "run", real)
-    assert rewards[0] < 0.8 and min(rewards[-3:]) > 0.9
+    assert rewards[0] < 0.8 and sum(rewards[-3:]) > 2.7  # one of 16 may still explore
+
+
+def run_port(name, folder, out):
+    """A program of the guide, as it stands there: the rewards of its steps."""
+    done = subprocess.run(
+        [sys.executable, SOURCE / "examples/python" / name, folder, out],
+        capture_output=True, text=True,
+        env=dict(os.environ, PYTHONPATH=str(SOURCE / "bindings/python")),
+    )
+    assert done.returncode == 0, done.stderr
+    return [float(line.split()[-1]) for line in done.stdout.splitlines()]
+
+
+def test_the_port_of_a_lake(tmp_path):
+    pytest.importorskip("gymnasium")
+    moves = [" right", " down"]
+    rules = [("", "<move>"), *[("<move>", m) for m in moves], *[(m, "</move>") for m in moves]]
+    words = ["<move>", "</move>", "<seen>", "</seen>", *moves]
+    tiny.make(tmp_path / "model", rules, gain=24.0, words=words, max_position_embeddings=2048)
+    rewards = run_port("from_gymnasium.py", tmp_path / "model", tmp_path / "run")
+    assert len(rewards) == 8 and max(rewards) > 0  # the goal was reached
 
 
 # ---- verifiers ----
@@ -354,13 +375,7 @@ def test_verifiers_itself(chooser, tmp_path):
     """The program of the guide, as it stands there."""
     if hasattr(pytest.importorskip("verifiers"), "MultiTurnEnv"):
         pytest.skip("verifiers before 0.2 is installed")
-    done = subprocess.run(
-        [sys.executable, SOURCE / "examples/python/from_verifiers.py", chooser, tmp_path / "run"],
-        capture_output=True, text=True,
-        env=dict(os.environ, PYTHONPATH=str(SOURCE / "bindings/python")),
-    )
-    assert done.returncode == 0, done.stderr
-    rewards = [float(line.split()[-1]) for line in done.stdout.splitlines()]
+    rewards = run_port("from_verifiers.py", chooser, tmp_path / "run")
     assert rewards[-1] > rewards[0] + 0.2
 
 

@@ -1,5 +1,6 @@
-"""Templates in the manner of published ones, over fresh conversations and random programs,
-against Jinja2 itself; skipped where it is not installed."""
+"""Templates in the manner of published ones, over fresh conversations, against Jinja2 itself;
+skipped where it is not installed. SR1_CONVERSATIONS: how many with each template and seed
+(20; with 800 they are more than 100,000)."""
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import pytest
 pytest.importorskip("jinja2")
 GOLDEN = pathlib.Path(os.environ.get("SR1_SRC", ".")) / "tests" / "golden"
 PROGRAM = pathlib.Path(os.environ.get("SR1_BUILD", "build")) / "tests" / "unit" / "jinja" / "jinja-lines"
+COUNT = int(os.environ.get("SR1_CONVERSATIONS", "20"))
 sys.path.insert(0, str(GOLDEN))
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason="needs SR1_BUILD, a build folder with its tests")
 
@@ -30,7 +32,7 @@ def test_templates_render_as_jinja2_does(seed):
     env, rng = jinja_reference.environment(), random.Random(seed)
     for path in vectors.templates():
         source = path.read_bytes().decode()
-        conversations = [vectors.conversation(rng) for _ in range(20)]
+        conversations = [vectors.conversation(rng) for _ in range(COUNT)]
         got = run_lines([{"template": source, "vars": c} for c in conversations])
         template = env.from_string(source)
         for answer, c in zip(got, conversations):

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -37,6 +38,24 @@ def trajectories(run):
 
 def test_thirty_lines(source):
     assert len(example_lines(source, "train_in_30_lines.py")) <= 30
+
+
+def test_without_arguments_an_example_tells_them(source, tmp_path):
+    asked = 0
+    for path in sorted((source / "examples/python").glob("*.py")):
+        text = path.read_text()
+        if not re.search(r"sys\.argv\[1:?\]", text) or "for pair in sys.argv[1:]" in text:
+            continue
+        if path.stem == "from_verifiers" and not find_spec("verifiers"):
+            continue
+        done = subprocess.run(
+            [sys.executable, path], capture_output=True, text=True, cwd=tmp_path,
+            env=dict(os.environ, PYTHONPATH=str(source / "bindings/python")))
+        assert done.returncode != 0 and "Traceback" not in done.stderr, path.name
+        assert re.search(rf"{path.name} (\S*[A-Z]|http)", done.stderr), done.stderr
+        asked += 1
+    assert asked >= 9
+    assert not list(tmp_path.iterdir())
 
 
 def test_it_trains(source, tmp_path):
@@ -176,7 +195,7 @@ def test_a_corpus_of_a_folder(source, tmp_path):
     out.unlink()
     told = run_example(source, "folder_to_corpus.py", texts / "latin.txt", out, status=1)
     assert "no .txt or .md file" in told
-    assert run_example(source, "folder_to_corpus.py", status=1).startswith("usage: ")
+    assert "FOLDER OUT.jsonl" in run_example(source, "folder_to_corpus.py", status=1)
 
 
 def test_the_script_of_search_r1(source, tmp_path):

@@ -97,6 +97,16 @@ def test_train_with_weights(tmp_path):
     assert one.encode("cd") == two.encode("cd") and len(one.encode("cd")) == 1
 
 
+def test_a_text_that_continues(source):
+    llama = Tokenizer(source / "tests/golden/tokenizer/llama2")
+    front = llama.encode("it is")
+    assert llama.encode(" it is", continued=True) == front
+    assert llama.encode("it is", continued=True) != front
+    assert llama.encode("it is", "as_text", continued=True) == llama.encode(
+        "it is", continued=True
+    )
+
+
 def test_arguments(tokenizer):
     with pytest.raises(TypeError):
         tokenizer.decode([1.5])

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from searchr1 import Config, Environment, Query, Rollout, Tool, Trainer, _async
+from searchr1 import Config, Environment, Query, Rollout, Tool, Trainer, _async, errors
 from searchr1.adapters import of_trl
 from searchr1.env import parse_call
 from searchr1.trajectory import SearchRecord, Segment
@@ -122,7 +122,7 @@ lines, {not JSON}
 </function>"""
 
 
-def test_calls_in_tags_are_calls():
+def test_calls_in_tags_are_read_as_transformers_does():
     """As transformers reads them by a response schema, whose parser of values is TRL's for
     Qwen3.5: what is JSON, or the text."""
     want = {"a": 3, "why": "two\nlines, {not JSON}", "all": [1, "b"]}
@@ -137,13 +137,14 @@ def test_calls_in_tags_are_calls():
 
 
 @pytest.mark.parametrize(
-    "text, call",
+    "text, arguments",
     [
-        ('{"name": "f", "parameters": {"a": 1}}', ("f", {"a": 1})),
-        ('{"args": {"a": "1"}, "name": "f"}', ("f", {"a": "1"})),
-        ('{"name": "f"}', ("f", {})),
-        ('{"name": "f", "arguments": "no object"}', ("f", {})),
-        ("<function=f></function>", ("f", {})),
+        ('{"name": "f", "parameters": {"a": 1}}', {"a": 1}),
+        ('{"args": {"a": "1"}, "name": "f"}', {"a": "1"}),
+        ('{"name": "f", "id": 7, "given": {"a": 1}}', {"a": 1}),
+        ('{"name": "f"}', {}),
+        ("<function=f></function>", {}),
+        ('{"name": "f", "arguments": "no object"}', None),
         ("<function=f><parameter=a>", None),
         ('{"arguments": {}}', None),
         ('"name"', None),
@@ -152,8 +153,12 @@ def test_calls_in_tags_are_calls():
         ("", None),
     ],
 )
-def test_one_call(text, call):
-    assert parse_call(text) == call
+def test_one_call(text, arguments):
+    if arguments is not None:
+        assert parse_call(text) == {"name": "f", "arguments": arguments}
+    else:
+        with pytest.raises(errors.ParseError):
+            parse_call(text)
 
 
 def test_a_notice_is_no_result():
@@ -163,6 +168,30 @@ def test_a_notice_is_no_result():
         Segment("environment", 0, 1, 1, "<|im_end|>\nuser\nNo call!<|im_end|>", "No call!")
     )
     assert messages(trajectory)[1] == {"role": "user", "content": "No call!"}
+
+
+TAGS = "<function=towers>\n<parameter=town>\nParis\n</parameter>\n</function>"
+
+
+def test_calls_in_tags_are_calls(tmp_path):
+    """As Qwen3's coder models write them."""
+    rules = [
+        ("", "<tool_call>"),
+        ("<tool_call>", TAGS),
+        (TAGS, "</tool_call>"),
+        ("</tool_call>", "<|im_end|>"),
+    ]
+    words = ["<tool_call>", "</tool_call>", TAGS]
+    tiny.make(tmp_path, rules, gain=24.0, words=words, max_position_embeddings=2048)
+    config = tiny.config(
+        tmp_path, protocol="qwen3-coder", environment="tools", search_engine="none",
+        max_turns=2, max_tokens=30,
+    )
+    with Rollout(config, tools=[towers]) as rollout:
+        first, result, *_ = messages(rollout.generate([Query("Which?")], group_size=1)[0])
+    call = {"name": "towers", "arguments": {"town": "Paris"}}
+    assert first["tool_calls"] == [{"type": "function", "function": call}]
+    assert first["content"] == "" and result["name"] == "towers"
 
 
 def test_what_a_function_sees(said):

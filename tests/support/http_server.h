@@ -37,7 +37,9 @@ struct reply {
     double drip_s;       /* between the bytes of the body */
     size_t huge;         /* a body of so many 'x' in place of body */
     int drop;            /* close without a word */
-    char made[4096];     /* room for a body of the handler's own */
+    atomic_int *gate;    /* NULL, or what has to be `after` first; for a minute */
+    int after;
+    char made[4096]; /* room for a body of the handler's own */
 };
 
 typedef void reply_fn(void *user, int nth, const char *request, struct reply *r);
@@ -162,6 +164,12 @@ static inline void server_gather(struct server *s)
         server_sleep(s, 0.01);
 }
 
+static inline void server_hold(struct server *s, const struct reply *r)
+{
+    for (int i = 0; r->gate && i < 6000 && atomic_load(r->gate) < r->after; i++)
+        server_sleep(s, 0.01);
+}
+
 static inline int server_answer(struct server *s, int fd, const char *text)
 {
     struct reply r = {.code = 200, .headers = "", .body = ""};
@@ -176,6 +184,7 @@ static inline int server_answer(struct server *s, int fd, const char *text)
     s->handler(s->user, atomic_fetch_add(&s->requests, 1), text, &r);
     pthread_mutex_unlock(&s->lock);
     server_gather(s);
+    server_hold(s, &r);
     more = server_reply(s, fd, &r);
     atomic_fetch_sub(&s->active, 1);
     return more;

@@ -51,9 +51,12 @@ struct openai_server {
     atomic_int engine;          /* whose control routes it has */
     atomic_int die_after_pause; /* it is down then */
     atomic_int refuse_flush;
+    atomic_int update_code; /* of the answer to new weights, which it does not take */
     const char *_Atomic old_version; /* it goes on saying; NULL: the one it was told */
     _Atomic double update_delay_s;
     const char *_Atomic other_weights; /* that it loads in place of those it is told */
+    atomic_int to_hold, held;  /* answers to completions: the next ones, up to so many */
+    atomic_int let_go;         /* of those that were held */
     atomic_int answers_paused; /* it goes on when paused, as pause_mode keep lets it */
     atomic_int paused;
     char version[32];
@@ -305,6 +308,14 @@ static inline void openai_text(struct openai_server *s, const json_t *q, struct 
     openai_complete(s, q, ids, n, 0, r);
 }
 
+static inline void openai_hold(struct openai_server *s, struct reply *r)
+{
+    if (s->held == s->to_hold)
+        return;
+    r->gate = &s->let_go;
+    r->after = ++s->held;
+}
+
 /* 1 when the answer is to be a failure. */
 static inline int openai_fails(struct openai_server *s, struct reply *r)
 {
@@ -372,10 +383,14 @@ static inline void openai_take(struct openai_server *s, const char *folder,
                                struct reply *r)
 {
     openai_note(s, "update");
+    r->delay_s = s->update_delay_s;
+    if (s->update_code) {
+        r->code = s->update_code;
+        return;
+    }
     s->loads++;
     snprintf(s->loaded, sizeof s->loaded, "%s", folder);
     openai_load(s, s->other_weights ? s->other_weights : folder);
-    r->delay_s = s->update_delay_s;
 }
 
 static inline void openai_flush(struct openai_server *s, struct reply *r)
@@ -542,6 +557,7 @@ static inline void openai_answer(void *user, int nth, const char *request,
         openai_chat(s, q, r);
     else
         openai_text(s, q, r);
+    openai_hold(s, r);
     json_decref(q);
 }
 

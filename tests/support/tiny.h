@@ -265,6 +265,8 @@ static inline sr1_config *tiny_config(const char *model, ...)
     tiny_device(c);
     for (size_t i = 0; i < sizeof base / sizeof *base; i++)
         OK(sr1_config_set_pair(c, base[i]));
+    if (getenv("SR1_DIST_DEBUG")) /* tests/dist/run */
+        OK(sr1_config_set(c, "distributed_debug", "true"));
     va_start(more, model);
     while ((pair = va_arg(more, const char *)))
         OK(sr1_config_set_pair(c, pair));

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 int args_wrong(const struct args *a, const char *format, ...)
@@ -26,9 +27,36 @@ int args_wrong(const struct args *a, const char *format, ...)
     return TOOL_USAGE;
 }
 
+/* As ASCII in a string of JSON. */
+static void write_json_text(FILE *f, const char *text)
+{
+    for (; *text; text++) {
+        int plain = *text >= ' ' && *text <= '~';
+
+        if (*text == '"' || *text == '\\')
+            fputc('\\', f);
+        fputc(plain ? *text : *text == '\n' ? ' ' : '?', f);
+    }
+}
+
+/* torchrun shows in its summary what a worker leaves there. */
+static void leave_error_file(const char *program)
+{
+    const char *path = getenv("TORCHELASTIC_ERROR_FILE");
+    FILE *f = path && *path ? fopen(path, "w") : NULL;
+
+    if (!f)
+        return;
+    fprintf(f, "{\"message\": \"%s: ", program);
+    write_json_text(f, sr1_last_error());
+    fprintf(f, "\", \"timestamp\": %lld}\n", (long long)time(NULL));
+    fclose(f);
+}
+
 int tool_failed(const char *program, int32_t status)
 {
     fprintf(stderr, "%s: %s\n", program, sr1_last_error());
+    leave_error_file(program);
     switch (status) {
     case SR1_E_INVALID:
     case SR1_E_PARSE:
@@ -261,6 +289,20 @@ static size_t measure_edit_distance(const char *a, const char *b)
     return row[n];
 }
 
+/* As other programs take their settings: --learning_rate, --learning-rate. */
+static int refuse_dashes(const struct args *a, const char *name)
+{
+    char key[64];
+
+    snprintf(key, sizeof(key), "%s", name + strspn(name, "-"));
+    for (char *c = key; *c != '\0'; c++)
+        *c = *c == '-' ? '_' : *c;
+    return args_wrong(a,
+                      "there is no option %s; keys of the configuration are given "
+                      "without dashes, as %s=VALUE",
+                      name, key);
+}
+
 static int unknown_option(const struct args *a, const char *name)
 {
     const char *near = NULL;
@@ -277,6 +319,8 @@ static int unknown_option(const struct args *a, const char *name)
     }
     if (near != NULL)
         return args_wrong(a, "there is no option %s; did you mean %s?", name, near);
+    if (a->takes_keys && length > 1)
+        return refuse_dashes(a, name);
     return args_wrong(a, "there is no option %s", name);
 }
 

@@ -44,7 +44,8 @@ struct args {
     size_t n_options;
     const struct args_command *commands; /* their usage stands before help */
     size_t n_commands;
-    int *given; /* [n_options] set to 1 for options that were there; may be NULL */
+    int *given;     /* [n_options] set to 1 for options that were there; may be NULL */
+    int takes_keys; /* words key=value are the configuration's */
 };
 
 /* Read argv[1..argc). What is no option goes to rest[0..max) in order, *n of them.
@@ -68,7 +69,8 @@ void args_wrapped(const char *text, int at, int column);
 int args_wrong(const struct args *a, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* "program: last error" on stderr after a failing call of the library. Returns the exit
+/* "program: last error" on stderr after a failing call of the library, and in the file
+ * that torchrun names (TORCHELASTIC_ERROR_FILE). Returns the exit
  * code: TOOL_USAGE for what the user can set right on the command line, in a
  * configuration or in a file, TOOL_INTERRUPTED after a stop on request, else
  * TOOL_FAILED. */

@@ -43,16 +43,19 @@ static sr1_status show_synth_progress(void *user, int64_t done, int64_t total,
     return SR1_OK;
 }
 
-static void print_report(const char *out, const sr1_synth_report *r)
+static void print_report(const char *out, int64_t keep, const sr1_synth_report *r)
 {
+    int64_t surplus = r->trajectories - r->written - r->below - r->unfit - r->excluded;
+
     printf("%s: %" PRId64 " demonstrations from %" PRId64 " trajectories of %" PRId64
            " questions",
            out, r->written, r->trajectories, r->rows);
     if (r->resumed > 0)
         printf(" (%" PRId64 " were done before)", r->resumed);
     printf("\nleft out: %" PRId64 " below the reward, %" PRId64 " without an answer or "
-           "corrected, %" PRId64 " by a failure\n",
-           r->below, r->unfit, r->excluded);
+           "corrected, %" PRId64 " by a failure, %" PRId64 " beyond --keep "
+           "%" PRId64 "\n",
+           r->below, r->unfit, r->excluded, surplus, keep);
     if (r->written == 0)
         fprintf(
             stderr,
@@ -148,7 +151,7 @@ static int synthesise_demos(const struct synth_options *o, const struct synth_in
         return tool_failed(ranks_program(p->ranks, "sr1-data"), st);
     if (v.silent)
         return r.excluded == 0 ? TOOL_OK : TOOL_FAILED;
-    print_report(out, &r);
+    print_report(out, o->keep, &r);
     remote_note("sr1-data", p->rollout);
     return check_excluded(out, &r);
 }

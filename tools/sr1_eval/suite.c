@@ -14,6 +14,8 @@
 #include <searchr1/rollout.h>
 #include <searchr1/ext/suite.h>
 
+#include <dirent.h>
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -230,6 +232,21 @@ static sr1_status print_suite(const struct suite_tool_options *o, const sr1_suit
     return o->markdown ? print_markdown(s, columns, n) : print_plain(s, columns, n);
 }
 
+/* Nothing is opened for sets that are not there. */
+static sr1_status check_sets(const char *folder)
+{
+    DIR *d = opendir(folder);
+    char text[4200];
+
+    if (d) {
+        closedir(d);
+        return SR1_OK;
+    }
+    snprintf(text, sizeof(text), "cannot open folder %.4000s: %s", folder,
+             strerror(errno));
+    return sr1_set_error(SR1_E_IO, text);
+}
+
 static sr1_status answer_suite(const struct suite_tool_options *o, const sr1_config *c,
                                int *begun, sr1_suite **out)
 {
@@ -245,10 +262,11 @@ static sr1_status answer_suite(const struct suite_tool_options *o, const sr1_con
                            .user = &v,
                            .ranks = o->ranks};
     sr1_rollout *rollout = NULL;
-    sr1_status st;
+    sr1_status st = check_sets(o->folder);
 
     progress_wait("opening the model");
-    st = sr1_rollout_new(&rollout, c, NULL, NULL, NULL);
+    if (st == SR1_OK)
+        st = sr1_rollout_new(&rollout, c, NULL, NULL, NULL);
     progress_wait(NULL);
     stop_note();
     st = sr1_ranks_agree(o->ranks, st);

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define SIZE_TOLD 100000 /* bytes: less would be 0.0 MB */
@@ -119,10 +120,13 @@ static sr1_status check_index_output(const struct request *r, const char *const 
 static sr1_status check_corpus(const char *path)
 {
     char text[4200];
+    struct stat st;
+    int is_folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 
-    if (access(path, R_OK) == 0)
+    if (!is_folder && access(path, R_OK) == 0)
         return SR1_OK;
-    snprintf(text, sizeof(text), "cannot open %.4000s: %s", path, strerror(errno));
+    snprintf(text, sizeof(text), "cannot open %.4000s: %s", path,
+             is_folder ? "it is a folder, not a file" : strerror(errno));
     return sr1_set_error(SR1_E_IO, text);
 }
 

@@ -448,7 +448,7 @@ static void print_next(const struct view *v, const char *folder)
     sr1_run_plan p = {.struct_size = sizeof(p)};
     char quoted[QUOTED_SIZE];
 
-    quote_word(folder, quoted, sizeof(quoted));
+    sr1__quote_word(folder, quoted, sizeof(quoted));
     if (sr1_trainer_plan(v->trainer, &p) == SR1_OK && p.reached_exact_match > 0)
         printf("exact match %.3f reached stop_at_exact_match; to go on: sr1-train "
                "--resume %s stop_at_exact_match=0 max_steps=N\n",
@@ -479,7 +479,7 @@ void view_result(const struct view *v)
                v->is_sft ? "loss" : "reward", average_ends(v->first, 0, part),
                average_ends(v->recent, v->seen - part, part), of, (long long)v->seen,
                took);
-    quote_word(folder, quoted, sizeof(quoted));
+    sr1__quote_word(folder, quoted, sizeof(quoted));
     printf("%lld step%s done; the run is in %s; sr1-report %s draws it\n", done,
            done == 1 ? "" : "s", folder, quoted);
 }

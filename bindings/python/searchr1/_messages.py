@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from .env import parse_call
+from .errors import ParseError
 from .trajectory import SearchRecord, Segment, Trajectory
 
-Call = Tuple[str, Dict[str, Any]]  # a tool's name, and arguments
+Call = Dict[str, Any]  # "name" and "arguments"
 
 _TAG = re.compile(r"<([^<>/\s]+)>\s*$")  # that opens what follows
 # What stands before the first call: a tag, and the beginning of a list of calls.
@@ -29,7 +30,10 @@ class Message:
 
 def _call(record: SearchRecord) -> Call:
     """What is no call of a tool is a name without arguments."""
-    return parse_call(record.query) or (record.query, {})
+    try:
+        return parse_call(record.query)
+    except ParseError:
+        return {"name": record.query, "arguments": {}}
 
 
 def _last_call(text: str, call: str) -> int:

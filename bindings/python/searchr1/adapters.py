@@ -212,7 +212,9 @@ def _tool_turns(trajectory: Trajectory) -> List[Dict[str, Any]]:
 
 
 def _tool_call(number: str, call: _messages.Call) -> Dict[str, Any]:
-    function = {"name": call[0], "arguments": json.dumps(call[1], ensure_ascii=False)}
+    """In OpenAI's form, whose arguments are a text."""
+    arguments = json.dumps(call["arguments"], ensure_ascii=False)
+    function = {"name": call["name"], "arguments": arguments}
     return {"id": number, "type": "function", "function": function}
 
 

@@ -24,7 +24,6 @@ from ._structs import (
 )
 from ._text import Text, decode, encode, optional, take, terminated, text_at
 from .config import Config
-from .errors import ParseError
 from .search import as_search, open_search
 from .tools import add, as_tool, as_tools
 from .trajectory import Trajectory
@@ -348,16 +347,13 @@ def parse(text: Text, protocol: Optional[str] = None) -> Tuple[str, str]:
     return EVENTS[event.value], decode(data[begin.value : begin.value + n.value])
 
 
-def parse_call(text: Text) -> Optional[Tuple[str, Dict[str, Any]]]:
-    """The call of a tool in whichever form it is written, (name, arguments); None of a text
-    that is none."""
-    data, made = encode(text), c_void_p()
-    try:
-        lib.sr1_tool_call_parse(data, len(data), byref(made))
-    except ParseError:
-        return None
-    call = json.loads(take(made))
-    return call["name"], call["arguments"]
+def parse_call(text: Text) -> Dict[str, Any]:
+    """The call of a tool, {"name", "arguments"}, in any form that policies write. What is
+    no call raises errors.ParseError. Arguments in tags (qwen3-coder) are the JSON that they
+    are, else texts."""
+    data, call = encode(text), c_void_p()
+    lib.sr1_tool_call_parse(data, len(data), byref(call))
+    return dict(json.loads(take(call)))
 
 
 def result_turn(trajectory: Trajectory, protocol: Optional[str] = None) -> Optional[int]:

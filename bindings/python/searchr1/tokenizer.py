@@ -17,6 +17,7 @@ from ._text import decode as to_str
 
 # What becomes of added tokens ("<|im_end|>", "<think>") that occur in a text.
 ADDED = {"recognise": 0, "special_as_text": 1, "as_text": 2}
+CONTINUED = 4
 ROLES = {"eos": 0, "pad": 1, "bos": 2, "im_start": 3, "im_end": 4, "endoftext": 5}
 
 Messages = Sequence[Mapping[str, Any]]
@@ -85,14 +86,16 @@ class Tokenizer(Handle):
         """Copy the tokenizer's files into a folder that exists."""
         lib.sr1_tokenizer_save(self, path_bytes(folder))
 
-    def encode(self, text: Text, added: str = "recognise") -> List[int]:
+    def encode(
+        self, text: Text, added: str = "recognise", continued: bool = False
+    ) -> List[int]:
         """Ids of a text. added: "recognise" added tokens, or take those marked special
-        ("special_as_text") or all ("as_text", for text from outside) as plain text."""
+        ("special_as_text") or all ("as_text", for text from outside) as plain text.
+        continued: the text continues another, so nothing is put in front of it."""
         data = encode(text)
+        mode = ADDED[added] | (CONTINUED if continued else 0)
         ids, n = c_void_p(), c_size_t()
-        lib.sr1_tokenizer_encode(
-            self, data, len(data), ADDED[added], byref(ids), byref(n)
-        )
+        lib.sr1_tokenizer_encode(self, data, len(data), mode, byref(ids), byref(n))
         return _take_ids(ids, n.value)
 
     def encode_input(

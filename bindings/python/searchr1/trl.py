@@ -25,12 +25,6 @@ _GIVEN = (
 )  # fmt: skip
 
 
-def _call(call: _messages.Call) -> Dict[str, Any]:
-    """A call as chat templates write it."""
-    name, arguments = call
-    return {"type": "function", "function": {"name": name, "arguments": arguments}}
-
-
 def _content(body: str) -> Union[str, List[Any]]:
     """What a tool returned: a list is one again, as TRL passes it on."""
     for read in (json.loads, ast.literal_eval) if body.startswith("[") else ():
@@ -45,11 +39,11 @@ def _content(body: str) -> Union[str, List[Any]]:
 
 def _message(message: _messages.Message) -> Dict[str, Any]:
     if message.role == "tool":
-        named = {"name": call[0] for call in message.calls}
+        named = {"name": call["name"] for call in message.calls}
         return {"role": "tool", **named, "content": _content(message.text)}
     made: Dict[str, Any] = {"role": message.role, "content": message.text}
     if message.calls:
-        made["tool_calls"] = [_call(call) for call in message.calls]
+        made["tool_calls"] = [{"type": "function", "function": c} for c in message.calls]
     return made
 
 

@@ -13,6 +13,13 @@
  *
  * A path that ends in .py and may not be executed is run by python3.
  *
+ * A path that ends in .so is no program: a shared object is loaded into this process, and
+ * stays. It exports a table of functions, `const sr1_search_ops search_engine`,
+ * `const sr1_env_ops environment` or `const sr1_reward_ops NAME`, that is used as
+ * sr1_search_new, sr1_env_new and sr1_reward_set_add use one, with self NULL; what is
+ * said above of time and outages does not apply. SR1_E_IO: it cannot be loaded;
+ * SR1_E_NOT_FOUND: it exports no such table.
+ *
  * Ownership, errors and threads as in the headers of what it serves.
  *
  * An extension: usable and tested, but its names may still change before 1.0

@@ -59,8 +59,8 @@ SR1_API sr1_status sr1_kl_full(const double *log_probs, const double *ref_log_pr
 
 /* Take the KL off the reward: token_rewards[t] -= beta * kl_t, with the log-probs of
  * the policy that sampled. token_rewards [n] begins as zeros or as dense rewards. mean
- * (may be NULL) receives the mean KL over the n tokens, which sr1_kl_controller_update
- * takes. */
+ * (may be NULL) receives the mean KL over the n tokens of this sequence, 0 of none. The
+ * mean of these over the sequences of a batch is what sr1_kl_controller_update takes. */
 SR1_API sr1_status sr1_kl_penalty(const char *kind, double beta,
                                   const float *old_log_probs, const float *ref_log_probs,
                                   size_t n, double *token_rewards, double *mean);
@@ -75,7 +75,7 @@ typedef struct sr1_kl_controller {
     double last_kl;  /* what the last call was told */
 } sr1_kl_controller;
 
-/* Adapt beta after n samples with a mean KL of current (Ziegler et al. 2019; verl's
+/* Adapt beta after n sequences with a mean KL of current (Ziegler et al. 2019; verl's
  * AdaptiveKLController):
  *
  *     coef <- coef (1 + clip(current / target - 1, -0.2, 0.2) n / horizon)

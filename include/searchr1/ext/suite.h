@@ -13,7 +13,9 @@
  * Intervals hold 95 %: Wilson's score interval for shares of questions (majority, and
  * with one answer exact_match and pass@1), else the percentiles of 1,000 bootstrap
  * resamples of the questions, with a seed of their own. The average over sets counts each
- * set once, and its interval resamples each set by itself. A question with an answer that
+ * set once, and its interval resamples each set by itself. Where no two resamples differ,
+ * the four scores have Wilson's interval (the average the mean of its ends). A question
+ * with an answer that
  * could not be had (a search, or the server, failed) is left out and counted.
  *
  * Ownership: free a suite with sr1_suite_free; arguments are borrowed for the call.

@@ -48,7 +48,10 @@ SR1_API sr1_status sr1_tokenizer_save(const sr1_tokenizer *tokenizer, const char
 enum {
     SR1_ENCODE_ALL_ADDED = 0,       /* they are recognised */
     SR1_ENCODE_SPECIAL_AS_TEXT = 1, /* those marked special are plain text */
-    SR1_ENCODE_ADDED_AS_TEXT = 2    /* all are plain text: for text from outside */
+    SR1_ENCODE_ADDED_AS_TEXT = 2,   /* all are plain text: for text from outside */
+    /* Added to one of these: the text continues another, so nothing is put in front of
+     * it, as tokenizers made from SentencePiece put a space. */
+    SR1_ENCODE_CONTINUED = 4
 };
 
 /* Encode text [n] (NUL bytes allowed, n below 2^28) with mode SR1_ENCODE_* into *ids

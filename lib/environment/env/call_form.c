@@ -237,7 +237,10 @@ static sr1_status read_call(const struct sr1__call_form *form, const char *text,
     SR1__TRY(form->parse(text, len, "arguments", &call));
     name = json_object_get(call, "name");
     args = find_arguments(call);
-    st = json_is_string(name) ? SR1_OK : sr1__fail(SR1_E_PARSE, "tool call: no \"name\"");
+    st = json_is_string(name) && (args || json_object_size(call) == 1)
+             ? SR1_OK
+             : sr1__fail(SR1_E_PARSE, "tool call: no name, or arguments that are no "
+                                      "object");
     if (st == SR1_OK && args && form->untyped)
         st = sr1__call_form_type_arguments(args, NULL);
     if (st == SR1_OK) {

@@ -1,5 +1,5 @@
 /* environment/external/external.h - a program of the user's that answers requests in
- * batches. */
+ * batches, or a shared object that has tables of functions. */
 #ifndef SR1__EXTERNAL_EXTERNAL_H
 #define SR1__EXTERNAL_EXTERNAL_H
 
@@ -30,5 +30,12 @@ sr1_status sr1__external_tell(struct sr1__external *x, const char *method, json_
                               int64_t *incarnation);
 /* As sr1__rpc_start. */
 sr1_status sr1__external_start(struct sr1__external *x, int64_t *incarnation);
+
+/* Is this the name of a shared object, which is loaded and not run? */
+int sr1__is_shared_object(const char *path);
+/* The table, of this type, that a shared object exports by a name; it stays loaded. what
+ * as above. SR1_E_IO with the loader's words; SR1_E_NOT_FOUND: there is no such name. */
+sr1_status sr1__shared_table(const void **out, const char *what, const char *type,
+                             const char *path, const char *name);
 
 #endif

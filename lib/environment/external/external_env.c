@@ -293,9 +293,15 @@ sr1_status sr1_env_open_external(sr1_env **out, const char *path,
                                     .begin = begin_program_episode,
                                     .finish = finish_episode};
     struct env_program *p;
+    const void *table;
     sr1_status st;
 
     SR1__REQUIRE(out && path, "environment program: out and path");
+    if (sr1__is_shared_object(path)) {
+        SR1__TRY(sr1__shared_table(&table, "environment program", "sr1_env_ops", path,
+                                   "environment"));
+        return sr1_env_new(out, table, NULL, env_options);
+    }
     SR1__CALLOC(p, 1, "environment program");
     pthread_mutex_init(&p->lock, NULL);
     st = sr1__external_open(&p->program, "environment program", path, options);

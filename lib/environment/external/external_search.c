@@ -99,9 +99,15 @@ sr1_status sr1_search_open_external(sr1_search **out, const char *path,
                                        .destroy = destroy_search_program,
                                        .flags = SR1_SEARCH_WAITS | SR1_SEARCH_CONCURRENT};
     struct sr1__external *x = NULL;
+    const void *table;
     sr1_status st;
 
     SR1__REQUIRE(out && path, "search program: out and path");
+    if (sr1__is_shared_object(path)) {
+        SR1__TRY(sr1__shared_table(&table, "search program", "sr1_search_ops", path,
+                                   "search_engine"));
+        return sr1_search_new(out, table, NULL);
+    }
     SR1__TRY(sr1__external_open(&x, "search program", path, options));
     st = sr1_search_new(out, &ops, x);
     if (st != SR1_OK)

@@ -10,6 +10,7 @@
 #include "policy/local_engine.h"
 #include "policy/server_engine.h"
 #include "tensor/model/host_weights.h"
+#include "tensor/model/model_load.h"
 #include "text/data/question.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -50,6 +51,7 @@ static sr1_status check_base_wanted(const sr1_config *c, const char *folder)
 
     if (!*sr1__config_str(c, "base_model_name_or_path"))
         return SR1_OK;
+    SR1__TRY(sr1__model_folder_check("model", folder)); /* what is gone is neither */
     SR1__TRY(sr1__adapter_is_folder(folder, &is_adapter));
     return is_adapter ? SR1_OK
                       : sr1__fail(SR1_E_CONFIG,
@@ -241,13 +243,28 @@ static int32_t cpu_threads(const sr1_config *c)
     return n > 0 ? (int32_t)n : (int32_t)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
+/* Does no sum depend on how the work is divided? Those of libtorch do among threads. */
+static int has_own_order(const sr1_config *c, sr1__device device)
+{
+    return device == SR1__CPU && sr1__config_bool(c, "full_determinism");
+}
+
 int32_t sr1__plan_engine_count(const sr1_config *c, sr1__device device, double parameters)
 {
     int64_t n = sr1__config_int(c, "workers");
 
     if (n > 0)
         return (int32_t)n;
-    return device != SR1__CPU || parameters > SMALL_MODEL ? 1 : cpu_threads(c);
+    if (device != SR1__CPU || (parameters > SMALL_MODEL && !has_own_order(c, device)))
+        return 1;
+    return cpu_threads(c);
+}
+
+int32_t sr1__plan_engine_threads(const sr1_config *c, int32_t engines)
+{
+    int32_t each = cpu_threads(c) / engines;
+
+    return each > 0 ? each : 1;
 }
 
 int32_t sr1__choose_engine_count(const sr1_config *c, const sr1_model *m)
@@ -284,10 +301,12 @@ static sr1_status open_engines(sr1_rollout *r, const sr1_config *c)
 static sr1_status make_engines(sr1_rollout *r, const sr1_config *c)
 {
     size_t n = r->model ? (size_t)sr1__choose_engine_count(c, r->model) : 0;
-    int32_t each = cpu_threads(c) / (n ? (int32_t)n : 1);
+    int32_t each = 1;
 
     if (n == 0)
         return SR1_OK;
+    if (!has_own_order(c, r->model->device))
+        each = sr1__plan_engine_threads(c, (int32_t)n);
     SR1__TRY(check_quantizable(r, c));
     r->engines = sr1__calloc(n, sizeof(*r->engines));
     r->replicas = sr1__calloc(n, sizeof(sr1_model *));
@@ -298,7 +317,7 @@ static sr1_status make_engines(sr1_rollout *r, const sr1_config *c)
     for (size_t i = 1; i < n; i++)
         SR1__TRY(sr1__model_replica(&r->replicas[i], r->model));
     SR1__TRY(open_engines(r, c));
-    SR1__TRY(sr1__torch_threads(each > 0 ? each : 1));
+    SR1__TRY(sr1__torch_threads(each));
     return n > 1 ? sr1__pool_new(&r->pool, (int32_t)n) : SR1_OK;
 }
 

@@ -118,6 +118,9 @@ static sr1_status check_kinds(const sr1_advantage_options *o)
     if (o->step_mode < 0 || o->step_mode > SR1_ADVANTAGE_MEAN_STD_NORM)
         return sr1__fail(SR1_E_INVALID, "advantage options: step_mode %d is not known",
                          (int)o->step_mode);
+    if (o->whiten < 0 || o->whiten > SR1_ADVANTAGE_WHITEN_TOKENS)
+        return sr1__fail(SR1_E_INVALID, "advantage options: whiten %d is not known",
+                         (int)o->whiten);
     if (o->pass_k < 0 || o->pass_k == 1)
         return sr1__fail(SR1_E_INVALID,
                          "advantage options: pass_k must be 0 or at least 2, got %d; "

@@ -124,4 +124,7 @@ sr1_status sr1__turn_groups(const struct sr1__advantage_call *a, const uint64_t 
  * large ones NaN. */
 void sr1__whiten(double *v, const double *weights, size_t n, double eps);
 
+/* each[] whitened; every trajectory counts as often as it has policy tokens. */
+sr1_status sr1__whiten_by_tokens(struct sr1__advantage_call *a);
+
 #endif

@@ -3,7 +3,9 @@
  * that none dominates the others:
  *
  *     S_i = sum_c w_c (r_ic - mean_c) / (std_c + eps),  A_i = (S_i - mean) / (std + eps)
- */
+ *
+ * TRL takes this last mean and std over trajectories. verl whitens over tokens: each
+ * trajectory counts as often as it has policy tokens. */
 #include "signal/advantage/advantage_internal.h"
 
 #include "base/mem.h"
@@ -29,9 +31,19 @@ static sr1_status add_reward_component(struct sr1__advantage_call *a, size_t c, 
     return SR1_OK;
 }
 
-sr1_status sr1__advantage_gdpo(struct sr1__advantage_call *a)
+static sr1_status normalise_batch(struct sr1__advantage_call *a)
 {
     struct sr1__norm how = sr1__norm_of(a->o, 1);
+
+    if (!a->o->whiten || a->n < 2)
+        return SR1_OK;
+    return a->o->whiten == SR1_ADVANTAGE_WHITEN_TOKENS
+               ? sr1__whiten_by_tokens(a)
+               : sr1__normalise(a->each, a->n, &how, a->each);
+}
+
+sr1_status sr1__advantage_gdpo(struct sr1__advantage_call *a)
+{
     double *v = sr1__calloc(a->n + 1, sizeof *v);
     sr1_status status = SR1_OK;
     size_t c;
@@ -41,8 +53,6 @@ sr1_status sr1__advantage_gdpo(struct sr1__advantage_call *a)
         status = add_reward_component(a, c, v);
         sr1__context(status, "component %zu", c);
     }
-    if (status == SR1_OK && a->o->whiten && a->n > 1)
-        status = sr1__normalise(a->each, a->n, &how, a->each);
     sr1__free(v);
-    return status;
+    return status == SR1_OK ? normalise_batch(a) : status;
 }

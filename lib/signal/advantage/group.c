@@ -284,3 +284,22 @@ void sr1__whiten(double *v, const double *weights, size_t n, double eps)
     for (i = 0; i < n; i++)
         v[i] = scale == 0 ? 0 : (v[i] - mean) / scale;
 }
+
+sr1_status sr1__whiten_by_tokens(struct sr1__advantage_call *a)
+{
+    double *lengths;
+    size_t i;
+
+    if (a->n > 0 && a->b->token_begin == NULL)
+        return sr1__fail(
+            SR1_E_INVALID,
+            "advantage %s: the batch lacks token_begin, which whitening over "
+            "tokens needs",
+            a->row->info.name);
+    SR1__CALLOC(lengths, a->n + 1, "lengths of trajectories");
+    for (i = 0; i < a->n; i++)
+        lengths[i] = (double)(a->b->token_begin[i + 1] - a->b->token_begin[i]);
+    sr1__whiten(a->each, lengths, a->n, a->o->eps);
+    sr1__free(lengths);
+    return SR1_OK;
+}

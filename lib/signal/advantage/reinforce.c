@@ -5,8 +5,6 @@
  * starts anew behind every observation, so that turns before the last get no reward.) */
 #include "signal/advantage/advantage_internal.h"
 
-#include "base/mem.h"
-
 #include <string.h>
 
 /* A_t = whiten(G_t), G_t = r_t + gamma G_{t+1} */
@@ -20,21 +18,11 @@ sr1_status sr1__advantage_reinforce_plus_plus(struct sr1__advantage_call *a)
     return SR1_OK;
 }
 
-/* A_i = whiten(s_i - mean); mean and variance of the whitening count each trajectory as
- * often as it has policy tokens */
+/* A_i = whiten(s_i - mean), over tokens */
 sr1_status sr1__advantage_reinforce_plus_plus_baseline(struct sr1__advantage_call *a)
 {
     struct sr1__norm how = sr1__norm_of(a->o, 0);
-    double *lengths;
-    size_t i;
 
     SR1__TRY(sr1__normalise_groups(a, a->scores, &how, a->each));
-    if (!a->o->whiten)
-        return SR1_OK;
-    SR1__CALLOC(lengths, a->n + 1, "lengths of trajectories");
-    for (i = 0; i < a->n; i++)
-        lengths[i] = (double)(a->b->token_begin[i + 1] - a->b->token_begin[i]);
-    sr1__whiten(a->each, lengths, a->n, a->o->eps);
-    sr1__free(lengths);
-    return SR1_OK;
+    return a->o->whiten ? sr1__whiten_by_tokens(a) : SR1_OK;
 }

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/struct.h"
 
 #include <searchr1/trajectory.h>
 
@@ -156,6 +157,20 @@ static void destroy_reward_program(void *self)
     sr1__free(p);
 }
 
+/* A table of functions, called as the set calls it. */
+static sr1_status add_shared_reward(sr1_reward_set *set, const char *path,
+                                    const char *name, double weight)
+{
+    sr1_reward_ops ops = {0};
+    const void *table;
+
+    SR1__TRY(sr1__shared_table(&table, "reward program", "sr1_reward_ops", path, name));
+    SR1__TRY(sr1__struct_take(&ops, sizeof ops, table,
+                              SR1__STRUCT_END(sr1_reward_ops, score), "a reward"));
+    ops.name = name;
+    return sr1_reward_set_add(set, &ops, NULL, weight);
+}
+
 sr1_status sr1_reward_set_add_external(sr1_reward_set *set, const char *path,
                                        const char *name, double weight,
                                        const sr1_external_options *options)
@@ -169,6 +184,8 @@ sr1_status sr1_reward_set_add_external(sr1_reward_set *set, const char *path,
     sr1_status st;
 
     SR1__REQUIRE(set && path && name, "reward program: set, path and name");
+    if (sr1__is_shared_object(path))
+        return add_shared_reward(set, path, name, weight);
     SR1__CALLOC(p, 1, "reward program");
     p->set = set;
     p->name = sr1__strdup(name);

@@ -1,19 +1,18 @@
 /* tensor/cuda/graphs.cpp - CUDA graphs by the table of tensor/torch/graph_capture.h, and
- * the kernel in it, which torch's own compiler makes (NVRTC) when it is first launched.
+ * the kernels in it, which NVRTC compiles when one is first launched.
  *
  * Captures of a device take place on one stream of their own, so that libraries keep one
  * workspace for all of them, and therefore one after another; a replay goes to the
  * current stream. */
-#include "tensor/torch/graph_capture.h"
+#include "tensor/cuda/kernels.h"
+#include "tensor/cuda/nvrtc.h"
 #include "tensor/torch/torch_guard.h"
 
 #include <ATen/cuda/CUDAGraph.h>
-#include <ATen/cuda/jiterator.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
-#include <atomic>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -49,6 +48,8 @@ template <class F> sr1_status guard(struct sr1__capture_error *error, F &&f) noe
         return say(error, SR1_E_DEVICE, e.what_without_backtrace());
     } catch (const std::bad_alloc &) {
         return say(error, SR1_E_NOMEM, "out of memory for a graph");
+    } catch (const sr1::not_compiled &e) {
+        return say(error, SR1_E_UNSUPPORTED, e.what());
     } catch (const std::exception &e) {
         return say(error, SR1_E_INTERNAL, e.what());
     } catch (...) {
@@ -140,29 +141,16 @@ void free_graph(sr1__graph *g) noexcept
     delete g;
 }
 
-/* In fp32, whatever the type. */
-const char *const swiglu_source =
-    "template <typename T> T swiglu(T gate, T up)\n"
-    "{\n"
-    "    float g = static_cast<float>(gate);\n"
-    "    return static_cast<T>(g / (1.0f + expf(-g)) * static_cast<float>(up));\n"
-    "}\n";
-
 sr1_status compute_swiglu(sr1_tensor **out, sr1_tensor *gate_up,
                           struct sr1__capture_error *error) noexcept
 {
-    static std::atomic<bool> compiled;
-    sr1_status status = guard(error, [&] {
-        sr1::borrow x(gate_up);
-        c10::cuda::CUDAGuard device(x->device());
-        std::vector<at::Tensor> half = x->chunk(2, -1);
+    return guard(error, [&] { *out = sr1::give(sr1::swiglu(*sr1::borrow(gate_up))); });
+}
 
-        *out = sr1::give(at::cuda::CompileAndLaunchKernel(
-            swiglu_source, "swiglu", 1, {half[0], half[1]}, {}, false)[0]);
-        compiled = true;
-    });
-
-    return status == SR1_E_DEVICE && !compiled ? SR1_E_UNSUPPORTED : status;
+sr1_status split_heads(sr1_tensor **queries, const struct sr1__split_heads *h,
+                       struct sr1__capture_error *error) noexcept
+{
+    return guard(error, [&] { *queries = sr1::give(sr1::split_heads(h)); });
 }
 
 } // namespace
@@ -174,4 +162,5 @@ const struct sr1__capture_table sr1__capture_table = {sizeof(struct sr1__capture
                                                       end_capture,
                                                       replay_graph,
                                                       free_graph,
-                                                      compute_swiglu};
+                                                      compute_swiglu,
+                                                      split_heads};

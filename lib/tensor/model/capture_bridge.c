@@ -13,7 +13,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct sr1__capture_table *of_cuda;
 static int looked_for_cuda;
-static atomic_int no_swiglu; /* it could not be compiled */
+static atomic_int no_swiglu, no_split_heads; /* they could not be compiled */
 
 static sr1_status check_table(const void *found, const char *library)
 {
@@ -76,13 +76,17 @@ sr1_status sr1__capture_status(sr1_status status, const struct sr1__capture_erro
                                         (int)strcspn(error->text, "\n"), error->text);
 }
 
-/* Where a library is missing it is looked for once: a step asks in each layer. */
-static const struct sr1__capture_table *find_table_once(sr1__device device)
+/* For a kernel of x. Where a library is missing it is looked for once: a step asks in
+ * each layer. `none`: the kernel could not be compiled. */
+static const struct sr1__capture_table *find_table_once(sr1_scope *s, const sr1_tensor *x,
+                                                        atomic_int *none)
 {
     const struct sr1__capture_table *table = NULL;
+    sr1__device device = sr1__scope_device(s);
     int looked;
 
-    if (device == SR1__CPU || atomic_load(&no_swiglu))
+    if (device == SR1__CPU || sr1__scope_status(s) != SR1_OK || atomic_load(none) ||
+        (t_dtype(x) != SR1__F32 && t_dtype(x) != SR1__BF16))
         return NULL;
     pthread_mutex_lock(&lock);
     looked = looked_for_cuda;
@@ -94,22 +98,46 @@ static const struct sr1__capture_table *find_table_once(sr1__device device)
     return sr1__capture_find(device, &table) == SR1_OK ? table : NULL;
 }
 
-sr1_tensor *sr1__capture_swiglu(sr1_scope *s, sr1_tensor *gate_up)
+/* What a kernel of a table gave. NULL where there is none, which is noted in *none;
+ * `more` are the kernels in its place. */
+static sr1_tensor *own_result(sr1_scope *s, sr1_status st, sr1_tensor *y,
+                              atomic_int *none, const char *more)
 {
-    const struct sr1__capture_table *table = find_table_once(sr1__scope_device(s));
-    struct sr1__capture_error error = {""};
-    sr1_tensor *y = NULL;
-    sr1_status st;
-
-    if (!table || sr1__scope_status(s) != SR1_OK)
-        return sr1__fused_swiglu(s, gate_up);
-    st = sr1__capture_status(table->swiglu(&y, gate_up, &error), &error, "swiglu");
     if (st != SR1_E_UNSUPPORTED) {
         sr1__scope_check(s, st);
         return sr1__scope_own(s, y);
     }
-    if (!atomic_exchange(&no_swiglu, 1))
-        sr1__log(SR1_LOG_WARN, "decoding on %s: a kernel more in each layer (%s)",
-                 sr1__device_name(sr1__scope_device(s)), sr1_last_error());
-    return sr1__fused_swiglu(s, gate_up);
+    if (!atomic_exchange(none, 1))
+        sr1__log(SR1_LOG_WARN, "decoding on %s: %s more in each layer (%s)",
+                 sr1__device_name(sr1__scope_device(s)), more, sr1_last_error());
+    return NULL;
+}
+
+sr1_tensor *sr1__capture_swiglu(sr1_scope *s, sr1_tensor *gate_up)
+{
+    const struct sr1__capture_table *table = find_table_once(s, gate_up, &no_swiglu);
+    struct sr1__capture_error error = {""};
+    sr1_tensor *y = NULL;
+    sr1_status st;
+
+    if (table) {
+        st = table->swiglu(&y, gate_up, &error);
+        y = own_result(s, sr1__capture_status(st, &error, "swiglu"), y, &no_swiglu,
+                       "a kernel");
+    }
+    return y ? y : sr1__fused_swiglu(s, gate_up);
+}
+
+sr1_tensor *sr1__capture_split_heads(sr1_scope *s, const struct sr1__split_heads *h)
+{
+    const struct sr1__capture_table *table = find_table_once(s, h->qkv, &no_split_heads);
+    struct sr1__capture_error error = {""};
+    sr1_tensor *q = NULL;
+    sr1_status st;
+
+    if (!table)
+        return NULL;
+    st = table->split_heads(&q, h, &error);
+    return own_result(s, sr1__capture_status(st, &error, "heads"), q, &no_split_heads,
+                      "two to four kernels");
 }

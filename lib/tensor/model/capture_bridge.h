@@ -19,4 +19,8 @@ sr1_status sr1__capture_status(sr1_status status, const struct sr1__capture_erro
  * had in spite of a table. */
 sr1_tensor *sr1__capture_swiglu(sr1_scope *s, sr1_tensor *gate_up);
 
+/* The table's kernel for heads, its queries; NULL where it is not to be had, of which one
+ * warning says why if there is a table. */
+sr1_tensor *sr1__capture_split_heads(sr1_scope *s, const struct sr1__split_heads *h);
+
 #endif

@@ -26,7 +26,7 @@
 struct rotation {
     sr1_tensor *cos; /* [N,D] */
     sr1_tensor *sin;
-    sr1_tensor *turn; /* [N,D,D], of few tokens in place; else NULL */
+    sr1_tensor *turn; /* [N,D,D], of few tokens in place once asked for; else NULL */
 };
 
 /* The values shared by all layers of one forward pass. Kept by checkpointed layers until
@@ -41,7 +41,9 @@ struct causal_lm_pass {
     int64_t longest; /* tokens of a sequence, with the one that it continues */
     struct sr1__lora_dropout dropout;    /* a copy; p 0: none */
     struct sr1__expert_balance *balance; /* NULL: routers have no auxiliary loss */
+    struct sr1__routes routes;           /* places: a copy; log NULL: none */
     sr1_tensor **head;                   /* of the options */
+    sr1_tensor *rows;                    /* that are wanted; NULL: all */
     int again; /* a layer runs a second time, for its gradients */
     int32_t refs;
 };
@@ -66,10 +68,12 @@ static void pass_release(struct causal_lm_pass *p)
     if (!p || --p->refs > 0)
         return;
     free_rotations(p);
+    sr1__tensor_free(p->rows);
     sr1__free(p->cu_seqlens);
     sr1__free(p->continues);
     sr1__free((void *)(uintptr_t)p->dropout.keys);
     sr1__expert_balance_release(p->balance);
+    sr1__free((void *)(uintptr_t)p->routes.places);
     sr1__free(p);
 }
 
@@ -152,7 +156,46 @@ static sr1_tensor *add_output(sr1_scope *s, const struct causal_lm_pass *p, sr1_
                 : add_linear(s, p, x, y, l);
 }
 
-static sr1_tensor *run_decoder_attention(sr1_scope *s, const struct causal_lm_pass *p,
+/* Norms that add 1 are not done in the model's type. */
+static void make_turn(sr1_scope *s, struct causal_lm_pass *p, struct rotation *r)
+{
+    if (!r->turn && p->attention.in_place && t_size(r->cos, 0) <= SR1__TURN_TOKENS &&
+        !p->m->arch->norm_plus_one)
+        r->turn = t_hold(s, sr1__decode_turn(s, p->m, r->cos, r->sin));
+}
+
+/* From the product qkv to attention's result. */
+static sr1_tensor *attend_product(sr1_scope *s, struct causal_lm_pass *p, int32_t layer,
+                                  struct sr1__heads_op *heads, sr1_tensor *y)
+{
+    const struct sr1__hf_config *c = &p->m->config;
+    struct rotation *r = &p->rotations[sr1__hf_config_turn(c, layer)];
+    double scale = sr1__hf_config_query_scale(c);
+    sr1_tensor *qkv[3], *attended = NULL;
+
+    if (p->attention.qkv_fn && scale == 1.0 && !p->m->arch->norm_plus_one)
+        attended = p->attention.qkv_fn(s, p->attention.self, layer, heads, y);
+    if (attended || sr1__scope_status(s) != SR1_OK)
+        return attended;
+    make_turn(s, p, r);
+    heads->turn = r->turn;
+    if (r->turn && heads->q_norm)
+        heads->qk_norm = p->m->tables->qk_norms[layer];
+    sr1__fused_heads(s, heads, y, qkv);
+    if (scale != 1.0)
+        qkv[0] = t_mul_scalar(s, qkv[0], scale);
+    return p->attention.fn(s, p->attention.self, layer, qkv[0], qkv[1], qkv[2]);
+}
+
+/* Behind the last attention no other token reads those that are not wanted. Dropout has a
+ * key for each token, and routers are balanced over all of them, or replayed for all. */
+static int leaves_rows(const struct causal_lm_pass *p, int32_t layer)
+{
+    return p->rows && layer + 1 == p->m->config.n_layers && p->dropout.p == 0.0 &&
+           !p->balance && !p->routes.log;
+}
+
+static sr1_tensor *run_decoder_attention(sr1_scope *s, struct causal_lm_pass *p,
                                          int32_t layer, sr1_tensor *x)
 {
     const struct sr1__hf_config *c = &p->m->config;
@@ -165,21 +208,17 @@ static sr1_tensor *run_decoder_attention(sr1_scope *s, const struct causal_lm_pa
                                   .k_norm = get_norm_weight(s, p->m, w->k_norm),
                                   .eps = c->rms_norm_eps,
                                   .cos = r->cos,
-                                  .sin = r->sin,
-                                  .turn = r->turn};
+                                  .sin = r->sin};
     sr1_tensor *y = normalise_hidden(s, p->m, x, w->input_norm);
-    double scale = sr1__hf_config_query_scale(c);
-    sr1_tensor *qkv[3];
 
-    if (r->turn && w->q_norm)
-        heads.qk_norm = p->m->tables->qk_norms[layer];
     y = apply_layer_linear(
         s, p, y,
         (struct linear){w->qkv, w->qkv_scale, w->qkv_bias, {layer, SR1__LORA_Q, 3}});
-    sr1__fused_heads(s, &heads, y, qkv);
-    if (scale != 1.0)
-        qkv[0] = t_mul_scalar(s, qkv[0], scale);
-    y = p->attention.fn(s, p->attention.self, layer, qkv[0], qkv[1], qkv[2]);
+    y = attend_product(s, p, layer, &heads, y);
+    if (leaves_rows(p, layer)) {
+        x = t_index_select(s, x, 0, p->rows);
+        y = t_index_select(s, y, 0, p->rows);
+    }
     return add_output(
         s, p, x, y, (struct linear){w->o, w->o_scale, w->o_bias, {layer, SR1__LORA_O, 1}},
         w->attention_norm);
@@ -202,7 +241,8 @@ static sr1_tensor *run_decoder_mlp(sr1_scope *s, const struct causal_lm_pass *p,
 
     if (w->router)
         return t_add(s, x,
-                     sr1__experts_run(s, p->m, &p->attention, layer, y, p->balance));
+                     sr1__experts_run(s, p->m, &p->attention, layer, y, p->balance,
+                                      p->routes.log ? &p->routes : NULL));
     y = apply_layer_linear(
         s, p, y,
         (struct linear){w->gate_up, w->gate_up_scale, NULL, {layer, SR1__LORA_GATE, 2}});
@@ -216,7 +256,7 @@ static sr1_tensor *run_decoder_mlp(sr1_scope *s, const struct causal_lm_pass *p,
 }
 
 /* One layer in a scope of its own, so that its activations go as early as they can. */
-static sr1_tensor *run_decoder_layer(sr1_scope *outer, const struct causal_lm_pass *p,
+static sr1_tensor *run_decoder_layer(sr1_scope *outer, struct causal_lm_pass *p,
                                      int32_t layer, sr1_tensor *x)
 {
     sr1_scope *s = sr1__scope_nest(outer, "layer %d", layer);
@@ -286,13 +326,6 @@ static void pick_positions(sr1_scope *s, struct causal_lm_pass *p,
                     p->m->dtype);
     if (sr1__hf_config_has(&p->m->config, SR1__LAYER_NO_ROPE))
         fill_no_angles(s, p->m, &p->rotations[SR1__TURN_NONE], (int64_t)in->n);
-    for (int i = 0; i < SR1__TURNS; i++) {
-        struct rotation *r = &p->rotations[i];
-
-        if (r->cos && p->attention.in_place && in->n <= SR1__TURN_TOKENS &&
-            !p->m->arch->norm_plus_one) /* which is not done in the model's type */
-            r->turn = t_hold(s, sr1__decode_turn(s, p->m, r->cos, r->sin));
-    }
 }
 
 static sr1_status check_packed_ids(const sr1_model *m, const int32_t *ids, size_t n)
@@ -392,6 +425,8 @@ static sr1_tensor *run_decoder_layers(sr1_scope *s, struct causal_lm_pass *p,
         x = mark_unit(s, m, i + 1, 0, y);
         leave_unit(s, m, i + 1);
     }
+    if (p->rows && !leaves_rows(p, m->config.n_layers - 1))
+        x = t_index_select(s, x, 0, p->rows);
     enter_unit(s, m, m->config.n_layers + 1);
     return normalise_hidden(s, m, x, m->final_norm);
 }
@@ -543,6 +578,17 @@ balance_new(sr1_scope *s, const sr1_model *m, const struct sr1__packed *in, doub
     return b;
 }
 
+/* 0 without memory. */
+static int copy_routes(struct causal_lm_pass *p, const struct sr1__routes *routes,
+                       int64_t n)
+{
+    if (!routes)
+        return 1;
+    p->routes.log = routes->log;
+    p->routes.places = sr1__memdup(routes->places, (size_t)n * sizeof(int64_t));
+    return p->routes.places != NULL;
+}
+
 static struct causal_lm_pass *pass_new(sr1_scope *s, sr1_model *m,
                                        const struct sr1__packed *in,
                                        const struct sr1__forward_options *opt)
@@ -561,7 +607,8 @@ static struct causal_lm_pass *pass_new(sr1_scope *s, sr1_model *m,
             p->continues = sr1__memdup(in->continues, in->n_seqs * sizeof(int32_t));
     }
     if (p && p->cu_seqlens && !p->continues == !in->continues &&
-        copy_dropout(p, opt ? opt->dropout : NULL, in->cu_seqlens[in->n_seqs]))
+        copy_dropout(p, opt ? opt->dropout : NULL, in->cu_seqlens[in->n_seqs]) &&
+        copy_routes(p, opt ? opt->routes : NULL, in->cu_seqlens[in->n_seqs]))
         return p;
     pass_release(p);
     sr1__scope_check(s, sr1__fail_nomem("forward pass"));
@@ -589,6 +636,8 @@ sr1_tensor *sr1__causal_lm_forward(sr1_scope *s, sr1_model *m,
             .n = (size_t)in->cu_seqlens[in->n_seqs],
         };
 
+        if (opt && opt->rows)
+            p->rows = t_hold(s, t_from_i32(s, opt->rows, opt->n_rows));
         if (opt && opt->router)
             p->balance = balance_new(s, m, in, opt->router->weight);
         hidden = run_decoder_forward(s, p, &tokens, opt && opt->checkpoint);

@@ -8,26 +8,49 @@
 #include "tensor/ops/int8_linear.h"
 #include "tensor/ops/linear.h"
 
-/* Probabilities [N,k] of each token's experts, in x's type, and who they are. */
+/* The experts of r become those of the log; their probabilities [N,k] out of p [N,E]. */
+static sr1_tensor *replay_experts(sr1_scope *s, const struct sr1__routes *routes,
+                                  int32_t layer, sr1_tensor *p, struct sr1__routing *r)
+{
+    int64_t *at = sr1__calloc((size_t)r->n + 1, sizeof *at), n = t_size(p, 0);
+    sr1_tensor *flat = t_reshape(s, p, T_SHAPE(n * r->n_experts)), *best;
+
+    if (!at) {
+        sr1__scope_check(s, sr1__fail_nomem("router replay"));
+        return NULL;
+    }
+    sr1__route_log_apply(routes->log, routes->places, (size_t)n, layer, r->chosen);
+    for (int64_t i = 0; i < r->n; i++)
+        at[i] = i / r->k * r->n_experts + r->chosen[i];
+    best = t_index_select(s, flat, 0, t_from_i64(s, at, T_SHAPE(r->n)));
+    sr1__free(at);
+    return t_reshape(s, best, T_SHAPE(n, r->k));
+}
+
+/* Probabilities [N,k] of each token's experts, in x's type, and who they are. Logits are
+ * fp32 in any model, as generation has them: rounded to bf16 many are equal. */
 static sr1_tensor *choose_experts(sr1_scope *s, const sr1_model *m, int32_t layer,
                                   sr1_tensor *x, struct sr1__expert_balance *balance,
+                                  const struct sr1__routes *routes,
                                   struct sr1__routing *r)
 {
     const struct sr1__hf_config *c = &m->config;
-    sr1_tensor *p = sr1__linear(s, x, m->layers[layer].router, NULL), *best, *chosen;
+    sr1_tensor *p = sr1__linear_f32(s, x, m->layers[layer].router), *best, *chosen;
 
-    p = t_softmax(s, t_to(s, p, SR1__F32), -1);
+    p = t_softmax(s, p, -1);
     if (balance)
         p = sr1__expert_balance_mark(s, balance, p);
     t_topk(s, p, c->experts_per_token, &best, &chosen);
-    if (c->norm_expert_probs)
-        best = t_div(s, best, t_sum_dim(s, best, -1, 1));
     if (sr1__scope_status(s) == SR1_OK)
         sr1__scope_check(
             s, sr1__routing_new(r, t_size(x, 0), c->experts_per_token, c->n_experts));
     if (sr1__scope_status(s) != SR1_OK)
         return NULL;
     t_to_host_i64(s, chosen, r->chosen, (size_t)r->n);
+    if (routes && sr1__scope_status(s) == SR1_OK)
+        best = replay_experts(s, routes, layer, p, r);
+    if (c->norm_expert_probs)
+        best = t_div(s, best, t_sum_dim(s, best, -1, 1));
     if (sr1__scope_status(s) == SR1_OK)
         sr1__routing_sort(r, t_size(x, 0));
     if (balance)
@@ -136,14 +159,15 @@ static sr1_tensor *route_tokens(sr1_scope *s, const sr1_model *m,
 
 sr1_tensor *sr1__experts_run(sr1_scope *s, const sr1_model *m,
                              const struct sr1__attention *by, int32_t layer,
-                             sr1_tensor *x, struct sr1__expert_balance *balance)
+                             sr1_tensor *x, struct sr1__expert_balance *balance,
+                             const struct sr1__routes *routes)
 {
     struct sr1__routing r = {.n = 0};
     sr1_tensor *p, *y = NULL;
 
     if (sr1__scope_status(s) != SR1_OK)
         return NULL;
-    p = choose_experts(s, m, layer, x, balance, &r);
+    p = choose_experts(s, m, layer, x, balance, routes, &r);
     if (sr1__scope_status(s) == SR1_OK)
         y = route_tokens(s, m, by, layer, x, p, &r);
     sr1__routing_free(&r);

@@ -77,13 +77,22 @@ static size_t quantized_place_bytes(const struct sr1__hf_config *c)
     return sr1__int8_row(find_wider(c)) * sizeof(int16_t);
 }
 
-double sr1__host_experts_bytes(const struct sr1__hf_config *c, double tokens, int bf16,
-                               int int8)
+/* Of a thread. */
+static size_t tile_floats(const struct sr1__hf_config *c)
+{
+    return TILE_FLOATS + ROUTED_ROWS * sr1__panels_depth(find_wider(c));
+}
+
+double sr1__host_experts_bytes(const struct sr1__hf_config *c, double tokens,
+                               double threads, int bf16, int int8)
 {
     size_t size = bf16 ? sizeof(uint16_t) : sizeof(float);
 
+    if (!c->n_experts)
+        return 0;
     return tokens * (double)c->experts_per_token *
-           (double)(place_bytes(c, size) + (int8 ? quantized_place_bytes(c) : 0));
+               (double)(place_bytes(c, size) + (int8 ? quantized_place_bytes(c) : 0)) +
+           threads * (double)(tile_floats(c) * sizeof(float));
 }
 
 static sr1_status reserve_experts(struct sr1__host_experts *e, size_t tokens)
@@ -156,7 +165,7 @@ sr1_status sr1__host_experts_new(struct sr1__host_experts **out, const sr1_model
     e->e = (size_t)m->config.hidden_size;
     e->f = (size_t)m->config.expert_size;
     e->int8 = int8;
-    e->tile = TILE_FLOATS + ROUTED_ROWS * sr1__panels_depth(find_wider(&m->config));
+    e->tile = tile_floats(&m->config);
     e->tiles =
         sr1__malloc_aligned((size_t)sr1__team_threads(team) * e->tile * sizeof(float));
     SR1__RETURN_NEW(out, e, e->tiles ? SR1_OK : sr1__fail_nomem("decode pass"),

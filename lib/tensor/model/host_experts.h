@@ -14,10 +14,10 @@ sr1_status sr1__host_experts_new(struct sr1__host_experts **out, const sr1_model
 void sr1__host_experts_free(struct sr1__host_experts *e); /* NULL is fine, for all */
 /* Give the memory of a pass back. */
 void sr1__host_experts_reset(struct sr1__host_experts *e);
-/* Room for a pass over so many tokens, and its bytes. */
+/* Room for a pass over so many tokens; its bytes with what so many threads have. */
 sr1_status sr1__host_experts_reserve(struct sr1__host_experts *e, size_t tokens);
-double sr1__host_experts_bytes(const struct sr1__hf_config *c, double tokens, int bf16,
-                               int int8);
+double sr1__host_experts_bytes(const struct sr1__hf_config *c, double tokens,
+                               double threads, int bf16, int int8);
 
 /* What experts give for rows of h [n, E], x normalised, of the weights' type with zeros
  * behind E, is added to x [n, E]; both in rows of `width` elements. */

@@ -466,6 +466,12 @@ static void attend_layer(struct sr1__host_pass *p)
                                .out_width = round_width(p->q + 2 * p->kv_width)});
     sr1__team_run(p->team, (p->n + ROPE_ROWS - 1) / ROPE_ROWS, turn_rows, p);
     attend_piece(p);
+}
+
+static void add_attended(struct sr1__host_pass *p)
+{
+    const struct sr1__host_layer *l = p->layer;
+
     add_product(p,
                 (struct product_task){.p = p,
                                       .w = &l->o,
@@ -534,16 +540,32 @@ static void begin_piece(struct sr1__host_pass *p, const struct sr1__host_input *
         embed_token(p, in->ids[from + (int64_t)i], p->x + i * round_width(p->e));
 }
 
-/* Hidden states of the wanted tokens of the piece; returns how many are kept now. */
-static size_t keep_hidden(struct sr1__host_pass *p, const struct sr1__host_input *in,
-                          int64_t from, size_t kept)
+/* Behind the last attention nothing reads the tokens that are not wanted: the piece, from
+ * token `from` on, is the wanted ones from wanted[first] on. */
+static void leave_wanted(struct sr1__host_pass *p, const struct sr1__host_input *in,
+                         int64_t from, size_t first)
 {
-    while (kept < in->n_wanted && in->wanted[kept] < from + (int64_t)p->n) {
-        norm_row(p, (size_t)(in->wanted[kept] - from), p->weights->final_norm,
-                 p->scratch[0].row, p->hidden + kept * round_width(p->e) * p->size);
-        kept++;
+    size_t x = round_width(p->e), attended = round_width(p->q) * p->size, n = 0;
+
+    for (size_t i = first; i < in->n_wanted && in->wanted[i] < from + (int64_t)p->n; i++) {
+        size_t row = (size_t)(in->wanted[i] - from);
+
+        if (row != n) {
+            memcpy(p->x + n * x, p->x + row * x, x * sizeof *p->x);
+            memcpy(p->attended + n * attended, p->attended + row * attended, attended);
+        }
+        n++;
     }
-    return kept;
+    p->n = n;
+}
+
+/* The hidden states of what is left of the piece, behind those kept before. */
+static size_t keep_hidden(struct sr1__host_pass *p, size_t kept)
+{
+    for (size_t i = 0; i < p->n; i++)
+        norm_row(p, i, p->weights->final_norm, p->scratch[0].row,
+                 p->hidden + (kept + i) * round_width(p->e) * p->size);
+    return kept + p->n;
 }
 
 /* The tokens of a lot, or all of them. */
@@ -560,9 +582,14 @@ static void run_tokens(struct sr1__host_pass *p, const struct sr1__host_input *i
             p->layer = &p->weights->layers[i];
             p->layer_index = i;
             attend_layer(p);
+            if (i + 1 == p->m->config.n_layers)
+                leave_wanted(p, in, from, kept);
+            if (p->n == 0)
+                break;
+            add_attended(p);
             feed_forward_layer(p);
         }
-        kept = keep_hidden(p, in, from, kept);
+        kept = keep_hidden(p, kept);
     }
 }
 

@@ -40,8 +40,13 @@ void sr1__host_pass_logits(struct sr1__host_pass *p, size_t first, size_t n,
 /* The i-th of them [E]. */
 void sr1__host_pass_hidden(const struct sr1__host_pass *p, size_t i, float *out);
 
-/* Bytes of a pass over so many tokens, so many of them wanted. */
-double sr1__host_pass_bytes(const struct sr1__hf_config *c, double tokens, double wanted,
-                            int bf16, int int8);
+/* The most bytes of passes of one team over so many tokens, so many of them wanted. */
+struct sr1__host_need {
+    double tokens, wanted, threads;
+    size_t ranks; /* sr1__host_adapter_ranks */
+    int bf16, int8;
+};
+double sr1__host_pass_bytes(const struct sr1__hf_config *c,
+                            const struct sr1__host_need *need);
 
 #endif

@@ -21,7 +21,8 @@
 #define LOT_TOKENS 16      /* at least, where weights stay in a cache of the processor, */
 #define LOT_TOKENS_READ 64 /* and where each lot reads them from memory */
 #define CACHED_WEIGHTS (24.0 * 1048576)
-#define LOTS 4 /* of a thread, at most */
+#define LOTS 4      /* of a thread, at most */
+#define LOT_WASTE 8 /* threads wait for at most 1 / LOT_WASTE of a pass */
 
 /* A thread's own. */
 struct host_scratch {

@@ -84,15 +84,27 @@ static sr1_status reserve_hidden(struct sr1__host_pass *p, size_t n)
     return SR1_OK;
 }
 
+static size_t scratch_row(const struct sr1__host_pass *p)
+{
+    size_t input = find_widest(p);
+
+    return round_width(input > p->kv_width ? input : p->kv_width);
+}
+
+/* Of a thread; heads have d numbers. */
+static size_t scratch_floats(const struct sr1__host_pass *p, size_t d)
+{
+    size_t wide = !p->ranks || p->size == sizeof(float) ? 0 : round_width(find_widest(p));
+
+    return ROWS * (SR1__GROUP_OUT + SR1__HOST_GATES) + scratch_row(p) + QUERIES * d +
+           2 * d + LORA_ROWS * wide;
+}
+
 static sr1_status make_scratch(struct sr1__host_pass *p)
 {
     size_t n = (size_t)sr1__team_threads(p->team);
     size_t d = round_width((size_t)p->m->config.head_dim);
-    size_t input = find_widest(p);
-    size_t widest = round_width(input > p->kv_width ? input : p->kv_width);
-    size_t wide = !p->ranks || p->size == sizeof(float) ? 0 : round_width(input);
-    size_t each = ROWS * (SR1__GROUP_OUT + SR1__HOST_GATES) + widest + QUERIES * d +
-                  2 * d + LORA_ROWS * wide;
+    size_t each = scratch_floats(p, d);
     float *at;
 
     SR1__CALLOC(p->scratch, n, "decode pass");
@@ -105,7 +117,7 @@ static sr1_status make_scratch(struct sr1__host_pass *p)
         s->tile = at;
         s->gated = s->tile + (size_t)ROWS * SR1__GROUP_OUT;
         s->row = s->gated + (size_t)ROWS * SR1__HOST_GATES;
-        s->heads = s->row + widest;
+        s->heads = s->row + scratch_row(p);
         s->angles = s->heads + QUERIES * d;
         s->widened = s->angles + 2 * d;
         at += each;
@@ -217,12 +229,13 @@ void sr1__host_pass_free(struct sr1__host_pass *p)
 
 /* ---- lots ---- */
 
-static size_t choose_lot_tokens(const struct sr1__host_pass *p, size_t total)
+/* 0: no lots are taken. */
+static size_t choose_lot_tokens(const struct sr1__host_pass *p,
+                                const struct sr1__hf_config *c, size_t threads,
+                                size_t total)
 {
-    double weights =
-        sr1__host_panels_bytes(&p->m->config, p->size == sizeof(uint16_t), p->int8);
+    double weights = sr1__host_panels_bytes(c, p->size == sizeof(uint16_t), p->int8);
     size_t least = weights > CACHED_WEIGHTS ? LOT_TOKENS_READ : LOT_TOKENS;
-    size_t threads = (size_t)sr1__team_threads(p->team);
     size_t each = total / threads / least; /* lots of a thread */
 
     each = each < LOTS ? each : LOTS;
@@ -251,19 +264,20 @@ static size_t fill_lots(struct sr1__host_pass *p, const struct sr1__host_input *
     return most;
 }
 
-/* Lots are taken where no thread would wait long for the last one. */
+/* Lots are taken where no thread would wait long for the last one: one of each thread has
+ * few more tokens together than the pass. */
 static void cut_lots(struct sr1__host_pass *p, const struct sr1__host_input *in,
                      size_t *tokens)
 {
-    size_t total = count_input_tokens(in), each = choose_lot_tokens(p, total);
-    size_t threads = (size_t)sr1__team_threads(p->team), most;
+    size_t threads = (size_t)sr1__team_threads(p->team), total = count_input_tokens(in);
+    size_t each = choose_lot_tokens(p, &p->m->config, threads, total), most;
 
     p->n_lots = 0;
     *tokens = total;
     if (each == 0)
         return;
     most = fill_lots(p, in, each);
-    if ((p->n_lots + threads - 1) / threads * most * threads > total + total / 8)
+    if ((p->n_lots + threads - 1) / threads * most * threads > total + total / LOT_WASTE)
         p->n_lots = 0;
     else
         *tokens = most;
@@ -304,15 +318,23 @@ sr1_status sr1__host_pass_reserve(struct sr1__host_pass *p,
     return sr1__host_weights_renew(&p->weights, p->m, p->int8, p->team);
 }
 
-double sr1__host_pass_bytes(const struct sr1__hf_config *c, double tokens, double wanted,
-                            int bf16, int int8)
+/* Passes with lots and passes without leave their memory beside one another. */
+double sr1__host_pass_bytes(const struct sr1__hf_config *c,
+                            const struct sr1__host_need *need)
 {
-    double piece = tokens < PIECE ? tokens : PIECE;
-    struct sr1__host_pass p = {.int8 = int8};
+    struct sr1__host_pass p = {.int8 = need->int8, .ranks = need->ranks};
+    double piece = fmin(need->tokens, PIECE), threads = need->threads, lanes;
 
-    fill_shape(&p, c, bf16);
-    return piece * 4.0 * (double)piece_floats(&p, 1) +
-           wanted * (double)(round_width(p.e) * p.size) +
-           fmax(piece, wanted) * (double)quantized_bytes(&p, 1) +
-           sr1__host_experts_bytes(c, piece, bf16, int8);
+    fill_shape(&p, c, need->bf16);
+    if (choose_lot_tokens(&p, c, (size_t)threads, (size_t)need->tokens) > 0) {
+        lanes = fmin(need->tokens * (1 + 1.0 / LOT_WASTE), threads * PIECE);
+        threads += need->threads;
+    } else {
+        lanes = 0;
+    }
+    return (piece + lanes) * 4.0 * (double)piece_floats(&p, 1) +
+           need->wanted * (double)(round_width(p.e) * p.size) +
+           (lanes + fmax(piece, need->wanted)) * (double)quantized_bytes(&p, 1) +
+           threads * 4.0 * (double)scratch_floats(&p, round_width((size_t)c->head_dim)) +
+           sr1__host_experts_bytes(c, piece + lanes, threads, need->bf16, need->int8);
 }

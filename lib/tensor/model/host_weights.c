@@ -414,6 +414,27 @@ static sr1_status pack_adapter(struct sr1__host_weights *w, const sr1_model *m,
     return st;
 }
 
+static size_t add_ranks(const struct adapted_matrix *x, int64_t rank, uint32_t targets)
+{
+    size_t ranks = 0;
+
+    for (int32_t k = x->module; k < x->module + x->n; k++)
+        ranks += targets & 1u << k ? (size_t)rank : 0;
+    return ranks;
+}
+
+size_t sr1__host_adapter_ranks(int64_t rank, uint32_t targets)
+{
+    size_t most = 0;
+
+    for (size_t i = 0; i < MATRICES; i++) {
+        size_t ranks = add_ranks(&adapted[i], rank, targets);
+
+        most = ranks > most ? ranks : most;
+    }
+    return most;
+}
+
 double sr1__host_adapter_bytes(const struct sr1__hf_config *c, int64_t rank,
                                uint32_t targets)
 {
@@ -429,12 +450,10 @@ double sr1__host_adapter_bytes(const struct sr1__hf_config *c, int64_t rank,
 
     for (size_t i = 0; i < MATRICES; i++) {
         double layers = adapted[i].module < SR1__LORA_GATE ? (double)c->n_layers : dense;
-        size_t n_out = 0, ranks = 0;
+        size_t n_out = 0, ranks = add_ranks(&adapted[i], rank, targets);
 
-        for (int32_t k = adapted[i].module; k < adapted[i].module + adapted[i].n; k++) {
+        for (int32_t k = adapted[i].module; k < adapted[i].module + adapted[i].n; k++)
             n_out += (size_t)outs[k];
-            ranks += targets & 1u << k ? (size_t)rank : 0;
-        }
         if (ranks > 0)
             sum += layers *
                    (double)(sr1__panels_bytes(ranks, (size_t)ins[i], SR1__PANELS_F32) +

@@ -102,8 +102,9 @@ void sr1__host_multiply(const struct sr1__panels *m, size_t group,
 
 /* The ranks of the adapters of a matrix, added up, where they are most; 0: none. */
 size_t sr1__host_ranks(const sr1_model *m);
-/* Bytes of the panels of an adapter of this rank on these modules (bits
+/* The same, and bytes of the panels, of an adapter of this rank on these modules (bits
  * 1 << SR1__LORA_*). */
+size_t sr1__host_adapter_ranks(int64_t rank, uint32_t targets);
 double sr1__host_adapter_bytes(const struct sr1__hf_config *c, int64_t rank,
                                uint32_t targets);
 

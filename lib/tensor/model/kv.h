@@ -9,6 +9,7 @@
 #include "base/pool.h"
 #include "kernels/attention.h"
 #include "tensor/model/model.h"
+#include "tensor/ops/fused.h"
 
 /* Tokens [first, first + n) of a pass are tokens [past, past + n) of a row. The cache
  * sets first. */
@@ -40,6 +41,10 @@ struct sr1__kv_ops {
     sr1_tensor *(*attend)(sr1_scope *s, struct sr1__kv *kv, int32_t layer,
                           const struct sr1__kv_span *spans, size_t n, sr1_tensor *q,
                           sr1_tensor *k, sr1_tensor *v);
+    /* Both, and what comes before, of the product qkv [N,(H+2Hkv)*D] itself, where one
+     * kernel does all but the attention; NULL: where not. A cache of tensors. */
+    sr1_tensor *(*attend_qkv)(sr1_scope *s, struct sr1__kv *kv, int32_t layer,
+                              const struct sr1__heads_op *heads, sr1_tensor *qkv);
     /* Row `to`, empty, becomes the first n_tokens of row `from`. */
     sr1_status (*fork)(struct sr1__kv *kv, int32_t from, int32_t to, int64_t n_tokens);
     void (*clear)(struct sr1__kv *kv, int32_t row);

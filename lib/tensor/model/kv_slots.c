@@ -18,6 +18,7 @@
 #include "tensor/model/kv.h"
 
 #include "base/mem.h"
+#include "tensor/model/capture_bridge.h"
 #include "tensor/model/kv_layout.h"
 
 #include <stdlib.h>
@@ -651,8 +652,20 @@ static sr1_tensor *view_heads(sr1_scope *s, const struct slots *c, sr1_tensor *s
     return t_transpose(s, t_narrow(s, slots, 2, values ? n : 0, n), 1, 2);
 }
 
-/* [n_lanes,H*D]. Queries and results of a block with several rows are copied, since their
- * heads lie row by row. */
+/* Those of lanes [N,H,D] as attention reads them, [blocks,Hkv,queries,D]: copied where a
+ * block has several rows, since heads lie row by row. */
+static sr1_tensor *group_queries(sr1_scope *s, const struct slots *c, sr1_tensor *q)
+{
+    const struct sr1__hf_config *config = &c->model->config;
+    int64_t n = c->base.n_lanes, rows = c->layout.rows, kv = config->n_kv_heads;
+
+    q = t_reshape(s, t_narrow(s, q, 0, 0, n),
+                  T_SHAPE(n / rows, rows, kv, count_queries(c) * config->head_dim));
+    return t_reshape(s, t_transpose(s, q, 1, 2),
+                     T_SHAPE(n / rows, kv, rows * count_queries(c), config->head_dim));
+}
+
+/* Of grouped queries; [n_lanes,H*D], copied likewise. */
 static sr1_tensor *attend_lanes(sr1_scope *s, const struct slots *c, int32_t layer,
                                 sr1_tensor *q)
 {
@@ -665,9 +678,6 @@ static sr1_tensor *attend_lanes(sr1_scope *s, const struct slots *c, int32_t lay
 
     blocks = t_reshape(s, t_narrow(s, c->layers[layer], 0, 0, n / rows * block),
                        T_SHAPE(n / rows, block, 2 * kv, config->head_dim));
-    q = t_reshape(s, t_narrow(s, q, 0, 0, n), T_SHAPE(n / rows, rows, kv, width));
-    q = t_reshape(s, t_transpose(s, q, 1, 2),
-                  T_SHAPE(n / rows, kv, rows * count_queries(c), config->head_dim));
     y = t_sdpa(s, q, view_heads(s, c, blocks, 0), view_heads(s, c, blocks, 1),
                windowed ? c->window_mask : c->mask, 0);
     y = t_transpose(s, t_reshape(s, y, T_SHAPE(n / rows, kv, rows, width)), 1, 2);
@@ -722,7 +732,7 @@ static sr1_tensor *slots_attend(sr1_scope *s, struct sr1__kv *kv, int32_t layer,
 
     store_slot_tokens(s, c, layer, k, v);
     if (c->base.n_lanes > 0)
-        lanes = attend_lanes(s, c, layer, q);
+        lanes = attend_lanes(s, c, layer, group_queries(s, c, q));
     if (sr1__scope_status(s) != SR1_OK || c->base.n_lanes == t_size(q, 0))
         return lanes;
     out = t_empty(s, c->model->dtype, T_SHAPE(t_size(q, 0), t_size(q, 1) * t_size(q, 2)));
@@ -733,6 +743,27 @@ static sr1_tensor *slots_attend(sr1_scope *s, struct sr1__kv *kv, int32_t layer,
             t_copy_(s, t_narrow(s, out, 0, spans[i].first, spans[i].n),
                     attend_slot(s, c, layer, &spans[i], q));
     return out;
+}
+
+/* A pass of nothing but lanes. */
+static sr1_tensor *slots_attend_qkv(sr1_scope *s, struct sr1__kv *kv, int32_t layer,
+                                    const struct sr1__heads_op *heads, sr1_tensor *qkv)
+{
+    const struct slots *c = get_slots(kv);
+    const struct sr1__split_heads split = {.qkv = qkv,
+                                           .q_norm = heads->q_norm,
+                                           .k_norm = heads->k_norm,
+                                           .cos = heads->cos,
+                                           .sin = heads->sin,
+                                           .places = c->places,
+                                           .cache = c->layers[layer],
+                                           .rows = c->layout.rows,
+                                           .eps = heads->eps};
+    sr1_tensor *q = NULL;
+
+    if (kv->n_lanes == t_size(qkv, 0))
+        q = sr1__capture_split_heads(s, &split);
+    return q ? attend_lanes(s, c, layer, q) : NULL;
 }
 
 /* Token i of the span sees tokens 0..past+i, or the last of them. */
@@ -810,6 +841,7 @@ static const struct sr1__kv_ops slots_ops = {
     .list_places = slots_list_places,
     .begin = slots_begin,
     .attend = slots_attend,
+    .attend_qkv = slots_attend_qkv,
     .fork = slots_fork,
     .clear = slots_clear,
     .trim = slots_trim,

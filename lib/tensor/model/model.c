@@ -406,16 +406,16 @@ void sr1__model_clear_grad(sr1_model *m)
     free_sums(m);
 }
 
-static void gather_param_grad(sr1_scope *outer, sr1_model *m, size_t i)
+static void move_param_grad(sr1_scope *outer, sr1_model *to, sr1_model *from, size_t i)
 {
-    sr1_scope *s = sr1__scope_nest(outer, "%s", m->params[i].name);
-    sr1_tensor *g = t_grad(s, m->params[i].tensor);
+    sr1_scope *s = sr1__scope_nest(outer, "%s", from->params[i].name);
+    sr1_tensor *g = t_grad(s, from->params[i].tensor);
 
-    if (g && m->sums[i])
-        t_add_(s, m->sums[i], g, 1.0);
+    if (g && to->sums[i])
+        t_add_(s, to->sums[i], g, 1.0);
     else if (g)
-        m->sums[i] = t_hold(s, t_to(s, g, SR1__F32));
-    t_clear_grad(s, m->params[i].tensor);
+        to->sums[i] = t_hold(s, t_to(s, g, SR1__F32));
+    t_clear_grad(s, from->params[i].tensor);
     (void)sr1__scope_close(s);
 }
 
@@ -428,31 +428,30 @@ static int has_only_f32_params(const sr1_model *m)
     return 1;
 }
 
-/* Add what backward passes left to the sums in fp32. */
-static sr1_status gather_all_grads(sr1_model *m)
+sr1_status sr1__model_move_grad(sr1_model *to, sr1_model *from)
 {
     sr1_scope *s;
 
-    if (!m->sums)
-        m->sums = sr1__calloc(m->n_params, sizeof(sr1_tensor *));
-    SR1__CHECK_ALLOC(m->sums, "sum of gradients");
-    s = sr1__scope_open(m->device, "sum of gradients");
+    if (!to->sums)
+        to->sums = sr1__calloc(to->n_params, sizeof(sr1_tensor *));
+    SR1__CHECK_ALLOC(to->sums, "sum of gradients");
+    s = sr1__scope_open(to->device, "sum of gradients");
     sr1__scope_no_grad(s);
-    for (size_t i = 0; i < m->n_params; i++)
-        gather_param_grad(s, m, i);
+    for (size_t i = 0; i < to->n_params; i++)
+        move_param_grad(s, to, from, i);
     return sr1__scope_close(s);
 }
 
 sr1_status sr1__model_gather_grad(sr1_model *m)
 {
-    return has_only_f32_params(m) ? SR1_OK : gather_all_grads(m);
+    return has_only_f32_params(m) ? SR1_OK : sr1__model_move_grad(m, m);
 }
 
 sr1_status sr1__model_sum_grad(sr1_model *m, const uint8_t *wanted)
 {
     sr1_scope *s;
 
-    SR1__TRY(gather_all_grads(m));
+    SR1__TRY(sr1__model_move_grad(m, m));
     s = sr1__scope_open(m->device, "sum of gradients");
     for (size_t i = 0; i < m->n_params; i++) {
         sr1_tensor *w = m->params[i].tensor;

@@ -110,16 +110,21 @@ struct sr1__packed {
 /* The position of a sequence's first token: 0, or behind the one that it continues. */
 int64_t sr1__packed_start(const struct sr1__packed *in, size_t i);
 
+struct sr1__heads_op;
+
 /* The attention of a layer: q [N,H,D], k, v [N,Hkv,D], rotated -> [N,H*D], v NULL where k
  * is both as one [N,2Hkv,D]; and its product with a weight, NULL: that of ops/linear.h.
  * in_place: no gradients are wanted and the pass may use the fewest operations; v may be
- * NULL only then. */
+ * NULL only then. qkv_fn (NULL: none) does it from the product qkv, with the heads of
+ * ops/fused.h, or gives NULL. */
 struct sr1__attention {
     sr1_tensor *(*fn)(sr1_scope *s, void *self, int32_t layer, sr1_tensor *q,
                       sr1_tensor *k, sr1_tensor *v);
     void *self;
     sr1_tensor *(*linear)(sr1_scope *s, void *self, sr1_tensor *x, sr1_tensor *w,
                           sr1_tensor *bias);
+    sr1_tensor *(*qkv_fn)(sr1_scope *s, void *self, int32_t layer,
+                          const struct sr1__heads_op *heads, sr1_tensor *qkv);
     int in_place;
 };
 
@@ -137,15 +142,21 @@ struct sr1__router_loss {
     double value;  /* receives it */
 };
 
+struct sr1__routes;
+
 struct sr1__forward_options {
     int checkpoint; /* keep only each layer's input for backward */
     const struct sr1__lora_dropout *dropout; /* NULL: none */
     struct sr1__router_loss *router;         /* NULL: none */
+    const struct sr1__routes *routes; /* of experts (route_log.h); NULL: chosen anew */
     sr1_tensor **head; /* set: what hidden states are to be multiplied by in place of the
                           model's head; NULL: not asked for */
+    const int32_t *rows; /* [n_rows] tokens whose hidden states are wanted; NULL: all */
+    size_t n_rows;
 };
 
-/* Hidden states after the final norm [N,E] of packed sequences; opt may be NULL. */
+/* Hidden states after the final norm [N,E] of packed sequences, or of the tokens wanted
+ * [n_rows,E]; opt may be NULL. */
 sr1_tensor *sr1__causal_lm_forward(sr1_scope *s, sr1_model *m,
                                    const struct sr1__packed *in,
                                    const struct sr1__forward_options *opt);
@@ -203,6 +214,9 @@ sr1_model *sr1__model_retain(sr1_model *m);
  * bf16 sum stops changing once it is about 256 times larger than the addend. Nothing to
  * do in fp32. */
 sr1_status sr1__model_gather_grad(sr1_model *m);
+/* Add what a backward pass left in `from`, a replica or `to` itself, to the fp32 sums of
+ * `to`. */
+sr1_status sr1__model_move_grad(sr1_model *to, sr1_model *from);
 /* All gradients as sums in fp32, with zeros for params[i] that have none where wanted[i]
  * is set: other models have one, to be added. */
 sr1_status sr1__model_sum_grad(sr1_model *m, const uint8_t *wanted);

@@ -341,6 +341,15 @@ static sr1_tensor *attend_cached(sr1_scope *s, void *self, int32_t layer, sr1_te
     return kv->ops->attend(s, kv, layer, p->d->spans, p->n, q, k, v);
 }
 
+static sr1_tensor *attend_cached_qkv(sr1_scope *s, void *self, int32_t layer,
+                                     const struct sr1__heads_op *heads, sr1_tensor *qkv)
+{
+    const struct decode_pass *p = self;
+    struct sr1__kv *kv = p->d->kv;
+
+    return kv->ops->attend_qkv(s, kv, layer, heads, qkv);
+}
+
 static sr1_tensor *multiply_weight(sr1_scope *s, void *self, sr1_tensor *x, sr1_tensor *w,
                                    sr1_tensor *bias)
 {
@@ -387,6 +396,7 @@ static sr1_tensor *run_decoder_body(sr1_scope *s, struct decode_pass *p)
         .fn = attend_cached,
         .self = p,
         .linear = multiply_weight,
+        .qkv_fn = d->kv->ops->attend_qkv ? attend_cached_qkv : NULL,
         .in_place = d->model->device != SR1__CPU,
     };
     struct sr1__placed_tokens in = {

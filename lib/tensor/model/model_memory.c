@@ -638,17 +638,26 @@ static double host_panels(const struct sr1__memory_model *m, int int8)
 static double host_pass(const struct sr1__memory_model *m, double rows, double tokens,
                         int int8)
 {
-    return sr1__host_pass_bytes(&m->config, tokens, rows, is_narrow(m), int8);
+    return sr1__host_pass_bytes(
+        &m->config, &(struct sr1__host_need){
+                        .tokens = tokens,
+                        .wanted = rows,
+                        .threads = fmax(1, m->threads),
+                        .ranks = m->lora.rank > 0 ? sr1__host_adapter_ranks(
+                                                        m->lora.rank, m->lora.targets)
+                                                  : 0,
+                        .bf16 = is_narrow(m),
+                        .int8 = int8});
 }
 
 double sr1__memory_decode(const struct sr1__memory_model *m, double rows, double tokens,
-                          double longest)
+                          double longest, double workers)
 {
     struct sr1__memory_pass p = {.tokens = tokens, .targets = rows, .longest = longest};
 
     if (is_host_pass(m))
         return host_panels(m, m->decodes_int8) +
-               host_pass(m, rows, tokens, m->decodes_int8) +
+               workers * host_pass(m, rows / workers, tokens / workers, m->decodes_int8) +
                rows * (double)m->config.vocab_size * 4;
     return pass_inputs(m, &p) + graphs_kept(m, rows, longest) +
            fmax(measure_layer(m, &p, 0).peak * tokens,

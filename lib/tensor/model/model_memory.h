@@ -18,6 +18,7 @@ struct sr1__memory_model {
     struct sr1__lora_config lora; /* rank 0: all weights are trained */
     int quantized;                /* the layers' matrices are int8 */
     int decodes_int8;             /* as sr1__decoder_quantize */
+    double threads;               /* of a pass on the CPU */
 };
 
 int sr1__memory_is_cuda(const struct sr1__memory_model *m);
@@ -87,9 +88,9 @@ double sr1__memory_cache(const struct sr1__memory_model *m,
                          const struct sr1__memory_rows *r);
 double sr1__memory_cache_peak(const struct sr1__memory_model *m,
                               const struct sr1__memory_rows *r);
-/* Peak of a decoder's pass that appends tokens in all to so many rows of `longest`
- * tokens, beyond weights and cache. */
+/* Peak of passes of so many decoders at once that append tokens in all to so many rows of
+ * `longest` tokens, beyond weights and cache. */
 double sr1__memory_decode(const struct sr1__memory_model *m, double rows, double tokens,
-                          double longest);
+                          double longest, double workers);
 
 #endif

@@ -132,6 +132,17 @@ void sr1__linear_grad_w(sr1_scope *s, sr1_tensor *gw, sr1_tensor *g, sr1_tensor 
                                        .add = add});
 }
 
+static sr1_tensor *compute_grad_w(sr1_scope *s, sr1_tensor *g, sr1_tensor *x)
+{
+    sr1_tensor *gw;
+
+    if (!can_multiply(g, x) || t_size(g, 0) != t_size(x, 0))
+        return t_matmul(s, t_transpose(s, g, 0, 1), x);
+    gw = t_empty(s, t_dtype(g), T_SHAPE(t_size(g, 1), t_size(x, 1)));
+    sr1__linear_grad_w(s, gw, g, x, 0);
+    return gw;
+}
+
 /* ---- with gradients ---- */
 
 struct kept_linear {
@@ -157,10 +168,8 @@ static void linear_backward(sr1_scope *s, void *p, sr1_tensor *const *grads_y,
 
     if (k->x_wanted)
         grads[0] = compute_grad_x(s, g, k->w);
-    if (k->w_wanted) {
-        grads[1] = t_empty(s, t_dtype(k->w), t_ndim(k->w), sr1__shim_sizes(k->w));
-        sr1__linear_grad_w(s, grads[1], g, k->x, 0);
-    }
+    if (k->w_wanted)
+        grads[1] = compute_grad_w(s, g, k->x);
     if (k->bias_wanted)
         grads[2] = t_sum_dim(s, g, 0, 0);
 }
@@ -188,14 +197,14 @@ static int has_gradient(const sr1_tensor *x, const sr1_tensor *w, const sr1_tens
 }
 
 static sr1_tensor *attach_linear_backward(sr1_scope *s, sr1_tensor *y, sr1_tensor *x,
-                                          sr1_tensor *w, sr1_tensor *bias)
+                                          sr1_tensor *w, sr1_tensor *bias,
+                                          sr1__grad_fn backward)
 {
     sr1_tensor *inputs[3] = {x, w, bias};
     struct kept_linear *k = keep_linear(s, x, w, bias);
 
     if (k)
-        t_with_backward(s, &y, 1, inputs, bias ? 3 : 2, linear_backward, k,
-                        kept_linear_free);
+        t_with_backward(s, &y, 1, inputs, bias ? 3 : 2, backward, k, kept_linear_free);
     return y;
 }
 
@@ -209,7 +218,7 @@ sr1_tensor *sr1__linear(sr1_scope *s, sr1_tensor *x, sr1_tensor *w, sr1_tensor *
         return forward_linear(s, x, w, bias);
     y = forward_linear(s, t_detach(s, x), t_detach(s, w),
                        bias ? t_detach(s, bias) : NULL);
-    return attach_linear_backward(s, y, x, w, bias);
+    return attach_linear_backward(s, y, x, w, bias, linear_backward);
 }
 
 sr1_tensor *sr1__linear_unread(sr1_scope *s, sr1_tensor *x, sr1_tensor *w,
@@ -221,5 +230,43 @@ sr1_tensor *sr1__linear_unread(sr1_scope *s, sr1_tensor *x, sr1_tensor *w,
         return sr1__linear(s, x, w, bias);
     y = t_expand(s, t_full(s, 0.0, t_dtype(x), T_SHAPE(1, 1)),
                  T_SHAPE(t_size(x, 0), t_size(w, 0)));
-    return attach_linear_backward(s, y, x, w, bias);
+    return attach_linear_backward(s, y, x, w, bias, linear_backward);
+}
+
+/* ---- sums in fp32 ---- */
+
+static sr1_tensor *sum_linear(sr1_scope *s, sr1_tensor *x, sr1_tensor *w)
+{
+    sr1_tensor *y;
+
+    if (!sr1__linear_has_kernel(x, w))
+        return t_linear(s, t_to(s, x, SR1__F32), t_to(s, w, SR1__F32), NULL);
+    y = t_empty(s, SR1__F32, T_SHAPE(t_size(x, 0), t_size(w, 0)));
+    sr1__linear_into(s, y, x, w, NULL);
+    return y;
+}
+
+/* Copies in fp32 last as long as a product: kept are x and w as they are. */
+static void sum_backward(sr1_scope *s, void *p, sr1_tensor *const *grads_y,
+                         sr1_tensor **grads)
+{
+    const struct kept_linear *k = p;
+    sr1_tensor *g = t_contiguous(s, grads_y[0]);
+
+    if (k->x_wanted)
+        grads[0] = t_to(s, compute_grad_x(s, g, t_to(s, k->w, SR1__F32)), t_dtype(k->x));
+    if (k->w_wanted)
+        grads[1] = t_to(s, compute_grad_w(s, g, t_to(s, k->x, SR1__F32)), t_dtype(k->w));
+}
+
+sr1_tensor *sr1__linear_f32(sr1_scope *s, sr1_tensor *x, sr1_tensor *w)
+{
+    sr1_tensor *y;
+
+    if (t_dtype(x) == SR1__F32)
+        return sr1__linear(s, x, w, NULL);
+    if (!has_gradient(x, w, NULL))
+        return sum_linear(s, x, w);
+    y = sum_linear(s, t_detach(s, x), t_detach(s, w));
+    return attach_linear_backward(s, y, x, w, NULL, sum_backward);
 }

@@ -14,6 +14,10 @@ sr1_tensor *sr1__linear(sr1_scope *s, sr1_tensor *x, sr1_tensor *w, sr1_tensor *
 sr1_tensor *sr1__linear_unread(sr1_scope *s, sr1_tensor *x, sr1_tensor *w,
                                sr1_tensor *bias);
 
+/* x w^T of any type as the sums in fp32 that they are, with gradients of the types of x
+ * and w: for what decides by small differences. */
+sr1_tensor *sr1__linear_f32(sr1_scope *s, sr1_tensor *x, sr1_tensor *w);
+
 /* Do kernels take x w^T? Then its parts, without gradients, into dense tensors that are
  * fp32 or of the matrices' type: x w^T + bias, the gradient g w of x from that of y, and
  * g^T x of w. add: to what gx or gw has, which is fp32. */

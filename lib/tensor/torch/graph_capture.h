@@ -1,5 +1,5 @@
 /* tensor/torch/graph_capture.h - the table by which a device captures kernels as a graph
- * and replays them with one launch, and of a kernel that libtorch has not.
+ * and replays them with one launch, and of kernels that libtorch has not.
  *
  * CUDA's is in libsearchr1_cuda.so, a library of its own that is built where CUDA's
  * headers are and loaded on demand (tensor/model/capture_bridge.c). A backend that
@@ -21,13 +21,27 @@ extern "C" {
 
 #define SR1__CUDA_LIBRARY "libsearchr1_cuda.so"
 #define SR1__CAPTURE_TABLE "sr1__capture_table"
-#define SR1__CAPTURE_VERSION 2 /* of the table */
+#define SR1__CAPTURE_VERSION 3 /* of the table */
 
 typedef struct sr1__graph sr1__graph;
 typedef struct sr1_tensor sr1_tensor; /* of tensor/torch/shim.h */
 
 struct sr1__capture_error {
     char text[512];
+};
+
+/* The heads of a pass of n single tokens, in fp32 or bf16 throughout; rows of all tensors
+ * are dense. */
+struct sr1__split_heads {
+    sr1_tensor *qkv;    /* [n,(H+2Hkv)*D] */
+    sr1_tensor *q_norm; /* [D], or both NULL */
+    sr1_tensor *k_norm;
+    sr1_tensor *cos; /* [n,D] */
+    sr1_tensor *sin;
+    sr1_tensor *places; /* i64 [n] in the cache */
+    sr1_tensor *cache;  /* [places,2Hkv,D]: receives keys and values */
+    int64_t rows;       /* of a block: attention reads the queries of so many as one */
+    double eps;
 };
 
 struct sr1__capture_table {
@@ -45,10 +59,16 @@ struct sr1__capture_table {
     sr1_status (*replay)(sr1__graph *graph, struct sr1__capture_error *error);
     void (*free)(sr1__graph *graph); /* waits for its last replay */
 
-    /* silu(gate) * up of [N,2F] = [gate | up], a new tensor without gradients.
+    /* silu(gate) * up of [N,2F] = [gate | up] in fp32 or bf16, a new tensor without
+     * gradients.
      * SR1_E_UNSUPPORTED where it cannot be compiled. */
     sr1_status (*swiglu)(sr1_tensor **out, sr1_tensor *gate_up,
                          struct sr1__capture_error *error);
+    /* Queries [n/rows,Hkv,rows*H/Hkv,D] normalised and turned to their positions, a new
+     * tensor without gradients; keys, likewise, and values written to their places.
+     * SR1_E_UNSUPPORTED where it cannot be compiled. */
+    sr1_status (*split_heads)(sr1_tensor **queries, const struct sr1__split_heads *h,
+                              struct sr1__capture_error *error);
 };
 
 #ifdef __cplusplus

@@ -61,16 +61,63 @@ static sr1_status take_weight(const json_t *o, int *is_policy)
     return SR1_OK;
 }
 
-/* Refuse members that carry text outside 'content': it would be dropped silently. */
-static sr1_status refuse_other_parts(const json_t *o)
+/* ---- members beside the text of a message ---- */
+
+static int has_other_parts(const json_t *o)
 {
-    if (json_array_size(json_object_get(o, "tool_calls")))
-        return sr1__fail(SR1_E_PARSE, "'tool_calls' are not read; write them into "
-                                      "'content' as the policy is to say them");
-    if (json_string_length(json_object_get(o, "reasoning_content")))
-        return sr1__fail(SR1_E_PARSE, "'reasoning_content' is not read; write it into "
-                                      "'content', as <think>...</think>");
+    return json_array_size(json_object_get(o, "tool_calls")) ||
+           json_string_length(json_object_get(o, "reasoning_content"));
+}
+
+/* Arguments are an object, or the text of one (OpenAI's form), which becomes it. */
+static sr1_status read_call_arguments(json_t *call)
+{
+    json_t *function = json_object_get(call, "function"), *args, *object = NULL;
+    sr1_status status;
+
+    function = function ? function : call;
+    args = json_object_get(function, "arguments");
+    if (json_is_string(json_object_get(function, "name")) && json_is_object(args))
+        return SR1_OK;
+    if (!json_is_string(json_object_get(function, "name")) || !json_is_string(args))
+        return sr1__fail(SR1_E_PARSE, "a tool call needs 'name' and 'arguments'");
+    status = sr1__json_parse(&object, json_string_value(args), json_string_length(args),
+                             "'arguments' of a tool call");
+    if (status == SR1_OK && !json_is_object(object)) {
+        json_decref(object);
+        return sr1__fail(SR1_E_PARSE, "'arguments' of a tool call are no JSON object");
+    }
+    if (status == SR1_OK && json_object_set_new(function, "arguments", object) != 0)
+        return sr1__fail_nomem("demonstration");
+    return status;
+}
+
+static sr1_status read_tool_calls(const json_t *o)
+{
+    const json_t *calls = json_object_get(o, "tool_calls");
+
+    for (size_t i = 0; i < json_array_size(calls); i++)
+        SR1__TRY(sr1__context(read_call_arguments(json_array_get(calls, i)),
+                              "tool_calls[%zu]", i));
     return SR1_OK;
+}
+
+static sr1_status take_text(const struct demo_form *form, const json_t *o,
+                            struct sr1__demo_segment *segment)
+{
+    const json_t *text = json_object_get(o, form->text_key);
+
+    segment->text = "";
+    if (form == &segments_form && has_other_parts(o))
+        return sr1__fail(SR1_E_PARSE, "'tool_calls' and 'reasoning_content' are members "
+                                      "of 'messages'; a segment has them in its text");
+    if (form == &segments_form)
+        return get_text(o, form->text_key, &segment->text);
+    segment->message = o;
+    SR1__TRY(read_tool_calls(o));
+    return (!text || json_is_null(text)) && has_other_parts(o)
+               ? SR1_OK
+               : get_text(o, form->text_key, &segment->text);
 }
 
 static sr1_status take_segment(const struct demo_form *form, const json_t *o,
@@ -79,9 +126,8 @@ static sr1_status take_segment(const struct demo_form *form, const json_t *o,
     const struct speaker *speaker = form->speakers;
     const char *who;
 
-    SR1__TRY(refuse_other_parts(o));
     SR1__TRY(get_text(o, form->who_key, &who));
-    SR1__TRY(get_text(o, form->text_key, &segment->text));
+    SR1__TRY(take_text(form, o, segment));
     while (speaker->word && strcmp(speaker->word, who) != 0)
         speaker++;
     if (!speaker->word)
@@ -105,7 +151,8 @@ static sr1_status fill_segments(const struct demo_form *form, const char *key,
 static sr1_status check_learned(const struct sr1__demo *demo, const char *key)
 {
     for (size_t i = 0; i < demo->n_segments; i++)
-        if (demo->segments[i].is_policy && demo->segments[i].text[0] != '\0')
+        if (demo->segments[i].is_policy && (demo->segments[i].text[0] != '\0' ||
+                                            has_other_parts(demo->segments[i].message)))
             return SR1_OK;
     return sr1__fail(SR1_E_PARSE, "nothing to learn: '%s' holds no text by the policy",
                      key);
@@ -191,6 +238,22 @@ static sr1_status read_demo_history(struct sr1__demo *demo)
     return sr1__messages_read(&demo->history, list, json_array_size(list), "history");
 }
 
+/* A list, or the text of one, as sets that are kept in tables have it. */
+static sr1_status read_demo_tools(struct sr1__demo *demo)
+{
+    const json_t *tools = json_object_get(demo->json, "tools");
+    struct sr1__buf text;
+
+    if (!json_array_size(tools) && !json_string_length(tools))
+        return SR1_OK;
+    sr1__buf_init(&text, 0);
+    if (json_is_string(tools))
+        sr1__buf_str(&text, json_string_value(tools));
+    else if (sr1__json_dump(tools, 0, &text) != SR1_OK)
+        text.status = SR1_E_NOMEM;
+    return sr1__buf_finish(&text, "'tools'", &demo->tools);
+}
+
 static sr1_status fill_demo(struct sr1__demo *demo)
 {
     const json_t *segments = json_object_get(demo->json, "segments");
@@ -207,6 +270,7 @@ static sr1_status fill_demo(struct sr1__demo *demo)
         return take_segments(&segments_form, segments, demo);
     }
     demo->is_chat = 1;
+    SR1__TRY(read_demo_tools(demo));
     SR1__TRY(messages ? take_segments(&messages_form, messages, demo) : take_sides(demo));
     return first_user(demo);
 }
@@ -241,6 +305,7 @@ sr1_status sr1__demos_read(const struct sr1__demos *d, int64_t i, struct sr1__de
 void sr1__demo_clear(struct sr1__demo *demo)
 {
     sr1__free(demo->segments);
+    sr1__free(demo->tools);
     sr1__messages_free(&demo->history);
     json_decref(demo->json);
     memset(demo, 0, sizeof *demo);

@@ -14,6 +14,9 @@
  *         which is the conversation of both; a text is one message of the user, or of the
  *         assistant.
  *
+ * A message of the assistant may have "tool_calls" and "reasoning_content", which the
+ * chat template writes, and a row of messages "tools", descriptions for the template.
+ *
  * The loss counts the policy's text, of the last form that in the completion. Text of the
  * environment, user or tool is context, and so is every message with "weight": 0. */
 #ifndef SR1__DATA_DEMO_H
@@ -22,9 +25,10 @@
 #include "text/data/row_messages.h"
 
 struct sr1__demo_segment {
-    int is_policy;    /* policy or assistant: the loss counts it */
-    const char *role; /* messages: as given; segments: NULL */
-    const char *text; /* UTF-8 without NUL bytes */
+    int is_policy;         /* policy or assistant: the loss counts it */
+    const char *role;      /* messages: as given; segments: NULL */
+    const char *text;      /* UTF-8 without NUL bytes */
+    const json_t *message; /* messages: as given; NULL: role and text are all of it */
 };
 
 struct sr1__demo {
@@ -33,7 +37,8 @@ struct sr1__demo {
     struct sr1__messages history;       /* segments: before the question */
     struct sr1__demo_segment *segments; /* chat: every message, in order */
     size_t n_segments;
-    void *json; /* owns the texts */
+    char *tools; /* chat: a JSON array; NULL: none */
+    void *json;  /* owns the texts */
 };
 
 struct sr1__demos;

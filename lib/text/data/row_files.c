@@ -7,12 +7,14 @@
 #include "base/io.h"
 #include "base/magic.h"
 #include "base/mem.h"
+#include "base/quote.h"
 #include "base/rng.h"
 #include "base/source.h"
 #include "base/utf8.h"
 #include "text/data/csv.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -89,6 +91,19 @@ size_t sr1__row_files_stem(const char *name)
     return find_row_ending(name, &n) < 0 ? 0 : n;
 }
 
+static sr1_status refuse_parquet(const char *path, size_t stem)
+{
+    char rows[4096], from[SR1__QUOTED_SIZE], to[SR1__QUOTED_SIZE];
+
+    snprintf(rows, sizeof rows, "%.*s.jsonl", (int)stem, path);
+    sr1__quote_word(path, from, sizeof from);
+    sr1__quote_word(rows, to, sizeof to);
+    return sr1__fail(SR1_E_INVALID,
+                     "%s: Parquet is not read; python3 -m searchr1.parquet %s %s makes "
+                     "rows of it",
+                     path, from, to);
+}
+
 static sr1_status find_row_format(const char *path, int *format)
 {
     const char *dot = strrchr(path, '.');
@@ -98,10 +113,7 @@ static sr1_status find_row_format(const char *path, int *format)
     if (*format >= 0)
         return SR1_OK;
     if (dot && strcmp(dot, ".parquet") == 0)
-        return sr1__fail(SR1_E_INVALID,
-                         "%s: Parquet is not read; python3 -m searchr1.parquet %s "
-                         "%.*s.jsonl makes rows of it",
-                         path, path, (int)(dot - path), path);
+        return refuse_parquet(path, (size_t)(dot - path));
     if (sr1__path_is_dir(path))
         return sr1__fail(SR1_E_INVALID,
                          "%s is a folder, not a file of rows (.jsonl, .json, .csv, .tsv)",

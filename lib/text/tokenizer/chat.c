@@ -57,7 +57,7 @@ static sr1_status encode_parts(struct sr1__text_encoder *e, const char *text, si
 }
 
 sr1_status sr1__tokenizer_encode_own(const sr1_tokenizer *t, const char *text, size_t n,
-                                     const size_t *own, size_t n_own,
+                                     const size_t *own, size_t n_own, int continued,
                                      struct sr1__ids *ids)
 {
     struct sr1__text_encoder e;
@@ -67,6 +67,7 @@ sr1_status sr1__tokenizer_encode_own(const sr1_tokenizer *t, const char *text, s
     if (!sr1__utf8_valid(text, n))
         return sr1__fail(SR1_E_INVALID, "encode: the text is not UTF-8");
     status = sr1__text_encoder_begin(&e, t, ids);
+    e.continued = continued;
     if (status == SR1_OK)
         status = encode_parts(&e, text, n, own, n_own);
     sr1__text_encoder_end(&e);

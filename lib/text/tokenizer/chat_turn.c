@@ -55,7 +55,8 @@ static void find_end(struct sr1__turn_delimiters *b, const sr1_tokenizer *t)
 static sr1_status encode_turn_text(const sr1_tokenizer *t, const char *text,
                                    struct sr1__ids *ids)
 {
-    return sr1__tokenizer_encode(t, text, strlen(text), SR1_ENCODE_ALL_ADDED, ids);
+    return sr1__tokenizer_encode(t, text, strlen(text),
+                                 SR1_ENCODE_ALL_ADDED | SR1_ENCODE_CONTINUED, ids);
 }
 
 /* ---- does a conversation only grow at its end? ---- */

@@ -28,9 +28,10 @@ sr1_status sr1__ipython_delimiters_make(struct sr1__turn_delimiters *out,
 
 /* Append the ids of text (valid UTF-8), in which added tokens are recognised only where
  * they begin and end within one of the stretches [own[2 k], own[2 k + 1]); the rest is
- * plain text. Text is cut into pieces across the stretches' bounds, as if it had none. */
+ * plain text. Text is cut into pieces across the stretches' bounds, as if it had none.
+ * continued: it continues another (SR1_ENCODE_CONTINUED). */
 sr1_status sr1__tokenizer_encode_own(const sr1_tokenizer *t, const char *text, size_t n,
-                                     const size_t *own, size_t n_own,
+                                     const size_t *own, size_t n_own, int continued,
                                      struct sr1__ids *ids);
 
 #endif

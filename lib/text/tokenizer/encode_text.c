@@ -208,7 +208,8 @@ sr1_status sr1__encode_pre_tokenized(struct sr1__text_encoder *e, const char *te
 static sr1_status normalize_text(struct sr1__text_encoder *e, const char **text,
                                  size_t *n)
 {
-    return sr1__normalizer_run(&e->t->normaliser, e->normal, text, n);
+    return sr1__normalizer_run(&e->t->normaliser, e->normal, text, n,
+                               e->continued && e->first);
 }
 
 sr1_status sr1__encode_plain(struct sr1__text_encoder *e, const char *text, size_t n)
@@ -287,6 +288,8 @@ sr1_status sr1__encode_mixed(struct sr1__text_encoder *e, const char *text, size
                              int32_t mode)
 {
     e->first = 1;
+    e->continued = (mode & SR1_ENCODE_CONTINUED) != 0;
+    mode &= ~SR1_ENCODE_CONTINUED;
     if (mode == SR1_ENCODE_ADDED_AS_TEXT)
         return sr1__encode_plain(e, text, n);
     return split_at_added(e, &e->t->added, text, n, mode, encode_normal);
@@ -300,7 +303,8 @@ sr1_status sr1__tokenizer_encode(const sr1_tokenizer *t, const char *text, size_
     size_t before = ids->n;
     sr1_status status;
 
-    if (mode < SR1_ENCODE_ALL_ADDED || mode > SR1_ENCODE_ADDED_AS_TEXT)
+    if (mode < SR1_ENCODE_ALL_ADDED ||
+        (mode & ~SR1_ENCODE_CONTINUED) > SR1_ENCODE_ADDED_AS_TEXT)
         return sr1__fail(SR1_E_INVALID, "encode: no mode %d; see SR1_ENCODE_...", mode);
     if (n > SR1__TEXT_MAX)
         return sr1__fail(SR1_E_LIMIT, "encode: text of %zu bytes; at most %zu", n,

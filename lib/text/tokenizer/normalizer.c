@@ -23,6 +23,7 @@ struct sr1__normalizer_step_kind {
                       struct sr1__buf *out);
     int (*same)(const char *text, size_t n); /* surely nothing to do; NULL: not known */
     enum sr1__form form;                     /* of run_form */
+    int leads;                               /* puts something in front of a text */
 };
 
 static sr1_status load_plain_normalizer(struct sr1__normalizer_step *s, const json_t *o,
@@ -298,7 +299,7 @@ static const struct sr1__normalizer_step_kind kinds[] = {
     {"Nmt", load_plain_normalizer, run_nmt, NULL},
     {"Strip", load_strip, run_strip, NULL},
     {"Replace", load_replace, run_replace, NULL},
-    {"Prepend", load_prepended, run_prepend, NULL},
+    {"Prepend", load_prepended, run_prepend, NULL, .leads = 1},
     {"Precompiled", load_precompiled, run_precompiled, NULL},
 };
 
@@ -366,7 +367,7 @@ void sr1__normalizer_configure(struct sr1__normalizer *n, const json_t *config)
 /* last: the step that came last, or that left nothing. */
 static sr1_status run_normalizer_steps(const struct sr1__normalizer *steps,
                                        struct sr1__buf room[2], const char **text,
-                                       size_t *n,
+                                       size_t *n, int continued,
                                        const struct sr1__normalizer_step **last)
 {
     int turn = 0;
@@ -376,7 +377,7 @@ static sr1_status run_normalizer_steps(const struct sr1__normalizer *steps,
         struct sr1__buf *out = &room[turn];
 
         *last = s;
-        if (s->kind->same && s->kind->same(*text, *n))
+        if ((continued && s->kind->leads) || (s->kind->same && s->kind->same(*text, *n)))
             continue;
         sr1__buf_clear(out);
         SR1__TRY(s->kind->run(s, *text, *n, out));
@@ -388,11 +389,12 @@ static sr1_status run_normalizer_steps(const struct sr1__normalizer *steps,
 }
 
 sr1_status sr1__normalizer_run(const struct sr1__normalizer *steps,
-                               struct sr1__buf room[2], const char **text, size_t *n)
+                               struct sr1__buf room[2], const char **text, size_t *n,
+                               int continued)
 {
     const struct sr1__normalizer_step *last = NULL;
 
-    return run_normalizer_steps(steps, room, text, n, &last);
+    return run_normalizer_steps(steps, room, text, n, continued, &last);
 }
 
 sr1_status sr1__normalizer_first_char(const struct sr1__normalizer *steps,
@@ -403,7 +405,7 @@ sr1_status sr1__normalizer_first_char(const struct sr1__normalizer *steps,
     uint32_t cp;
 
     n = (size_t)sr1__utf8_next(text, n, &cp);
-    SR1__TRY(run_normalizer_steps(steps, room, &text, &n, &last));
+    SR1__TRY(run_normalizer_steps(steps, room, &text, &n, 0, &last));
     *first = n == 0 && last && last->kind->run == run_precompiled ? 1 : n;
     return SR1_OK;
 }

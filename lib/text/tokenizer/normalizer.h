@@ -36,9 +36,10 @@ void sr1__normalizer_free(struct sr1__normalizer *n);
 void sr1__normalizer_configure(struct sr1__normalizer *n, const json_t *config);
 
 /* Take text (valid UTF-8) through all steps: *text and *n then stand in one of the two
- * buffers if anything changed. */
+ * buffers if anything changed. continued: steps that put something in front do not. */
 sr1_status sr1__normalizer_run(const struct sr1__normalizer *steps,
-                               struct sr1__buf room[2], const char **text, size_t *n);
+                               struct sr1__buf room[2], const char **text, size_t *n,
+                               int continued);
 
 /* How many bytes the first character of text (n > 0) becomes; 0 where a step removes it,
  * but for Precompiled: in the reference the next character then has its place. */

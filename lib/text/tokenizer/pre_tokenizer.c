@@ -153,15 +153,21 @@ static sr1_status load_metaspace_pre_tokenizer(struct sr1__pre_tokenizer *c,
     return sr1__metaspace_load(&c->metaspace, o, name);
 }
 
-/* Text with marks for spaces, one in front if the scheme wants it and none is there. */
+/* Does a mark go before a piece? first: it begins the text. */
+static int wants_mark(const struct sr1__metaspace *m, int first, int continued)
+{
+    return first ? m->prepend != SR1__PREPEND_NEVER && !continued
+                 : m->prepend == SR1__PREPEND_ALWAYS;
+}
+
+/* Text with marks for spaces, one in front if it is wanted and none is there. */
 static void mark_spaces(const struct sr1__metaspace *m, const char *text, size_t n,
-                        size_t first, struct sr1__buf *out)
+                        int wanted, struct sr1__buf *out)
 {
     size_t mark = strlen(m->mark), from = 0;
     int there = text[0] == ' ' || (n >= mark && memcmp(text, m->mark, mark) == 0);
 
-    if (!there && (m->prepend == SR1__PREPEND_ALWAYS ||
-                   (m->prepend == SR1__PREPEND_FIRST && first)))
+    if (wanted && !there)
         sr1__buf_add(out, m->mark, mark);
     for (size_t i = 0; i < n; i++) {
         if (text[i] != ' ')
@@ -200,7 +206,7 @@ static sr1_status run_metaspace(struct sr1__text_encoder *e, size_t level,
     size_t from = 0;
 
     sr1__buf_clear(marked);
-    mark_spaces(m, text, n, first, marked);
+    mark_spaces(m, text, n, wants_mark(m, first > 0, e->continued), marked);
     SR1__TRY(sr1__buf_status(marked, "text to encode"));
     if (!m->split)
         return sr1__pre_tokenize(e, level + 1, marked->data, marked->len, first);

@@ -117,7 +117,8 @@ struct sr1__text_encoder {
     const sr1_tokenizer *t;
     struct sr1__split splits[SR1__SPLITS_MAX];
     struct sr1__buf normal[2];
-    size_t first;      /* bytes of the next text that the first character of all became */
+    size_t first;  /* bytes of the next text that the first character of all became */
+    int continued; /* that character is none that begins a text: nothing goes before */
     uint32_t *symbols; /* of the piece, before merges */
     size_t symbols_cap;
     struct sr1__merge_room *room; /* for long pieces */

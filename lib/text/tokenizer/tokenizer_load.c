@@ -186,7 +186,7 @@ static sr1_status seek_added(struct sr1__load *l, const char *text, size_t n, ui
         return sr1__added_insert(&t->added, text, n, (int32_t)id, flags);
     sr1__buf_init(&room[0], 0);
     sr1__buf_init(&room[1], 0);
-    status = sr1__normalizer_run(&t->normaliser, room, &form, &len);
+    status = sr1__normalizer_run(&t->normaliser, room, &form, &len, 0);
     if (status == SR1_OK && len)
         status = sr1__added_insert(&t->added_normalised, form, len, (int32_t)id, flags);
     if (status == SR1_OK && !t->model->alphabet &&

@@ -291,7 +291,7 @@ static void verls_estimators_equal_verl(void **state)
     assert_int_equal(check_vectors("peer_estimators.jsonl", seen), 8);
     for (i = 0; sr1_advantage_name(i) != NULL; i++)
         rows += seen[i];
-    assert_int_equal(rows, 67);
+    assert_int_equal(rows, 75);
 }
 
 /* ---- properties ---- */

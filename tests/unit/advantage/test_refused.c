@@ -285,6 +285,27 @@ static void no_components_are_missing_components(void **state)
     refused_as("gdpo", &b, NULL, SR1_E_INVALID, "gdpo: the batch lacks components");
 }
 
+static void whitening_over_tokens_needs_them(void **state)
+{
+    sr1_advantage_batch without = {.struct_size = sizeof without,
+                                   .n = b.n,
+                                   .rewards = b.rewards,
+                                   .groups = b.groups,
+                                   .n_components = b.n_components,
+                                   .components = b.components};
+    sr1_advantage_options o = {.struct_size = sizeof o};
+    double each[2];
+
+    (void)state;
+    assert_int_equal(sr1_advantage_options_init(&o, "gdpo"), SR1_OK);
+    assert_int_equal(estimate("gdpo", &without, &o, each, NULL), SR1_OK);
+    o.whiten = SR1_ADVANTAGE_WHITEN_TOKENS;
+    assert_int_equal(estimate("gdpo", &without, &o, each, NULL), SR1_E_INVALID);
+    assert_non_null(strstr(sr1_last_error(), "gdpo: the batch lacks token_begin"));
+    o.whiten++;
+    refused_as("gdpo", &b, &o, SR1_E_INVALID, "whiten 3 is not known");
+}
+
 /* 0 in a field of kinds is the estimator's own; the report counts groups. */
 static void no_kind_is_the_published_one(void **state)
 {
@@ -358,6 +379,7 @@ int main(void)
         cmocka_unit_test_setup(results_out_of_range_are_refused, make),
         cmocka_unit_test_setup(older_callers_have_the_defaults_behind_their_fields, make),
         cmocka_unit_test_setup(no_components_are_missing_components, make),
+        cmocka_unit_test_setup(whitening_over_tokens_needs_them, make),
         cmocka_unit_test_setup(no_kind_is_the_published_one, make),
         cmocka_unit_test_setup(the_table_describes_itself, make),
     };

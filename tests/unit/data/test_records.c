@@ -371,10 +371,22 @@ static void bad_demonstrations(void **state)
         {"{\"messages\":[{\"role\":\"user\",\"content\":\"x\"},"
          "{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{}]},"
          "{\"role\":\"assistant\",\"content\":\"x\"}]}",
-         "messages[1]: 'tool_calls' are not read"},
+         "messages[1]: tool_calls[0]: a tool call needs 'name' and 'arguments'"},
         {"{\"messages\":[{\"role\":\"user\",\"content\":\"x\"},"
-         "{\"role\":\"assistant\",\"content\":\"x\",\"reasoning_content\":\"y\"}]}",
-         "messages[1]: 'reasoning_content' is not read"},
+         "{\"role\":\"assistant\",\"tool_calls\":[{\"name\":\"f\",\"arguments\":\"[1]\"}]"
+         "}]"
+         "}",
+         "messages[1]: tool_calls[0]: 'arguments' of a tool call are no JSON object"},
+        {"{\"messages\":[{\"role\":\"user\",\"content\":\"x\"},"
+         "{\"role\":\"assistant\",\"tool_calls\":[{\"name\":\"f\",\"arguments\":\"{\"}]}]"
+         "}",
+         "messages[1]: tool_calls[0]: 'arguments' of a tool call"},
+        {"{\"messages\":[{\"role\":\"user\",\"content\":\"x\"},"
+         "{\"role\":\"assistant\",\"tool_calls\":[]}]}",
+         "'content' is missing"},
+        {"{\"question\":\"q\",\"segments\":[{\"source\":\"policy\",\"text\":\"x\","
+         "\"reasoning_content\":\"y\"}]}",
+         "segments[0]: 'tool_calls' and 'reasoning_content' are members of 'messages'"},
         {"\n\n{\"messages\":", "e.jsonl:3"},
     };
     struct sr1__demos *d = NULL;

@@ -600,6 +600,81 @@ static void files_that_are_no_program_are_named(void **state)
 }
 
 /* After three failures in a row a program is left alone. */
+/* ---- shared objects ---- */
+
+/* A shared object that the build made; static memory. */
+static const char *built(const char *name)
+{
+    static char path[1024];
+
+    snprintf(path, sizeof path, "%s/tests/unit/external/%s", getenv("SR1_BUILD"), name);
+    return path;
+}
+
+static void tables_of_shared_objects_are_parts(void **state)
+{
+    static const char *const queries[] = {"tower"};
+    sr1_reward_options o = {.struct_size = sizeof o, .rewards = ""};
+    sr1_reward_set *set = NULL;
+    sr1_search_results *found = NULL;
+    sr1_search *engine = NULL;
+    sr1_env *env = NULL;
+    sr1_search_hit hit = {.struct_size = sizeof hit};
+    char *text = NULL;
+    size_t n = 0;
+
+    (void)state;
+    OK(sr1_reward_set_new(&set, &o));
+    OK(sr1_reward_set_add_external(set, built("brevity.so"), "brevity", 2, NULL));
+    assert_string_equal(sr1_reward_set_name(set, 0), "brevity");
+    assert_true(fabs(score(set, "q", "Oslo it") - 2 / (1 + 7 / 6.0)) < 1e-12);
+    sr1_reward_set_free(set);
+    OK(sr1_search_open_external(&engine, built("parts.so"), NULL));
+    OK(sr1_search_run(engine, queries, 1, 3, &found));
+    OK(sr1_search_results_hit(found, 0, 0, &hit));
+    assert_string_equal(hit.contents, "tower");
+    sr1_search_results_free(found);
+    sr1_search_free(engine);
+    OK(sr1_env_open_external(&env, built("parts.so"), NULL, NULL));
+    OK(sr1_env_answer(env, "look", 4, &text, &n));
+    assert_non_null(strstr(text, "look"));
+    sr1_free(text);
+    sr1_env_free(env);
+}
+
+static void shared_objects_without_the_table_are_named(void **state)
+{
+    static const struct {
+        const char *path, *text;
+        sr1_status status;
+    } cases[] = {
+        {"none.so", "cannot load", SR1_E_IO},
+        {"text.so", "cannot load", SR1_E_IO},
+        {"parts.so", "exports no 'const sr1_reward_ops length'", SR1_E_NOT_FOUND}};
+    sr1_reward_options o = {.struct_size = sizeof o, .rewards = ""};
+    sr1_reward_set *set = NULL;
+    sr1_search *engine = NULL;
+    sr1_env *env = NULL;
+
+    (void)state;
+    (void)scratch_file("text.so", "no object", 0);
+    OK(sr1_reward_set_new(&set, &o));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *path = i == 1 ? scratch_path("text.so") : built(cases[i].path);
+
+        assert_int_equal(sr1_reward_set_add_external(set, path, "length", 1, NULL),
+                         cases[i].status);
+        assert_non_null(strstr(sr1_last_error(), cases[i].text));
+    }
+    sr1_reward_set_free(set);
+    assert_int_equal(sr1_search_open_external(&engine, built("brevity.so"), NULL),
+                     SR1_E_NOT_FOUND);
+    assert_non_null(strstr(sr1_last_error(), "search_engine"));
+    assert_int_equal(sr1_env_open_external(&env, built("brevity.so"), NULL, NULL),
+                     SR1_E_NOT_FOUND);
+    assert_non_null(strstr(sr1_last_error(), "environment"));
+}
+
 static void a_broken_program_rests(void **state)
 {
     const char *path = scratch_file("broken.py", "import sys; sys.exit('broken')\n", 0);
@@ -717,6 +792,8 @@ int main(void)
         cmocka_unit_test(the_examples_score_and_search),
         cmocka_unit_test(an_outage_is_no_observation),
         cmocka_unit_test(files_that_are_no_program_are_named),
+        cmocka_unit_test(tables_of_shared_objects_are_parts),
+        cmocka_unit_test(shared_objects_without_the_table_are_named),
         cmocka_unit_test(a_broken_program_rests),
         cmocka_unit_test(a_programs_helpers_end_with_it),
         cmocka_unit_test(a_program_ends_with_a_process_that_is_killed),

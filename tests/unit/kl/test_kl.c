@@ -53,6 +53,46 @@ static void check_controller(const json_t *row)
     }
 }
 
+static void read_floats(const json_t *row, const char *key, float out[MOST])
+{
+    double v[MOST];
+    size_t n = read_list(row, key, v);
+
+    for (size_t i = 0; i < n; i++)
+        out[i] = (float)v[i];
+}
+
+/* A batch of sequences: the rewards of their tokens, and what the controller makes of the
+ * mean of their means. */
+static void check_batch(const json_t *row)
+{
+    const char *kind = json_string_value(json_object_get(row, "kind"));
+    float old[MOST], ref[MOST];
+    double want[MOST], got[MOST] = {0}, lengths[MOST], sum = 0;
+    size_t n = read_list(row, "lengths", lengths), at = 0;
+    sr1_kl_controller c = {.struct_size = sizeof c};
+
+    read_floats(row, "old", old);
+    read_floats(row, "ref", ref);
+    c.coef = json_number_value(json_object_get(row, "coef"));
+    c.target = json_number_value(json_object_get(row, "target"));
+    c.horizon = json_number_value(json_object_get(row, "horizon"));
+    for (size_t i = 0; i < n; at += (size_t)lengths[i++]) {
+        double mean;
+
+        assert_int_equal(sr1_kl_penalty(kind, c.coef, old + at, ref + at,
+                                        (size_t)lengths[i], got + at, &mean),
+                         SR1_OK);
+        sum += mean;
+    }
+    assert_int_equal(read_list(row, "rewards", want), at);
+    for (size_t i = 0; i < at; i++)
+        near_to(got[i], want[i], 1e-9, 1e-15);
+    near_to(sum / (double)n, json_number_value(json_object_get(row, "mean")), 1e-6, 0);
+    assert_int_equal(sr1_kl_controller_update(&c, sum / (double)n, (int64_t)n), SR1_OK);
+    near_to(c.coef, json_number_value(json_object_get(row, "after")), 1e-9, 0);
+}
+
 static void check_row(const json_t *row)
 {
     const char *kind = json_string_value(json_object_get(row, "kind"));
@@ -86,14 +126,16 @@ static void equals_verl_trl_and_numpy(void **state)
         json_t *row = NULL;
 
         assert_int_equal(sr1__json_parse(&row, line, strlen(line), "vectors"), SR1_OK);
-        if (json_object_get(row, "after"))
+        if (json_object_get(row, "lengths"))
+            check_batch(row);
+        else if (json_object_get(row, "after"))
             check_controller(row);
         else
             check_row(row);
         json_decref(row);
         n++;
     }
-    assert_int_equal(n, 49);
+    assert_int_equal(n, 51);
     sr1__buf_free(&text);
 }
 

@@ -1,8 +1,9 @@
 /* Logits, log-probs and gradients of golden models against transformers'. */
 #include "golden.h"
 
-#include "tensor/model/model.h"
+#include "tensor/model/experts.h"
 #include "tensor/model/model_memory.h"
+#include "tensor/model/route_log.h"
 
 #include <searchr1/ext/model_details.h>
 
@@ -101,6 +102,20 @@ static sr1_tensor *batch_log_probs(sr1_scope *s, sr1_model *m, const struct batc
                                    1.0, chunk, NULL);
 }
 
+static void check_log_probs(const struct golden *g, const struct batch *b,
+                            const float *got)
+{
+    for (size_t i = 0, at = 0; i < b->n_seqs; i++) {
+        size_t n = (size_t)(b->cu_seqlens[i + 1] - b->cu_seqlens[i]) - 1;
+        char name[32];
+
+        snprintf(name, sizeof name, "log_probs.%zu", i);
+        if (n)
+            assert_true(largest_gap(got + at, golden_tensor(g, name, n), n) <= 1e-4);
+        at += n;
+    }
+}
+
 static void log_probs_equal_transformers(void **state)
 {
     (void)state;
@@ -110,21 +125,12 @@ static void log_probs_equal_transformers(void **state)
         sr1_scope *s = sr1__scope_open(SR1__CPU, "log-probs");
         float got[MAX_IDS];
         struct batch b;
-        size_t at = 0;
 
         pack(&g, &b);
         t_to_host_f32(s, batch_log_probs(s, m, &b, (struct sr1__forward_options){0}, 5),
                       got, b.n_rows);
         OK(sr1__scope_close(s));
-        for (size_t i = 0; i < b.n_seqs; i++) {
-            size_t n = (size_t)(b.cu_seqlens[i + 1] - b.cu_seqlens[i]) - 1;
-            char name[32];
-
-            snprintf(name, sizeof name, "log_probs.%zu", i);
-            if (n)
-                assert_true(largest_gap(got + at, golden_tensor(&g, name, n), n) <= 1e-4);
-            at += n;
-        }
+        check_log_probs(&g, &b, got);
         sr1_model_free(m);
         golden_close(&g);
     }
@@ -161,7 +167,7 @@ static float *view_grad(sr1_model *m, const struct sr1__named *view)
     return out;
 }
 
-/* Of the loss (prefix ""), or of that of routers ("aux_"). */
+/* Of the loss (prefix ""), of that of routers ("aux_"), or with router replay. */
 static void check_gradients(const struct golden *g, sr1_model *m, const char *prefix)
 {
     json_t *norms = member(g, prefix, "grad_norms");
@@ -214,6 +220,73 @@ static void gradients_equal_transformers(void **state)
         sr1_model_free(m);
         golden_close(&g);
     }
+}
+
+/* ---- experts ---- */
+
+enum { TOKENS = 32 };
+
+static void fill_wavy(float *v, size_t n, double a)
+{
+    for (size_t i = 0; i < n; i++)
+        v[i] = (float)sin(a * (double)(i + 1));
+}
+
+/* All experts of a token have nearly the same logit, in bf16 most of them the same. */
+static void set_even_router(sr1_scope *s, const sr1_model *m)
+{
+    size_t e = (size_t)m->config.hidden_size, n = (size_t)m->config.n_experts;
+    float *rows = calloc(n * e, sizeof *rows);
+
+    assert_true(n <= e);
+    for (size_t i = 0; i < n; i++) {
+        fill_wavy(rows + i * e, e, 1.7);
+        rows[i * e + i] *= 1.0f + 1.0f / 64;
+    }
+    t_copy_(s, m->layers[0].router, t_from_f32(s, rows, T_SHAPE((int64_t)n, (int64_t)e)));
+    free(rows);
+}
+
+/* Of the same tokens in bf16 and in fp32 the experts are the same. */
+static void experts_are_chosen_by_sums_in_fp32(void **state)
+{
+    const struct sr1__attention by = {NULL};
+    sr1_model_options o = {.struct_size = sizeof o, .device = "cpu", .dtype = "bf16"};
+    struct golden g = golden_open("qwen3-moe");
+    sr1_model *m = NULL, *exact = NULL;
+    sr1_scope *s = sr1__scope_open(SR1__CPU, "experts");
+    float *x, *y[2];
+    sr1_tensor *tokens;
+    size_t e;
+
+    (void)state;
+    OK(sr1_model_open(&m, g.dir, &o));
+    e = (size_t)m->config.hidden_size;
+    sr1__scope_no_grad(s);
+    set_even_router(s, m);
+    OK(sr1__model_clone(&exact, m, SR1__F32));
+    x = calloc(3 * TOKENS * e, sizeof *x);
+    y[0] = x + TOKENS * e;
+    y[1] = y[0] + TOKENS * e;
+    fill_wavy(x, TOKENS * e, 2.3);
+    tokens = t_to(s, t_from_f32(s, x, T_SHAPE(TOKENS, (int64_t)e)), SR1__BF16);
+    t_to_host_f32(s, sr1__experts_run(s, m, &by, 0, tokens, NULL), y[0], TOKENS * e);
+    t_to_host_f32(s, sr1__experts_run(s, exact, &by, 0, t_to(s, tokens, SR1__F32), NULL),
+                  y[1], TOKENS * e);
+    OK(sr1__scope_close(s));
+    for (size_t i = 0; i < TOKENS; i++) {
+        double most = 0;
+
+        for (size_t k = 0; k < e; k++)
+            most = fmax(most, fabs((double)y[1][i * e + k]));
+        if (!(largest_gap(y[0] + i * e, y[1] + i * e, e) <= 0.03 * most))
+            fail_msg("token %zu: off by %g of %g", i,
+                     largest_gap(y[0] + i * e, y[1] + i * e, e), most);
+    }
+    free(x);
+    sr1_model_free(m);
+    sr1_model_free(exact);
+    golden_close(&g);
 }
 
 /* Its gradient alone: that of the log-probs is 0. */
@@ -273,6 +346,79 @@ static void saved_model_loads_equal(void **state)
     }
 }
 
+/* ---- router replay ---- */
+
+/* A place of its own for each token of a batch. */
+static void place_tokens(struct sr1__route_log *log, const struct batch *b,
+                         int64_t places[MAX_IDS])
+{
+    for (int64_t i = 0; i < b->cu_seqlens[b->n_seqs]; i++)
+        OK(sr1__route_log_place(log, (uint64_t)i, &places[i]));
+}
+
+static void negate_routers(sr1_model *m)
+{
+    sr1_scope *s = sr1__scope_open(SR1__CPU, "routers");
+
+    sr1__scope_no_grad(s);
+    for (int64_t i = 0; i < m->config.n_layers; i++)
+        if (m->layers[i].router)
+            t_mul_scalar_(s, m->layers[i].router, -1.0);
+    OK(sr1__scope_close(s));
+    sr1__model_touch(m);
+}
+
+static void run_replay(const struct golden *g, sr1_model *m, const struct batch *b,
+                       const struct sr1__routes *routes, int checkpoint)
+{
+    struct sr1__forward_options opt = {.checkpoint = checkpoint, .routes = routes};
+    sr1_scope *s = sr1__scope_open(SR1__CPU, "step");
+    sr1_tensor *outputs = batch_log_probs(s, m, b, opt, 0);
+    float got[MAX_IDS];
+
+    t_to_host_f32(s, outputs, got, b->n_rows);
+    t_backward_with(
+        s, outputs,
+        t_full(s, -1.0 / (double)b->n_rows, SR1__F32, T_SHAPE((int64_t)b->n_rows)));
+    OK(sr1__scope_close(s));
+    check_log_probs(g, b, got);
+    check_gradients(g, m, "replay_");
+    sr1__model_clear_grad(m);
+}
+
+/* Routers that have changed weigh the experts that were chosen before. */
+static void replayed_experts_equal_transformers(void **state)
+{
+    static const char *const names[] = {"qwen3-moe", "qwen3-moe-sparse"};
+
+    (void)state;
+    for (size_t c = 0; c < 2; c++) {
+        struct golden of = golden_open(names[c]),
+                      g = golden_open_kind("replay", names[c]);
+        sr1_model *m = open_golden(&of);
+        int64_t places[MAX_IDS];
+        struct sr1__routes routes = {.places = places};
+        struct sr1__forward_options opt = {.routes = &routes};
+        sr1_scope *s = sr1__scope_open(SR1__CPU, "routers");
+        struct batch b;
+
+        pack(&g, &b);
+        OK(sr1__route_log_new(&routes.log, &m->config));
+        place_tokens(routes.log, &b, places);
+        sr1__scope_no_grad(s);
+        (void)batch_log_probs(s, m, &b, opt, 0);
+        OK(sr1__scope_close(s));
+        negate_routers(m);
+        OK(sr1__model_train(m, 1));
+        run_replay(&g, m, &b, &routes, 0);
+        run_replay(&g, m, &b, &routes, 1);
+        sr1__route_log_free(routes.log);
+        sr1_model_free(m);
+        golden_close(&of);
+        golden_close(&g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,7 +426,9 @@ int main(void)
         cmocka_unit_test(parameters_are_counted),
         cmocka_unit_test(log_probs_equal_transformers),
         cmocka_unit_test(gradients_equal_transformers),
+        cmocka_unit_test(experts_are_chosen_by_sums_in_fp32),
         cmocka_unit_test(the_loss_of_routers_equals_transformers),
+        cmocka_unit_test(replayed_experts_equal_transformers),
         cmocka_unit_test(saved_model_loads_equal),
     };
 

@@ -3,6 +3,9 @@
 #include "support/tiny.h"
 #include "support/wait.h"
 
+#include "base/file.h"
+#include "environment/env/protocol.h"
+#include "policy/observation_tokens.h"
 #include "policy/rollout_internal.h"
 
 #include <searchr1/ext/reward_set.h>
@@ -113,6 +116,85 @@ static void an_answer_is_a_message(void **state)
     sr1_free(want);
     sr1_rollout_free(r);
     sr1_trajectory_free(t);
+}
+
+#define TOKENIZER "tests/golden/tokenizer/llama2/"
+#define TEMPLATES "tests/golden/jinja/"
+
+static void copy_file(const char *from, const char *to)
+{
+    char path[512];
+    struct sr1__buf b;
+
+    snprintf(path, sizeof path, "%s/%s", getenv("SR1_SRC"), from);
+    OK(sr1__file_read(path, 0, &b));
+    scratch_file(to, sr1__buf_cstr(&b), b.len);
+    sr1__buf_free(&b);
+}
+
+/* The end of the whole conversation, ended: behind the token that ends a message. */
+static void check_message_tokens(const sr1_tokenizer *t,
+                                 const struct sr1__turn_delimiters *border, int ended)
+{
+    static const char *const roles[] = {"user", "assistant", "user"};
+    static const char *const contents[] = {"Where?", "Look it up.",
+                                           "<r>\nIn town.\n</r>"};
+    sr1_chat_options c = {.struct_size = sizeof c, .add_generation_prompt = 1};
+    struct sr1__observation_tokens b;
+    struct sr1__observation o;
+    int32_t *ids = NULL;
+    char *text = NULL;
+    size_t n = 0, len = 0;
+    int fits = 0;
+
+    OK(sr1_tokenizer_chat(t, roles, contents, NULL, 3, &c, &text, &len, &ids, &n));
+    sr1__observation_init(&o);
+    sr1__buf_str(&o.head, "<r>\n");
+    sr1__buf_str(&o.body, "In town.");
+    sr1__buf_str(&o.tail, "\n</r>");
+    OK(sr1__observation_tokens_make(&b, t, border, sr1__protocol_find("hermes"), &o, 1,
+                                    ended, 1000, &fits));
+    assert_int_equal(fits, 1);
+    assert_true(b.ids.n < n && b.text.len < len);
+    assert_string_equal(sr1__buf_cstr(&b.text), text + len - b.text.len);
+    assert_memory_equal(b.ids.v, ids + n - b.ids.n, b.ids.n * sizeof *ids);
+    assert_memory_equal(b.text.data + b.body_begin, "In town.", b.body_len);
+    if (ended)
+        assert_int_equal(ids[n - b.ids.n - 1],
+                         sr1_tokenizer_special_id(t, SR1_TOKEN_EOS));
+    else
+        assert_string_equal(text + len - b.text.len, strstr(text, "up.") + 3);
+    sr1__observation_tokens_free(&b);
+    sr1__observation_free(&o);
+    sr1_free(ids);
+    sr1_free(text);
+}
+
+/* Where tokenizers put a space in front of a text, none comes between its parts. */
+static void a_message_has_the_ids_of_the_whole(void **state)
+{
+    static const char *const templates[] = {"llama2.jinja", "mistral_v1.jinja",
+                                            "vicuna.jinja"};
+
+    (void)state;
+    OK(sr1__dir_make(scratch_path("llama")));
+    copy_file(TOKENIZER "tokenizer.json", "llama/tokenizer.json");
+    copy_file(TOKENIZER "tokenizer_config.json", "llama/tokenizer_config.json");
+    for (size_t i = 0; i < sizeof templates / sizeof *templates; i++) {
+        struct sr1__turn_delimiters border;
+        sr1_tokenizer *t = NULL;
+        char from[256];
+
+        snprintf(from, sizeof from, TEMPLATES "%s", templates[i]);
+        copy_file(from, "llama/chat_template.jinja");
+        OK(sr1_tokenizer_open(&t, scratch_path("llama")));
+        OK(sr1__turn_delimiters_make(&border, t, 0));
+        check_message_tokens(t, &border, 0);
+        if (border.end_len)
+            check_message_tokens(t, &border, 1);
+        sr1__turn_delimiters_free(&border);
+        sr1_tokenizer_free(t);
+    }
 }
 
 static void a_body_is_where_its_segment_says(void **state)
@@ -392,6 +474,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_answer_is_a_message),
+        cmocka_unit_test(a_message_has_the_ids_of_the_whole),
         cmocka_unit_test(a_body_is_where_its_segment_says),
         cmocka_unit_test(a_long_result_is_cut_within_its_message),
         cmocka_unit_test(only_executed_calls_count),

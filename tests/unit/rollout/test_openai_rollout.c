@@ -9,6 +9,8 @@
 
 #include <searchr1/ext/remote.h>
 
+#include <stdatomic.h>
+
 static const struct tiny_rule pieces[] = {
     {"", "x<sea"},          {"x<sea", "rch>"},      {"rch>", " tower"},
     {" tower", "</sear"},   {"</sear", "ch> and"},  {"</information>", "<answer>"},
@@ -509,6 +511,45 @@ static void rows_wait_for_no_other(void **state)
     openai_stop(&server);
 }
 
+static sr1_status count_call(void *self, const char *const *queries, size_t n, int32_t k,
+                             sr1_search_sink *sink)
+{
+    atomic_int *calls = self;
+
+    (void)queries, (void)k;
+    (*calls)++;
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(sr1_search_sink_hit(sink, i, "tower", "The tower stands in Paris.", 1));
+    return SR1_OK;
+}
+
+/* A server's answers come when they come; the searches that they ask for gather all the
+ * same, until no row can go on. */
+static void searches_of_served_rows_are_one_call(void **state)
+{
+    sr1_search_ops ops = {
+        .struct_size = sizeof ops, .name = "count", .search = count_call};
+    atomic_int calls = 0;
+    sr1_config *c =
+        tiny_config("searcher", "openai_concurrency=8", "search_batch_wait_s=60", NULL);
+    sr1_trajectory *t[8] = {NULL};
+    sr1_search *e = NULL;
+    sr1_rollout *r;
+
+    (void)state;
+    openai_start(&server, scratch_path("searcher"));
+    openai_use(&server, c);
+    OK(sr1_search_new(&e, &ops, &calls));
+    r = tiny_rollout(c, e);
+    OK(generate(r, 8, 0, t));
+    for (size_t i = 0; i < 8; i++)
+        assert_int_equal(sr1_trajectory_search_count(t[i]), 1);
+    assert_int_equal(calls, 1); /* well before those 60 s */
+    tiny_free_all(t, 8);
+    sr1_rollout_free(r);
+    openai_stop(&server);
+}
+
 static void failures_that_pass_are_retried(void **state)
 {
     sr1_trajectory *t;
@@ -732,6 +773,7 @@ int main(void)
         cmocka_unit_test(another_tokenizer_is_noticed),
         cmocka_unit_test(an_answer_continues_its_prompt),
         cmocka_unit_test(rows_wait_for_no_other),
+        cmocka_unit_test(searches_of_served_rows_are_one_call),
         cmocka_unit_test(failures_that_pass_are_retried),
         cmocka_unit_test(an_outage_is_not_the_policys_failure),
         cmocka_unit_test(a_server_that_never_answers_ends_the_call),

@@ -129,7 +129,13 @@ static void figures_of_several_answers(void **state)
     OK(sr1__suite_figure(sets, 1, 4, "pass", 2, &v));
     assert_true(v.value == 0.75); /* (1 + (1 - C(3,2)/C(4,2))) / 2 */
     OK(sr1__suite_figure(sets, 1, 4, "pass", 4, &v));
-    assert_true(v.value == 1 && v.low == 1 && v.high == 1);
+    assert_true(v.value == 1 && v.high == 1);
+    assert_float_equal(v.low, 0.342380, 1e-6); /* no resample differs: Wilson, 2 of 2 */
+    OK(sr1__suite_figure(sets, 1, 4, "tokens", 0, &v));
+    assert_true(v.value == 0 && v.low == 0 && v.high == 0); /* no share of anything */
+    OK(sr1__suite_figure(sets, 2, 4, "pass", 4, &v));
+    assert_true(v.value == 1 && v.high == 1); /* Wilson's of both sets: 2 of 2, 1 of 1 */
+    assert_float_equal(v.low, (0.342380 + 0.206549) / 2, 1e-6);
     OK(sr1__suite_figure(sets, 1, 4, "majority", 0, &v));
     assert_true(v.value == 0.5);
     assert_float_equal(v.low, 0.094531, 1e-6); /* Wilson, 1 of 2 */

@@ -127,6 +127,41 @@ static void no_worse_than_libtorch(void **state)
     }
 }
 
+/* Of bf16 matrices, by the kernels and by libtorch; gradients have their types. */
+static void sums_in_fp32_are_not_rounded(void **state)
+{
+    sr1_scope *s = sr1__scope_open(SR1__CPU, "linear");
+    struct linear_case c = make_case(s, SR1__BF16);
+
+    (void)state;
+    memset(c.bias, 0, OUT * sizeof *c.bias);
+    for (int i = 0; i < RESULTS; i++)
+        free(c.exact[i]);
+    sum_exactly(&c);
+    for (int on = 0; on < 2; on++) {
+        sr1_tensor *in[2] = {t_to(s, t_from_f32(s, c.x, T_SHAPE(ROWS, IN)), SR1__BF16),
+                             t_to(s, t_from_f32(s, c.w, T_SHAPE(OUT, IN)), SR1__BF16)};
+        sr1_tensor *y;
+
+        sr1__fused_enable(on);
+        t_require_grad(s, in[0], 1);
+        t_require_grad(s, in[1], 1);
+        y = sr1__linear_f32(s, in[0], in[1]);
+        assert_int_equal(t_dtype(y), SR1__F32);
+        near(measure_error(s, y, c.exact[0], c.n[0]), 0.0, 1e-5);
+        near(gap(s, y, sr1__linear_f32(s, t_detach(s, in[0]), t_detach(s, in[1]))), 0.0,
+             0.0);
+        t_backward_with(s, y, t_from_f32(s, c.g, T_SHAPE(ROWS, OUT)));
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(t_dtype(t_grad(s, in[i])), SR1__BF16);
+            near(measure_error(s, t_grad(s, in[i]), c.exact[1 + i], c.n[1 + i]), 0.0,
+                 0.03);
+        }
+    }
+    free_case(&c);
+    OK(sr1__scope_close(s));
+}
+
 /* Rows of y and of the gradient of x, alone and among others. */
 static void a_row_has_its_own_bits(void **state)
 {
@@ -182,6 +217,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_worse_than_libtorch),
+        cmocka_unit_test(sums_in_fp32_are_not_rounded),
         cmocka_unit_test(a_row_has_its_own_bits),
         cmocka_unit_test(gradients_alone_are_those_of_the_product),
     };

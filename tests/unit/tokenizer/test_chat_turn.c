@@ -74,7 +74,8 @@ static void add_turn(struct growing *g, const json_t *turn)
     own[2] = text.len;
     sr1__buf_str(&text, body ? "\n</result>" : "");
     own[3] = text.len;
-    OK(sr1__tokenizer_encode_own(g->t, sr1__buf_cstr(&text), text.len, own, 2, &g->ids));
+    OK(sr1__tokenizer_encode_own(g->t, sr1__buf_cstr(&text), text.len, own, 2, 0,
+                                 &g->ids));
     sr1__buf_free(&text);
     add(&g->ids, g->border.open_ids.v, g->border.open_ids.n);
 }
@@ -144,20 +145,20 @@ static void only_own_words_hold_added_tokens(void **state)
     struct sr1__ids ids = {0};
 
     (void)state;
-    OK(sr1__tokenizer_encode_own(t, text, strlen(text), own, 1, &ids));
+    OK(sr1__tokenizer_encode_own(t, text, strlen(text), own, 1, 0, &ids));
     assert_int_equal(ids.v[0], end);
     for (size_t i = 0; i < ids.n; i++)
         count += ids.v[i] == end;
     assert_int_equal(count, 1);
     ids.n = 0;
-    OK(sr1__tokenizer_encode_own(t, text, strlen(text), crossing, 1, &ids));
+    OK(sr1__tokenizer_encode_own(t, text, strlen(text), crossing, 1, 0, &ids));
     assert_int_equal(ids.v[ids.n - 1], end);
     assert_true(ids.v[0] != end);
     ids.n = 0;
-    OK(sr1__tokenizer_encode_own(t, text, strlen(text), NULL, 0, &ids));
+    OK(sr1__tokenizer_encode_own(t, text, strlen(text), NULL, 0, 0, &ids));
     for (size_t i = 0; i < ids.n; i++)
         assert_true(ids.v[i] != end);
-    assert_int_equal(sr1__tokenizer_encode_own(t, "\xff", 1, NULL, 0, &ids),
+    assert_int_equal(sr1__tokenizer_encode_own(t, "\xff", 1, NULL, 0, 0, &ids),
                      SR1_E_INVALID);
     sr1__ids_free(&ids);
     sr1_tokenizer_free(t);

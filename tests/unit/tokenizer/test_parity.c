@@ -29,7 +29,7 @@ static void check_own(const sr1_tokenizer *t, const json_t *text, const json_t *
     struct sr1__ids expected = {0}, ids = {0};
 
     ids_from(want, &expected);
-    OK(sr1__tokenizer_encode_own(t, json_string_value(text), n, own, 1, &ids));
+    OK(sr1__tokenizer_encode_own(t, json_string_value(text), n, own, 1, 0, &ids));
     assert_same_ids(ids.v, ids.n, &expected, json_string_value(text));
     sr1__ids_free(&ids);
     sr1__ids_free(&expected);

@@ -5,6 +5,7 @@
 #include "support.h"
 
 #include "../../support/files.h"
+#include "text/tokenizer/chat_turn.h"
 
 /* "folder/name"; static memory. */
 static const char *join(const char *folder, const char *name)
@@ -140,6 +141,64 @@ static void each_part_of_text_bpe_is_the_references(void **state)
                           one_variant, NULL) >= 30);
 }
 
+/* ---- a text that continues another ---- */
+
+static void one_continued(const json_t *c, void *arg)
+{
+    static const int32_t modes[] = {SR1_ENCODE_ALL_ADDED, SR1_ENCODE_SPECIAL_AS_TEXT,
+                                    SR1_ENCODE_ADDED_AS_TEXT};
+    const json_t *text = json_object_get(c, "text");
+    const char *s = json_string_value(text);
+    size_t n = json_string_length(text);
+    struct sr1__ids want = {0}, ids = {0};
+    struct sr1__buf spelled;
+
+    ids_from(json_object_get(c, "ids"), &want);
+    for (size_t i = 0; i < 3; i++) {
+        ids.n = 0;
+        OK(sr1__tokenizer_encode(arg, s, n, modes[i] | SR1_ENCODE_CONTINUED, &ids));
+        assert_same_ids(ids.v, ids.n, &want, s);
+    }
+    ids.n = 0;
+    OK(sr1__tokenizer_encode_own(arg, s, n, NULL, 0, 1, &ids));
+    assert_same_ids(ids.v, ids.n, &want, s);
+    sr1__buf_init(&spelled, 0);
+    OK(sr1__tokenizer_spell(arg, ids.v, ids.n, 0, &spelled));
+    if (!strstr(s, "\xe2\x96\x81")) /* a mark in the text is a space */
+        assert_same_text(sr1__buf_cstr(&spelled), spelled.len, s, n, s);
+    sr1__buf_free(&spelled);
+    sr1__ids_free(&want);
+    sr1__ids_free(&ids);
+}
+
+/* Wherever a file puts a mark in front of a text, in front of these there is none. */
+static void nothing_goes_before_a_text_that_continues(void **state)
+{
+    static const char *const sets[] = {
+        "{}",
+        "{\"normalizer\": null, \"pre_tokenizer\": {\"type\": \"Metaspace\", "
+        "\"prepend_scheme\": \"always\", \"split\": false}}",
+        "{\"normalizer\": null, \"pre_tokenizer\": {\"type\": \"Metaspace\", "
+        "\"prepend_scheme\": \"first\", \"split\": true}}"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+        json_t *v = json_pack("{s:s, s:o}", "folder", "llama2", "set",
+                              json_loads(sets[i], 0, NULL));
+        sr1_tokenizer *t = variant(v);
+        struct sr1__ids ids = {0}, front = {0};
+
+        assert_true(each_line(fixture_path("continued.jsonl"), one_continued, t) >= 200);
+        OK(sr1__tokenizer_encode(t, "it", 2, SR1_ENCODE_CONTINUED, &ids));
+        OK(sr1__tokenizer_encode(t, "it", 2, 0, &front));
+        assert_true(ids.v[0] != front.v[0]);
+        sr1__ids_free(&ids);
+        sr1__ids_free(&front);
+        sr1_tokenizer_free(t);
+        json_decref(v);
+    }
+}
+
 /* The marks of spaces that decode takes away do not come out of a stream. */
 static void check_stream(const json_t *c, sr1_tokenizer *t)
 {
@@ -239,6 +298,7 @@ int main(void)
         cmocka_unit_test(each_part_is_the_references),
         cmocka_unit_test(text_bpe_is_the_references),
         cmocka_unit_test(each_part_of_text_bpe_is_the_references),
+        cmocka_unit_test(nothing_goes_before_a_text_that_continues),
         cmocka_unit_test(streams_have_spaces_for_marks),
     };
     const struct CMUnitTest minilm[] = {cmocka_unit_test(minilm_in_both_forms)};

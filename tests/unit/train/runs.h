@@ -126,6 +126,27 @@ static inline char *slurp_trajectories(const char *run)
     return sr1__buf_take(&all);
 }
 
+/* Numbers of the questions of a step, in order, each once: "0 1 2 3". */
+static inline void list_asked(const char *run, int64_t step, char *out)
+{
+    char *text = slurp_trajectories(run), *at = text, *end;
+    int last = -1;
+
+    for (*out = '\0'; (end = strchr(at, '\n')) != NULL; at = end + 1) {
+        json_t *row = NULL;
+        int k;
+
+        OK(sr1__json_parse(&row, at, (size_t)(end - at), "trajectory"));
+        k = atoi(json_string_value(json_object_get(row, "query_id")) + 1);
+        if (json_integer_value(json_object_get(row, "step")) == step && k != last) {
+            sprintf(out + strlen(out), "%s%d", *out ? " " : "", k);
+            last = k;
+        }
+        json_decref(row);
+    }
+    sr1_free(text);
+}
+
 static inline void same_file(const char *a, const char *b, const char *file)
 {
     size_t n, m;

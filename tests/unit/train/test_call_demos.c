@@ -234,6 +234,105 @@ static void roles_take_turns(void **state)
     sr1_trajectory_free(shown);
 }
 
+/* ---- calls and thoughts as members of messages, in OpenAI's form ---- */
+
+#define QUESTION "{\"role\": \"user\", \"content\": \"Where?\"}"
+#define MEMBERS                                                                          \
+    "\"reasoning_content\": \"I do not know.\", \"tool_calls\": [{\"id\": \"c1\", "      \
+    "\"type\": "                                                                         \
+    "\"function\", \"function\": {\"name\": \"wiki_search\", \"arguments\": "
+#define ARGUMENTS "{\"query\": \"tower\"}"
+#define ANSWERED                                                                         \
+    "}}]}, {\"role\": \"tool\", \"tool_call_id\": \"c1\", \"content\": \"In town.\"}"
+#define TOOLS "[{\"type\": \"function\", \"function\": {\"name\": \"wiki_search\"}}]"
+
+/* The example of a line by a chat template. */
+static sr1_status show_by_template(const char *template, const char *line,
+                                   sr1_trajectory **shown)
+{
+    char pair[600];
+    sr1_config *c;
+    sr1_trainer *tr = NULL;
+    sr1_status status;
+
+    snprintf(pair, sizeof pair, "sft_file=%s", scratch_file("demo.jsonl", line, 0));
+    c = configure_calls("stage=sft", pair);
+    OK(sr1_config_set(c, "chat_template", template));
+    status = sr1_trainer_new(&tr, c, NULL);
+    if (status == SR1_OK)
+        status = sr1__sft_example(tr, 0, shown);
+    sr1_config_free(c);
+    sr1_trainer_free(tr);
+    return status;
+}
+
+/* The policy learns what the template writes of the members, behind the descriptions of
+ * tools; arguments that are a text are the object in it. */
+static void members_are_learned_as_the_template_writes_them(void **state)
+{
+    static const char *const lines[] = {
+        "{\"tools\": " TOOLS ", \"messages\": [" QUESTION
+        ", {\"role\": \"assistant\", \"content\": null, " MEMBERS ARGUMENTS ANSWERED
+        ", {\"role\": \"assistant\", \"content\": \"There.\"}]}",
+        "{\"tools\": " TOOLS ", \"messages\": [" QUESTION
+        ", {\"role\": \"assistant\", " MEMBERS
+        "\"{\\\"query\\\": \\\"tower\\\"}\"" ANSWERED
+        ", {\"role\": \"assistant\", \"content\": \"There.\"}]}"};
+    static const char whole[] =
+        "[" QUESTION ", {\"role\": \"assistant\", " MEMBERS ARGUMENTS "}}]}]";
+    static const char said[] =
+        "<think>\nI do not know.\n</think>\n\n<tool_call>\n" HERMES_CALL
+        "\n</tool_call><|im_end|>\n";
+    sr1_chat_options o = {.struct_size = sizeof o, .tools = TOOLS};
+    sr1_config *c = configure_calls("chat_template=qwen3", NULL);
+    sr1_rollout *r = tiny_rollout(c, tiny_engine());
+    char *text = NULL;
+    size_t n = 0;
+
+    (void)state;
+    OK(sr1_tokenizer_chat_json(sr1_rollout_tokenizer(r), whole, strlen(whole), &o, &text,
+                               &n, NULL, NULL));
+    assert_string_equal(text + n - strlen(said), said);
+    for (size_t i = 0; i < 2; i++) {
+        sr1_trajectory *t = NULL;
+        sr1_text_segment s = {.struct_size = sizeof s};
+        const char *shown;
+        char *prompt = NULL;
+
+        OK(show_by_template("qwen3", lines[i], &t));
+        shown = sr1_trajectory_generated_text(t, NULL);
+        OK(sr1_trajectory_segment(t, 0, &s));
+        assert_int_equal(s.source, SR1_SOURCE_POLICY);
+        assert_memory_equal(shown, said, s.text_len);
+        assert_int_equal(s.text_len, strlen(said));
+        OK(sr1_tokenizer_decode(sr1_rollout_tokenizer(r), sr1_trajectory_ids(t),
+                                sr1_trajectory_prompt_count(t), 0, &prompt, NULL));
+        assert_memory_equal(prompt, text, n - strlen(said));
+        assert_non_null(strstr(shown, "<tool_response>\nIn town.\n</tool_response>"));
+        sr1_free(prompt);
+        sr1_trajectory_free(t);
+    }
+    sr1_free(text);
+    sr1_rollout_free(r);
+}
+
+static void what_a_template_leaves_out_is_refused(void **state)
+{
+    static const char calls[] = "{\"messages\": [" QUESTION
+                                ", {\"role\": \"assistant\", \"tool_calls\": [{\"name\": "
+                                "\"f\", \"arguments\": {}}]}]}";
+    static const char thoughts[] = "{\"messages\": [" QUESTION
+                                   ", {\"role\": \"assistant\", \"content\": \"There.\", "
+                                   "\"reasoning_content\": \"Hm.\"}]}";
+    sr1_trajectory *t = NULL;
+
+    (void)state;
+    REFUSED(show_by_template("chatml", calls, &t), SR1_E_UNSUPPORTED, "tool");
+    REFUSED(show_by_template("chatml", thoughts, &t), SR1_E_UNSUPPORTED,
+            "does not write 'reasoning_content'");
+    assert_null(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +341,8 @@ int main(void)
         cmocka_unit_test(roles_take_turns),
         cmocka_unit_test(a_forged_border_is_text),
         cmocka_unit_test(messages_of_tools_have_the_templates_ids),
+        cmocka_unit_test(members_are_learned_as_the_template_writes_them),
+        cmocka_unit_test(what_a_template_leaves_out_is_refused),
         cmocka_unit_test(tiny_nothing_leaks),
     };
 

@@ -3,6 +3,7 @@
 #include "runs.h"
 
 #include "base/lock.h"
+#include "train/plan.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -383,15 +384,20 @@ static void a_record_that_fails_leaks_nothing(void **state)
     sr1_trainer_free(tr);
 }
 
-/* Checkpoints at once in the plan of a run that is made by these keys. */
+/* Checkpoints at once in the plan of a run that is made by these keys. sr1-train --plan,
+ * which loads nothing, tells the same. */
 static int64_t at_once(const char *name, const char *keep, const char *every,
                        const char *minutes)
 {
     sr1_trainer *tr = open_trainer(
         RUN(name, "update_times=1", "save_final_model=false", keep, every, minutes));
     sr1_run_plan plan = {.struct_size = sizeof plan};
+    sr1_plan *before = NULL;
 
     OK(sr1_trainer_plan(tr, &plan));
+    OK(sr1_plan_new(&before, sr1_trainer_config(tr), 0));
+    assert_true(before->figures.disk == (double)plan.disk_bytes);
+    sr1_plan_free(before);
     sr1_trainer_free(tr);
     return plan.disk_bytes / plan.checkpoint_bytes;
 }

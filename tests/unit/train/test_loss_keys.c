@@ -194,6 +194,7 @@ static void what_would_change_nothing_is_refused(void **state)
     } vain[] = {
         {"advantage=grpo", "gamma=0.9"},
         {"advantage=grpo", "advantage_whiten=on"},
+        {"advantage=grpo", "advantage_whiten=tokens"},
         {"advantage=mt_grpo_merged", "advantage_std=false"},
         {"advantage=reinforce_plus_plus", "gae_lambda=0.9"},
         {"advantage=gigpo", "advantage_std=false"},
@@ -206,7 +207,8 @@ static void what_would_change_nothing_is_refused(void **state)
                                           {"advantage=dr_grpo", "advantage_std=false"},
                                           {"loss=cispo", "dual_clip=0"},
                                           {"advantage=grpo", "step_advantage_w=2"},
-                                          {"advantage=grpo", "advantage_whiten=off"}};
+                                          {"advantage=grpo", "advantage_whiten=off"},
+                                          {"advantage=gae", "advantage_whiten=tokens"}};
     sr1_trainer *tr;
 
     (void)state;

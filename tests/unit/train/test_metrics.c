@@ -3,6 +3,9 @@
  * and TRL's GRPOTrainer do. */
 #include "runs.h"
 
+#include "environment/trajectory/builder.h"
+#include "train/step_batch.h"
+
 #define GROUP 8
 
 static sr1_trajectory *made[GROUP];
@@ -33,13 +36,25 @@ static double of(const json_t *row, const char *key)
     return json_number_value(v);
 }
 
+/* The sum over a trajectory. */
+static double sum_kl(const sr1_trajectory *t, const char *kind)
+{
+    size_t n = sr1_trajectory_policy_count(t);
+    double rewards[512] = {0}, mean;
+
+    assert_true(n <= 512);
+    OK(sr1_kl_penalty(kind, 1.0, sr1_trajectory_policy_log_probs(t),
+                      sr1_trajectory_column(t, SR1_COLUMN_REFERENCE), n, rewards, &mean));
+    return mean * (double)n;
+}
+
 /* verl: sequence_score, and sequence_reward = sequence_score - beta sum of the KL. */
 static void scores_are_rewards_before_the_kl(void **state)
 {
     sr1_trainer *tr = tiny_trainer(
         tiny_config("model", "kl_in=reward", "kl_reference=frozen", "beta=0.5",
                     "learning_rate=1e-2", "max_grad_norm=0", NULL));
-    double score = 0, low = 1e9, high = -1e9, tokens = 0;
+    double score = 0, low = 1e9, high = -1e9, kl = 0;
     sr1_step_report r;
     json_t *row = step_of(tr, &r);
 
@@ -50,18 +65,113 @@ static void scores_are_rewards_before_the_kl(void **state)
         score += x / GROUP;
         low = fmin(low, x);
         high = fmax(high, x);
-        tokens += (double)sr1_trajectory_policy_count(made[i]);
+        kl += sum_kl(made[i], tr->set.kl_kind) / GROUP;
     }
     tiny_near(of(row, "critic/score/mean"), score, 1e-12);
     tiny_near(of(row, "critic/score/min"), low, 1e-12);
     tiny_near(of(row, "critic/score/max"), high, 1e-12);
     assert_true(of(row, "critic/kl") > 1e-3);
-    tiny_near(of(row, "critic/rewards/mean"),
-              score - 0.5 * of(row, "critic/kl") * tokens / GROUP, 1e-6);
+    tiny_near(of(row, "critic/rewards/mean"), score - 0.5 * kl, 1e-6);
     assert_true(of(row, "critic/rewards/max") < high);
     json_decref(row);
     tiny_free_all(made, GROUP);
     sr1_trainer_free(tr);
+}
+
+static size_t read_list(const json_t *row, const char *key, double out[64])
+{
+    const json_t *list = json_object_get(row, key);
+    size_t n = json_array_size(list);
+
+    assert_in_range(n, 1, 64);
+    for (size_t i = 0; i < n; i++)
+        out[i] = json_number_value(json_array_get(list, i));
+    return n;
+}
+
+/* n tokens of these log-probs. */
+static sr1_trajectory *compare_tokens(const double *old, const double *ref, size_t n)
+{
+    const int32_t prompt = 300;
+    struct sr1__trajectory_builder *b = NULL;
+    sr1_trajectory *t = NULL;
+    float reference[64];
+
+    OK(sr1__trajectory_builder_new(&b, "q", 1, NULL, 0));
+    OK(sr1__trajectory_builder_prompt(b, &prompt, 1));
+    for (size_t i = 0; i < n; i++) {
+        OK(sr1__trajectory_builder_policy(b, 301, (float)old[i], 0, "", 0));
+        reference[i] = (float)ref[i];
+    }
+    OK(sr1__trajectory_builder_finish(b, SR1_STOP_EOS, NULL, 0, &t));
+    if (n > 0)
+        OK(sr1_trajectory_set_column(t, SR1_COLUMN_REFERENCE, reference, n));
+    return t;
+}
+
+/* One batch of sequences by verl's apply_kl_penalty and its controller. */
+static void check_penalty(const json_t *row)
+{
+    double old[64], ref[64], rewards[64], lengths[64];
+    size_t n = read_list(row, "lengths", lengths), at = 0;
+    sr1_trainer *tr =
+        tiny_trainer(tiny_config("model", "kl_in=reward", "kl_reference=frozen",
+                                 "beta=0.2", "kl_controller=adaptive", "rewards=format",
+                                 NULL));
+    struct sr1__step_batch b = {
+        .tr = tr, .metrics = &tr->step_metrics, .group_size = (int32_t)n};
+
+    sr1__metrics_begin(b.metrics, 1);
+    tr->set.kl_kind = json_string_value(json_object_get(row, "kind"));
+    tr->kl.coef = json_number_value(json_object_get(row, "coef"));
+    tr->kl.target = json_number_value(json_object_get(row, "target"));
+    tr->kl.horizon = json_number_value(json_object_get(row, "horizon"));
+    read_list(row, "old", old);
+    read_list(row, "ref", ref);
+    read_list(row, "rewards", rewards);
+    for (size_t i = 0; i < n; at += (size_t)lengths[i++]) {
+        sr1_trajectory *t = compare_tokens(old + at, ref + at, (size_t)lengths[i]);
+
+        OK(sr1__step_batch_append(&b, &t, 1));
+        sr1_trajectory_free(t);
+    }
+    OK(sr1__score_rewards(&b));
+    OK(sr1__compute_advantages(&b));
+    OK(sr1__adapt_controllers(&b));
+    tiny_near(sr1__metrics_get(b.metrics, "reward_kl"),
+              json_number_value(json_object_get(row, "mean")), 1e-6);
+    tiny_near(tr->kl.coef, json_number_value(json_object_get(row, "after")), 1e-12);
+    at = 0;
+    for (size_t i = 0; i < n; at += (size_t)lengths[i++])
+        for (size_t k = 0; k < (size_t)lengths[i]; k++)
+            tiny_near(sr1_trajectory_column(b.t[i], SR1_COLUMN_REWARD)[k],
+                      rewards[at + k], 1e-6);
+    sr1__step_batch_free(&b);
+    sr1_trainer_free(tr);
+}
+
+static void the_kl_in_the_reward_is_verls(void **state)
+{
+    char path[4096], *line, *rest;
+    struct sr1__buf text;
+    size_t n = 0;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/tests/golden/kl.jsonl", getenv("SR1_SRC"));
+    OK(sr1__file_read(path, 0, &text));
+    for (line = strtok_r(text.data, "\n", &rest); line;
+         line = strtok_r(NULL, "\n", &rest)) {
+        json_t *row = NULL;
+
+        OK(sr1__json_parse(&row, line, strlen(line), "vectors"));
+        if (json_object_get(row, "lengths")) {
+            check_penalty(row);
+            n++;
+        }
+        json_decref(row);
+    }
+    sr1__buf_free(&text);
+    assert_int_equal(n, 2);
 }
 
 /* verl: masked_select(advantages, response_mask), so the long ones count more. */
@@ -412,6 +522,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scores_are_rewards_before_the_kl),
+        cmocka_unit_test(the_kl_in_the_reward_is_verls),
         cmocka_unit_test(advantages_are_of_tokens),
         cmocka_unit_test(differences_are_of_probabilities),
         cmocka_unit_test(throughput_counts_whole_trajectories),

@@ -381,12 +381,35 @@ static void int8_references_take_half(void **state)
     sr1_plan_free(int8);
 }
 
+/* Where a pass has many prompts each thread takes some of them, 512 tokens at a time. */
+static void threads_have_rows_of_their_own(void **state)
+{
+    const char *path = write_shape("shape.json", 1024, 28, 16, 3072, 1);
+    const double token = /* x, queries; keys and values with the queries; inputs */
+        4 * (1024 + 2048 + 4096) + 2 * (1024 + 2048 + 3072);
+    int64_t peaks[3];
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        static const char *const threads[] = {"threads=1", "threads=4", "threads=8"};
+        sr1_plan *p = PLAN(path, 200, "device=cpu", "dtype=bf16", "workers=1",
+                           "batch_size=64", "max_prompt_tokens=512", threads[i]);
+
+        peaks[i] = sr1_plan_peak(p, "generate");
+        sr1_plan_free(p);
+    }
+    assert_true((double)(peaks[1] - peaks[0]) >= 4 * 512 * token);
+    assert_true((double)(peaks[1] - peaks[0]) < 4 * 512 * token * 1.1);
+    assert_true((double)(peaks[2] - peaks[1]) >= 4 * 512 * token);
+    assert_true((double)(peaks[2] - peaks[1]) < 4 * 512 * token * 1.1);
+}
+
 static void int8_generation_takes_half(void **state)
 {
     const char *path = write_shape("shape.json", 4096, 36, 32, 12288, 0);
-    sr1_plan *plain = PLAN(path, 200, "device=cpu", "dtype=bf16"),
-             *int8 = PLAN(path, 200, "device=cpu", "dtype=bf16", "quantization=int8",
-                          "importance_correction=token_truncate");
+    sr1_plan *plain = PLAN(path, 200, "device=cpu", "dtype=bf16", "threads=1"),
+             *int8 = PLAN(path, 200, "device=cpu", "dtype=bf16", "threads=1",
+                          "quantization=int8", "importance_correction=token_truncate");
     double less =
         (double)(sr1_plan_peak(plain, "generate") - sr1_plan_peak(int8, "generate"));
 
@@ -519,6 +542,7 @@ int main(void)
         cmocka_unit_test(ranks_beyond_the_model_are_told),
         cmocka_unit_test(what_is_chosen_has_bounds),
         cmocka_unit_test(int8_references_take_half),
+        cmocka_unit_test(threads_have_rows_of_their_own),
         cmocka_unit_test(int8_generation_takes_half),
         cmocka_unit_test(int8_references_are_refused),
         cmocka_unit_test(both_forms_agree),

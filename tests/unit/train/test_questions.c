@@ -40,32 +40,11 @@ static void run_by_number(sr1_config *c)
     sr1_trainer_free(tr);
 }
 
-/* Numbers of the questions of a step, in order, each once: "0 1 2 3". */
-static void asked(const char *run, int64_t step, char *out)
-{
-    char *text = slurp_trajectories(run), *at = text, *end;
-    int last = -1;
-
-    for (*out = '\0'; (end = strchr(at, '\n')) != NULL; at = end + 1) {
-        json_t *row = NULL;
-        int k;
-
-        OK(sr1__json_parse(&row, at, (size_t)(end - at), "trajectory"));
-        k = atoi(json_string_value(json_object_get(row, "query_id")) + 1);
-        if (json_integer_value(json_object_get(row, "step")) == step && k != last) {
-            sprintf(out + strlen(out), "%s%d", *out ? " " : "", k);
-            last = k;
-        }
-        json_decref(row);
-    }
-    sr1_free(text);
-}
-
 static void step_asks(const char *run, int64_t step, const char *expected)
 {
     char found[256];
 
-    asked(run, step, found);
+    list_asked(run, step, found);
     assert_string_equal(found, expected);
 }
 
@@ -220,7 +199,7 @@ static void the_least_seen_come_first(void **state)
     (void)state;
     run_by_number(ASKED("least", "query_selection=least_seen"));
     for (int64_t i = 1; i <= 6; i++) {
-        asked("least", i, step);
+        list_asked("least", i, step);
         strcat(all, " ");
         strcat(all, step);
     }
@@ -235,7 +214,7 @@ static void the_most_uncertain_come_first(void **state)
 
     (void)state;
     run_by_number(ASKED("variance", "query_selection=reward_variance", "max_steps=7"));
-    asked("variance", 7, step);
+    list_asked("variance", 7, step);
     assert_true(count_of(step, 5) == 1 && count_of(step, 3) == 1);
 }
 

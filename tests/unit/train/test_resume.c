@@ -511,10 +511,88 @@ static void prompts_keep_the_date_of_the_first_start(void **state)
     sr1_trainer_free(tr);
 }
 
+/* ---- alarms ---- */
+
+/* All alike in step 1, unknown in steps 2 to 5. */
+static sr1_status score_by_step(void *self, const sr1_trajectory *const *t, size_t n,
+                                double *out)
+{
+    sr1_trainer *const *tr = self;
+    int64_t step = sr1_trainer_steps_done(*tr) + 1;
+
+    (void)t;
+    for (size_t i = 0; i < n; i++)
+        out[i] = step == 1 ? 1.0 : step <= 5 ? NAN : (double)(i % 2);
+    return SR1_OK;
+}
+
+static void add_score_by_step(sr1_trainer **tr)
+{
+    sr1_reward_ops ops = {.struct_size = sizeof ops,
+                          .name = "by_step",
+                          .score = score_by_step,
+                          .may_be_unknown = 1};
+
+    OK(sr1_trainer_add_reward(*tr, &ops, tr, 1.0));
+}
+
+static void keep_note(void *user, const char *text)
+{
+    size_t n = strlen(user);
+
+    snprintf((char *)user + n, 4000 - n, "%s\n", text);
+}
+
+/* Up to step `last`, or to its end where it is 0. */
+static void run_heard(sr1_trainer *tr, int64_t last, char notes[4000])
+{
+    sr1_run_callbacks cb = {.struct_size = sizeof cb, .note = keep_note, .user = notes};
+
+    add_score_by_step(&tr);
+    if (last > 0)
+        run_until(tr, last);
+    else
+        OK(sr1_trainer_run(tr, &cb));
+    sr1_trainer_free(tr);
+}
+
+#define HEARD(run)                                                                       \
+    open_trainer(                                                                        \
+        RUN(run, "rewards=none", "max_tokens=3", "update_times=1", "log_interval=6"))
+
+/* The row of step 6 has the alarms of all steps, the third step without a reward is known
+ * as such, and what goes on ringing is not told again. */
+static void alarms_go_on_with_their_run(void **state)
+{
+    static const int64_t cuts[] = {3, 5}; /* an odd step goes on from the one before */
+    char notes[4000] = "";
+    json_t *rows;
+
+    (void)state;
+    run_heard(HEARD("heard"), 0, notes);
+    rows = metrics("heard");
+    assert_int_equal(json_array_size(rows), 1);
+    assert_true(metric(rows, 0, "health/alarm_zero_advantage") == 1);
+    assert_true(metric(rows, 0, "health/alarm_rewards") == 1);
+    json_decref(rows);
+    for (size_t i = 0; i < 2; i++) {
+        const char *run = join_run_name("heard", i ? "late" : "early");
+        sr1_trainer *tr;
+
+        run_heard(HEARD(run), cuts[i], notes);
+        OK(resume(&tr, run, NULL));
+        notes[0] = '\0';
+        run_heard(tr, 0, notes);
+        same_records("heard", run);
+        assert_int_equal(tiny_count(notes, "the last three steps has a reward"), i == 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(more_steps_are_those_of_a_longer_run),
+        cmocka_unit_test(alarms_go_on_with_their_run),
         cmocka_unit_test(a_rate_holds_from_its_step_on),
         cmocka_unit_test(bound_keys_are_refused_by_name_and_reason),
         cmocka_unit_test(addresses_and_patience_are_free),

@@ -137,12 +137,67 @@ static void adapters_learn_by_it(void **state)
 
 static void dense_models_have_none(void **state)
 {
-    sr1_config *c = tiny_config("model", "router_aux_loss_coef=0.001", NULL);
-    sr1_trainer *tr = NULL;
+    static const char *const pairs[] = {"router_aux_loss_coef=0.001", "router_replay=r2"};
 
     (void)state;
-    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, "no routed experts");
-    sr1_config_free(c);
+    for (size_t i = 0; i < 2; i++) {
+        sr1_config *c = tiny_config("model", pairs[i], NULL);
+        sr1_trainer *tr = NULL;
+
+        REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, "no routed experts");
+        sr1_config_free(c);
+    }
+}
+
+/* ---- router replay ---- */
+
+/* Steps so large that routers choose others. The loss is the bonus for entropy, which
+ * does not depend on how a batch is cut. */
+#define FAR PLAIN_SGD, "beta=0", "learning_rate=1", "entropy_coef=-1"
+
+static sr1_step_report update_far(const char *replay, const char *a, const char *b)
+{
+    return update_by(0, N, tiny_config("mixture", FAR, replay, a, b, NULL));
+}
+
+/* Without a second optimizer step there is nothing to replay. */
+static void one_step_is_the_same(void **state)
+{
+    sr1_step_report plain = update_far("router_replay=none", "update_times=1", "seed=1");
+    sr1_step_report replayed = update_far("router_replay=r2", "update_times=1", "seed=1");
+
+    (void)state;
+    assert_true(plain.loss == replayed.loss && plain.grad_norm == replayed.grad_norm);
+}
+
+/* However the update is cut, over workers too. */
+static void later_passes_go_by_the_first(void **state)
+{
+    sr1_step_report plain = update_far("router_replay=none", "update_times=3", "seed=1");
+    sr1_step_report r = update_far("router_replay=r2", "update_times=3", "seed=1");
+
+    (void)state;
+    assert_true(fabs(plain.loss - r.loss) > 1e-3);
+    for (size_t i = 0; i < 3; i++) {
+        static const char *const cuts[] = {"share_prompts=false", "workers=2",
+                                           "gradient_checkpointing=true"};
+        sr1_step_report cut = update_far("router_replay=r2", "update_times=3", cuts[i]);
+
+        tiny_near(cut.loss, r.loss, 1e-4 * fabs(r.loss));
+        tiny_near(cut.grad_norm, r.grad_norm, 1e-3 * r.grad_norm);
+    }
+}
+
+/* What is kept before the update is of all mini-batches. */
+static void mini_batches_go_by_it_too(void **state)
+{
+    sr1_step_report plain =
+        update_far("router_replay=none", "update_times=1", "mini_batch_size=3");
+    sr1_step_report r =
+        update_far("router_replay=r2", "update_times=1", "mini_batch_size=3");
+
+    (void)state;
+    assert_true(fabs(plain.loss - r.loss) > 1e-3);
 }
 
 int main(void)
@@ -154,6 +209,9 @@ int main(void)
         cmocka_unit_test(sharing_prompts_changes_nothing),
         cmocka_unit_test(adapters_learn_by_it),
         cmocka_unit_test(dense_models_have_none),
+        cmocka_unit_test(one_step_is_the_same),
+        cmocka_unit_test(later_passes_go_by_the_first),
+        cmocka_unit_test(mini_batches_go_by_it_too),
         cmocka_unit_test(nothing_leaks),
     };
 

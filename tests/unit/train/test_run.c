@@ -18,6 +18,25 @@ static void same_seed_same_run(void **state)
     same_run("first", "second");
 }
 
+/* With full_determinism on a CPU, what only divides the work changes nothing of it. */
+static void a_run_does_not_depend_on_its_cut(void **state)
+{
+    char *a, *b;
+
+    (void)state;
+    if (!test_on_cpu())
+        skip();
+    run_whole(RUN("uncut", "full_determinism=true", "workers=1", "threads=1"));
+    run_whole(RUN("cut", "full_determinism=true", "workers=3", "threads=3", "max_rows=5",
+                  "micro_batch_tokens=64", "share_prompts=false", "balance_batches=true"));
+    same_file("uncut", "cut", "model/model.safetensors");
+    a = slurp_trajectories("uncut");
+    b = slurp_trajectories("cut");
+    assert_string_equal(a, b);
+    sr1_free(a);
+    sr1_free(b);
+}
+
 static void resuming_equals_never_stopping(void **state)
 {
     (void)state;
@@ -966,6 +985,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_seed_same_run),
+        cmocka_unit_test(a_run_does_not_depend_on_its_cut),
         cmocka_unit_test(resuming_equals_never_stopping),
         cmocka_unit_test(stopping_leaves_a_checkpoint_to_go_on_from),
         cmocka_unit_test(more_steps_can_be_asked_of_a_run),

@@ -150,6 +150,44 @@ static void the_gradient_does_not_depend_on_the_cut(void **state)
     tiny_free_all(t, N);
 }
 
+/* Alone in its micro-batch a trajectory has a gradient of its own, and one sum takes them
+ * in one order, whoever computes them. */
+static void with_full_determinism_no_bit_depends_on_it(void **state)
+{
+    static const char *const cuts[] = {"micro_batch_tokens=100", "workers=2",
+                                       "workers=5",              "threads=3",
+                                       "balance_batches=true",   "share_prompts=false",
+                                       "mini_batch_size=100",    "gradient_checkpointing=true"};
+    static const char *const types[] = {"dtype=fp32", "dtype=bf16"};
+    sr1_trajectory *t[N];
+    size_t n;
+
+    (void)state;
+    if (!test_on_cpu())
+        skip();
+    roll(t);
+    for (size_t m = 0; m < 2; m++) {
+        sr1_step_report r0 = {.struct_size = sizeof r0};
+        float *whole = updated(
+            tiny_config("model", "full_determinism=true", types[m], NULL), t, N, &r0, &n);
+
+        for (size_t k = 0; k < sizeof cuts / sizeof *cuts; k++) {
+            sr1_step_report r = {.struct_size = sizeof r};
+            float *cut = updated(tiny_config("model", "full_determinism=true", types[m],
+                                             cuts[k], NULL),
+                                 t, N, &r, &n);
+
+            if (memcmp(whole, cut, n * sizeof *cut) != 0)
+                fail_msg("%s %s: weights differ by %.3g", types[m], cuts[k],
+                         worst_difference(whole, cut, n));
+            assert_true(r.loss == r0.loss && r.grad_norm == r0.grad_norm);
+            free(cut);
+        }
+        free(whole);
+    }
+    tiny_free_all(t, N);
+}
+
 #define COPIES 600
 
 /* The mean of equal gradients is that gradient, also where each is a micro-batch. (A sum
@@ -781,6 +819,7 @@ int main(void)
         cmocka_unit_test(same_seed_same_bits),
         cmocka_unit_test(same_seed_same_bits_with_two_workers),
         cmocka_unit_test(the_gradient_does_not_depend_on_the_cut),
+        cmocka_unit_test(with_full_determinism_no_bit_depends_on_it),
         cmocka_unit_test(nor_in_low_precision_on_how_many_there_are),
         cmocka_unit_test(nor_on_other_sequences_beside_it),
         cmocka_unit_test(masked_tokens_have_exactly_zero_gradient),

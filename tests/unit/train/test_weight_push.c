@@ -151,18 +151,20 @@ static void a_server_that_fails_a_push_is_left_out(void **state)
 {
     static const struct {
         int engine;
-        int die, refuse;
+        int die, refuse, code;
         const char *old;
         double delay;
         const char *why;
     } rows[] = {
-        {VLLM, 1, 0, NULL, 0, "/collective_rpc: "},
-        {VLLM, 0, 1, NULL, 0, "/reset_prefix_cache?reset_running_requests=true: "},
-        {VLLM, 0, 0, "7", 0, "took the weights of version 1 and reports version 7"},
-        {VLLM, 0, 0, NULL, 30, "/collective_rpc: "},
-        {SGLANG, 1, 0, NULL, 0, "/update_weights_from_disk: "},
-        {SGLANG, 0, 1, NULL, 0, "/flush_cache: "},
-        {SGLANG, 0, 0, "7", 0, "took the weights of version 1 and reports version 7"},
+        {VLLM, 1, 0, 0, NULL, 0, "/collective_rpc: "},
+        {VLLM, 0, 1, 0, NULL, 0, "/reset_prefix_cache?reset_running_requests=true: "},
+        {VLLM, 0, 0, 409, NULL, 0, "/collective_rpc: "},
+        {VLLM, 0, 0, 0, "7", 0, "took the weights of version 1 and reports version 7"},
+        {VLLM, 0, 0, 0, NULL, 30, "/collective_rpc: "},
+        {SGLANG, 1, 0, 0, NULL, 0, "/update_weights_from_disk: "},
+        {SGLANG, 0, 1, 0, NULL, 0, "/flush_cache: "},
+        {SGLANG, 0, 0, 409, NULL, 0, "/update_weights_from_disk: "},
+        {SGLANG, 0, 0, 0, "7", 0, "took the weights of version 1 and reports version 7"},
     };
     sr1_step_report r;
 
@@ -181,6 +183,7 @@ static void a_server_that_fails_a_push_is_left_out(void **state)
         assert_true(before > 0);
         bad->die_after_pause = rows[k].die;
         bad->refuse_flush = rows[k].refuse;
+        bad->update_code = rows[k].code;
         bad->update_delay_s = rows[k].delay;
         bad->old_version = rows[k].old;
         OK(run_step(tr, &r));
@@ -192,7 +195,7 @@ static void a_server_that_fails_a_push_is_left_out(void **state)
             strstr(told, "is left out until it has taken the present weights: "));
         if (!strstr(told, rows[k].why))
             fail_msg("row %zu: %s", k, told);
-        bad->down = bad->die_after_pause = bad->refuse_flush = 0;
+        bad->down = bad->die_after_pause = bad->refuse_flush = bad->update_code = 0;
         bad->update_delay_s = 0;
         bad->old_version = NULL;
         OK(run_step(tr, &r));

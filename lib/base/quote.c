@@ -1,12 +1,12 @@
-/* quote.c - see quote.h. */
-#include "common/quote.h"
+/* base/quote.c - see quote.h. */
+#include "base/quote.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 /* Letters, digits and the rest of UTF-8 too, none of which a shell reads as its own. */
-static int is_plain(const char *word)
+static int is_plain_word(const char *word)
 {
     for (const unsigned char *c = (const unsigned char *)word; *c != '\0'; c++)
         if (*c < 0x80 && !isalnum(*c) && !strchr("_-./:=@%+,", *c))
@@ -14,11 +14,11 @@ static int is_plain(const char *word)
     return *word != '\0';
 }
 
-void quote_word(const char *word, char *out, size_t size)
+void sr1__quote_word(const char *word, char *out, size_t size)
 {
     size_t n;
 
-    if (is_plain(word)) {
+    if (is_plain_word(word)) {
         snprintf(out, size, "%s", word);
         return;
     }
@@ -27,4 +27,12 @@ void quote_word(const char *word, char *out, size_t size)
         n += (size_t)snprintf(out + n, size - n, *c == '\'' ? "'\\''" : "%c", *c);
     if (n < size)
         snprintf(out + n, size - n, "'");
+}
+
+char sr1__unexpanded_sign(const char *path)
+{
+    for (const char *c = path; *c != '\0'; c++)
+        if ((*c == '~' || *c == '$') && (c == path || c[-1] == '/'))
+            return *c;
+    return 0;
 }
