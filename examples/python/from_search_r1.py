@@ -4,9 +4,10 @@ import sys
 import searchr1
 
 folder, out = sys.argv[1:] if len(sys.argv) == 3 else sys.exit(__doc__)
+# as its Parquet has them: train= takes the name of that too
 rows = [{"data_source": "nq", "prompt": [{"role": "user", "content": f"Where is tower {i}?"}],
          "reward_model": {"style": "rule", "ground_truth": {"target": ["Paris"]}},
-         "extra_info": {"split": "train", "index": i}} for i in range(8)]  # or the name of its Parquet
+         "extra_info": {"split": "train", "index": i}} for i in range(8)]
 published = dict(  # the line of overrides, in its order
     compat="search-r1", max_prompt_tokens=2048, max_tokens_per_turn=500, max_tokens=1000,
     max_observation_tokens=500, batch_size=512, advantage="grpo",

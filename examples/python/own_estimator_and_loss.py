@@ -5,7 +5,6 @@ Names that are registered are choices of the keys `advantage` and `loss`, as tho
 in. A run that is resumed needs them again: register before Trainer.resume."""
 
 import sys
-from pathlib import Path
 
 import numpy as np
 
@@ -51,9 +50,8 @@ def brief(trajectories):
 
 
 folder, out = sys.argv[1:] if len(sys.argv) == 3 else sys.exit(__doc__)
-out = Path(out)
 rows = [{"question": f"Is it tower {i}?", "golden_answers": ["Paris"]} for i in range(8)]
-config = dict(model_name_or_path=folder, out=out / "run", device="cpu",
+config = dict(model_name_or_path=folder, out=out + "/run", device="cpu",
               prompt_template="none", environment="none", max_tokens=24,
               batch_size=2, group_size=8, max_steps=4, learning_rate=3e-3,
               advantage="leave_one_out", loss="clipped", update_times=2)
