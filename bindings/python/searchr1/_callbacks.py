@@ -73,6 +73,11 @@ def signature_of(function: Any) -> Optional[inspect.Signature]:
         return None
 
 
+def is_number(value: Any) -> bool:
+    """Of Python, numpy or torch."""
+    return hasattr(value, "__float__") or hasattr(value, "__index__")
+
+
 def check_each(what: str, given: Any, kind: str, n: int, asked: str) -> None:
     """Refuse what a function gave where it is not a list of one for each that was asked.
     Of a mapping the keys would pass for its values, of a text its characters."""

@@ -301,7 +301,7 @@ def _check_reply(i: int, reply: Reply) -> None:
             f"the environment's answer {i} is {reply.text!r:.80}; it must be a text, a "
             "Reply with a text, or an exception object"
         )
-    if not hasattr(reply.reward, "__float__") and not hasattr(reply.reward, "__index__"):
+    if not _callbacks.is_number(reply.reward):
         raise TypeError(
             f"the environment's answer {i}: its reward is {reply.reward!r:.80}, no number"
         )

@@ -404,7 +404,7 @@ def add_reward(
 ) -> None:
     """Give a Python reward to a set or a trainer by its function `add`."""
     _check_function(f"reward '{name}'", function)
-    if not hasattr(weight, "__float__") and not hasattr(weight, "__index__"):
+    if not _callbacks.is_number(weight):
         raise TypeError(f"reward '{name}': the weight is a number, not {weight!r}")
     if turns is not None:
         _callbacks.check_call(f"reward '{name}', turns", turns, "trajectory")
