@@ -173,7 +173,7 @@ static sr1_status describe_models(struct planner *p, sr1__device device)
                           &p->policy.dtype));
     p->policy.decodes_int8 = sr1__config_is(p->config, "quantization", "int8");
     p->policy.threads = sr1__plan_engine_threads(
-        p->config,
+        p->config, device,
         sr1__plan_engine_count(p->config, device, sr1__memory_parameters(&s->policy)));
     p->has_critic = (p->set.estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES) != 0;
     p->critic = p->policy;

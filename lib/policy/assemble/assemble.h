@@ -72,7 +72,8 @@ int32_t sr1__choose_engine_count(const sr1_config *c, const sr1_model *m);
 int32_t sr1__plan_engine_count(const sr1_config *c, sr1__device device,
                                double parameters);
 /* CPU threads of each of so many. */
-int32_t sr1__plan_engine_threads(const sr1_config *c, int32_t engines);
+int32_t sr1__plan_engine_threads(const sr1_config *c, sr1__device device,
+                                 int32_t engines);
 
 /* The environment that c names; what belongs to it (engine, problems, reviser) is kept in
  * r. Free parts also after a failure. */

@@ -260,11 +260,11 @@ int32_t sr1__plan_engine_count(const sr1_config *c, sr1__device device, double p
     return cpu_threads(c);
 }
 
-int32_t sr1__plan_engine_threads(const sr1_config *c, int32_t engines)
+int32_t sr1__plan_engine_threads(const sr1_config *c, sr1__device device, int32_t engines)
 {
     int32_t each = cpu_threads(c) / engines;
 
-    return each > 0 ? each : 1;
+    return each > 0 && !has_own_order(c, device) ? each : 1;
 }
 
 int32_t sr1__choose_engine_count(const sr1_config *c, const sr1_model *m)
@@ -301,12 +301,9 @@ static sr1_status open_engines(sr1_rollout *r, const sr1_config *c)
 static sr1_status make_engines(sr1_rollout *r, const sr1_config *c)
 {
     size_t n = r->model ? (size_t)sr1__choose_engine_count(c, r->model) : 0;
-    int32_t each = 1;
 
     if (n == 0)
         return SR1_OK;
-    if (!has_own_order(c, r->model->device))
-        each = sr1__plan_engine_threads(c, (int32_t)n);
     SR1__TRY(check_quantizable(r, c));
     r->engines = sr1__calloc(n, sizeof(*r->engines));
     r->replicas = sr1__calloc(n, sizeof(sr1_model *));
@@ -317,7 +314,8 @@ static sr1_status make_engines(sr1_rollout *r, const sr1_config *c)
     for (size_t i = 1; i < n; i++)
         SR1__TRY(sr1__model_replica(&r->replicas[i], r->model));
     SR1__TRY(open_engines(r, c));
-    SR1__TRY(sr1__torch_threads(each));
+    SR1__TRY(
+        sr1__torch_threads(sr1__plan_engine_threads(c, r->model->device, (int32_t)n)));
     return n > 1 ? sr1__pool_new(&r->pool, (int32_t)n) : SR1_OK;
 }
 
