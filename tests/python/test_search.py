@@ -250,6 +250,12 @@ def test_wrong_answers(answer, kind):
         PythonSearch(lambda queries, top_k: answer).search("x")
 
 
+@pytest.mark.parametrize("hit", [{"foo": 1}, {"contents": "x", "foo": 1}, 5, None])
+def test_what_is_no_hit_is_told_so(hit):
+    with pytest.raises(TypeError, match="a hit that a search finds is .* not "):
+        PythonSearch(lambda queries, top_k: [[hit]]).search("x")
+
+
 def test_functions_live_as_long_as_engines():
     def search(queries, top_k):
         return ["x"] * len(queries)

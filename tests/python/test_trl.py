@@ -228,6 +228,34 @@ def test_texts_stay_texts(model_folder, tmp_path, prompt):
     assert kinds == [str if isinstance(prompt, str) else list] * 2
 
 
+class Rows:
+    """What is used of trajectories of rows that do not have the same columns."""
+
+    segments, searches, history, query, ids, prompt_count = (), (), (), "Which?", (), 0
+
+    def __init__(self, row):
+        self.row = row
+
+
+def test_columns_have_gaps_as_in_datasets(caplog):
+    """Whichever row of the batch is the first."""
+    datasets = pytest.importorskip("datasets", exc_type=ImportError)
+    rows = [{"town": "Paris"}, {"town": "Rome", "year": 1889}, {"year": 1}]
+    want = datasets.Dataset.from_list([{"town": None, "year": None}, *rows])[1:]
+    given = []
+
+    def reward(completions, town, era, year=0, **kwargs):
+        given.append(({"town": town, "year": year}, era))
+        return [0.0] * len(completions)
+
+    wrapped = of_trl(reward)
+    for _ in range(2):
+        wrapped([Rows(row) for row in rows])
+    assert given == [(want, [None] * 3)] * 2
+    (told,) = caplog.messages
+    assert told == "no row of a batch has 'era', which reward needs: it is None"
+
+
 def test_tools_may_be_async():
     async def later(town: str) -> str:
         """What is known of a town.

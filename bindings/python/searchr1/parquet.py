@@ -15,6 +15,7 @@ from typing import Any, Sequence
 
 from ._rows import lines_of
 from ._tables import ParquetError, import_pyarrow
+from ._text import replaced
 
 
 def _write_lines(pyarrow: Any, source: str, part: str) -> int:
@@ -56,16 +57,11 @@ def convert(source: str, target: str, force: bool = False) -> int:
     if os.path.lexists(target) and not force:
         raise ParquetError(f"{target} exists: name another file, or replace it with --force")
     pyarrow = import_pyarrow()
-    part = target + ".part"
     try:
-        count = writers[ends](pyarrow, source, part)
-        os.replace(part, target)
+        with replaced(target) as part:
+            return writers[ends](pyarrow, source, part)
     except (OSError, ValueError, TypeError, pyarrow.ArrowException) as error:
         raise ParquetError(f"{source}: {error}") from error
-    finally:
-        if os.path.exists(part):
-            os.remove(part)
-    return count
 
 
 def main(arguments: Sequence[str]) -> int:

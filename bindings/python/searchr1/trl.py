@@ -11,12 +11,18 @@ from __future__ import annotations
 
 import ast
 import json
-from typing import Any, Callable, Dict, List, Mapping, Union
+from typing import Any, Callable, Dict, List, Mapping, Set, Union
 
-from . import _async, _messages
+from . import _async, _callbacks, _messages, log
 from .trajectory import Trajectory
 
 Messages = List[Dict[str, Any]]
+
+# No columns of a function's: it is given these, or what was made of them.
+_GIVEN = (
+    "prompt", "prompts", "completion", "completions", "completion_ids", "trainer_state",
+    "log_extra", "log_metric",
+)  # fmt: skip
 
 
 def _content(body: str) -> Union[str, List[Any]]:
@@ -56,17 +62,40 @@ def _ignore(*_: Any, **__: Any) -> None:
     """log_extra and log_metric: a reward's own figures are rewards of weight 0 here."""
 
 
+class _Columns:
+    """The columns of a batch as datasets has them: those that any row has, and those that
+    the function cannot be called without; None in gaps."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        signature = _callbacks.signature_of(function)
+        self.name = _callbacks.name_of(function)
+        self.needed = [
+            parameter.name
+            for parameter in (signature.parameters.values() if signature else ())
+            if parameter.default is parameter.empty
+            and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+            and parameter.name not in _GIVEN
+        ]
+        self.told: Set[str] = set()
+
+    def of(self, rows: List[Mapping[str, Any]]) -> Dict[str, List[Any]]:
+        there = dict.fromkeys(name for row in rows for name in row if name not in _GIVEN)
+        missing = [name for name in self.needed if name not in there]
+        for name in missing:
+            if name not in self.told:
+                log.warn(f"no row of a batch has '{name}', which {self.name} needs: it is None")
+        self.told.update(missing)
+        return {name: [row.get(name) for row in rows] for name in [*there, *missing]}
+
+
 def of_trl(function: Callable[..., Any]) -> Callable[[List[Trajectory]], List[Any]]:
-    """A reward function of TRL's GRPOTrainer, async or not, as a reward of a Trainer."""
+    """A reward function of TRL's GRPOTrainer, async or not, as a reward of a Trainer. A
+    column that a row does not have is None there."""
+    columns = _Columns(function)
 
     def reward(trajectories: List[Trajectory]) -> List[Any]:
         rows = [t.row for t in trajectories]
         prompts = [_prompt(row, t) for row, t in zip(rows, trajectories)]
-        columns = {
-            name: [row.get(name) for row in rows]
-            for name in rows[0]
-            if name not in ("prompt", "completion", "completion_ids")
-        }
         scores = function(
             prompts=prompts,
             completions=[
@@ -77,7 +106,7 @@ def of_trl(function: Callable[..., Any]) -> Callable[[List[Trajectory]], List[An
             trainer_state=None,
             log_extra=_ignore,
             log_metric=_ignore,
-            **columns,
+            **columns.of(rows),
         )
         return list(_async.result(scores))
 

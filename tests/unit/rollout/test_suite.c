@@ -309,6 +309,9 @@ static void what_is_wrong_is_named(void **state)
     REFUSED(sr1_suite_run(&s, r, NULL, scratch_path("sets"), &o), SR1_E_INVALID,
             "samples");
     o.samples = 1;
+    o.results = scratch_path("sets/.");
+    REFUSED(sr1_suite_run(&s, r, NULL, scratch_path("sets"), &o), SR1_E_INVALID,
+            "another folder of results");
     o.results = scratch_path("bad");
     OK(sr1__dir_make(scratch_path("bad")));
     OK(sr1__file_replace(scratch_path("bad/x.jsonl"), "[]\n", 3));
