@@ -2,6 +2,7 @@
  */
 #include "train/internal.h"
 
+#include "config/choices.h"
 #include "policy/rollout_internal.h"
 #include "text/data/dataset.h"
 
@@ -93,16 +94,20 @@ static int asks_no_server(const sr1_trainer *tr)
 
 static int acts_otherwise(const sr1_trainer *tr)
 {
-    return !sr1__config_is(tr->config, "environment", "program");
+    const struct sr1__environment_choice *e = sr1__environment_choice(tr->config);
+
+    return !e || !e->of_user;
 }
 
 static int searches_otherwise(const sr1_trainer *tr)
 {
-    return !sr1__config_is(tr->config, "search_engine", "program") &&
-           !sr1__settings_lists(sr1__config_str(tr->config, "search_hybrid"),
-                                "program") &&
-           !sr1__settings_lists(sr1__config_str(tr->config, "search_fallback"),
-                                "program");
+    static const char *const keys[] = {"search_engine", "search_hybrid",
+                                       "search_fallback"};
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (sr1__settings_lists(sr1__config_str(tr->config, keys[i]), "program"))
+            return 0;
+    return 1;
 }
 
 static int asks_no_judge(const sr1_trainer *tr)

@@ -15,8 +15,8 @@ for h in $(c_files include); do
     compile c c11 "${h#include/}" -Iinclude
     compile c++ c++17 "${h#include/}" -Iinclude
 done
-# Left out: generated tables, and what the shim's C++ or shim.h alone include.
-for h in $(c_files lib | grep '\.h$' | grep -vE '_tables?\.h$|^lib/tensor/torch/(torch_guard|comm_guard|gloo_forward|shim_ops)\.h$|^lib/retrieval/faiss/(faiss_)?guard\.h$'); do
+# Left out: generated tables, and what C++ (the shim's, CUDA's) or shim.h alone include.
+for h in $(c_files lib | grep '\.h$' | grep -vE '_tables?\.h$|^lib/tensor/torch/(torch_guard|comm_guard|gloo_forward|shim_ops)\.h$|^lib/tensor/cuda/(kernels|kernel_args|nvrtc)\.h$|^lib/retrieval/faiss/(faiss_)?guard\.h$'); do
     compile c c11 "${h#lib/}" -Iinclude -Ilib -D_GNU_SOURCE
 done
 verdict
