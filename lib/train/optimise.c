@@ -381,8 +381,8 @@ static sr1_status run_turns(struct update *u)
         memset(u->workers, 0, workers * sizeof(*u->workers));
         SR1__TRY(sr1__pool_run(u->tr->pool, n, run_in_turn, &t));
         for (size_t i = 0; i < n; i++) {
-            SR1__TRY(sr1__model_move_grad(u->learner->replicas[0],
-                                          u->learner->replicas[i]));
+            SR1__TRY(
+                sr1__model_move_grad(u->learner->replicas[0], u->learner->replicas[i]));
             merge_worker(&u->workers[i], &all);
         }
     }

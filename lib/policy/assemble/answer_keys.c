@@ -58,6 +58,13 @@ sr1_status sr1__rule_file_hash(const char *path, uint64_t *hash)
     return SR1_OK;
 }
 
+size_t sr1__reward_program_path(const char *item)
+{
+    const char *slash = strrchr(item, '/'), *colon = strrchr(slash ? slash : item, ':');
+
+    return colon ? (size_t)(colon - item) : strlen(item);
+}
+
 sr1_status sr1__listed_files_hash(const sr1_config *c, const char *key, uint64_t *hash)
 {
     char **items = NULL;

@@ -262,7 +262,7 @@ int32_t sr1__plan_engine_count(const sr1_config *c, sr1__device device, double p
 
 int32_t sr1__plan_engine_threads(const sr1_config *c, sr1__device device, int32_t engines)
 {
-    int32_t each = cpu_threads(c) / engines;
+    int32_t each = has_own_order(c, device) ? 1 : cpu_threads(c) / engines;
 
     return each > 0 && !has_own_order(c, device) ? each : 1;
 }

@@ -116,13 +116,6 @@ static sr1_status open_reward_judge(sr1_judge **out, const sr1_config *c)
 
 /* ---- programs of the user's ---- */
 
-size_t sr1__reward_program_path(const char *item)
-{
-    const char *slash = strrchr(item, '/'), *colon = strrchr(slash ? slash : item, ':');
-
-    return colon ? (size_t)(colon - item) : strlen(item);
-}
-
 /* "FILE:NAME", or FILE, whose name is that of the file without its ending. A built-in
  * reward's name would have two meanings in rewards. */
 struct reward_program_name {

@@ -547,7 +547,8 @@ static void leave_wanted(struct sr1__host_pass *p, const struct sr1__host_input 
 {
     size_t x = round_width(p->e), attended = round_width(p->q) * p->size, n = 0;
 
-    for (size_t i = first; i < in->n_wanted && in->wanted[i] < from + (int64_t)p->n; i++) {
+    for (size_t i = first; i < in->n_wanted && in->wanted[i] < from + (int64_t)p->n;
+         i++) {
         size_t row = (size_t)(in->wanted[i] - from);
 
         if (row != n) {
@@ -635,9 +636,4 @@ void sr1__host_pass_logits(struct sr1__host_pass *p, size_t first, size_t n,
                                .n = n,
                                .finish = finish_store,
                                .out_rows = logits});
-}
-
-void sr1__host_pass_hidden(const struct sr1__host_pass *p, size_t i, float *out)
-{
-    widen_hidden(p, p->hidden + i * round_width(p->e) * p->size, out);
 }

@@ -186,8 +186,8 @@ static void gradient_is_the_slope(void **state)
     sr1_model_free(m);
 }
 
-/* Packed otherwise, in parts, in chunks, checkpointed, told what is wanted: the same gradient up to rounding.
- */
+/* Packed otherwise, in parts, in chunks, checkpointed, told what is wanted: the same
+ * gradient up to rounding. */
 static void gradient_does_not_depend_on_the_way(void **state)
 {
     static const struct way ways[][3] = {

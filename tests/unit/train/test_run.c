@@ -28,7 +28,8 @@ static void a_run_does_not_depend_on_its_cut(void **state)
         skip();
     run_whole(RUN("uncut", "full_determinism=true", "workers=1", "threads=1"));
     run_whole(RUN("cut", "full_determinism=true", "workers=3", "threads=3", "max_rows=5",
-                  "micro_batch_tokens=64", "share_prompts=false", "balance_batches=true"));
+                  "micro_batch_tokens=64", "share_prompts=false",
+                  "balance_batches=true"));
     same_file("uncut", "cut", "model/model.safetensors");
     a = slurp_trajectories("uncut");
     b = slurp_trajectories("cut");

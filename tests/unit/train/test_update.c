@@ -154,10 +154,14 @@ static void the_gradient_does_not_depend_on_the_cut(void **state)
  * in one order, whoever computes them. */
 static void with_full_determinism_no_bit_depends_on_it(void **state)
 {
-    static const char *const cuts[] = {"micro_batch_tokens=100", "workers=2",
-                                       "workers=5",              "threads=3",
-                                       "balance_batches=true",   "share_prompts=false",
-                                       "mini_batch_size=100",    "gradient_checkpointing=true"};
+    static const char *const cuts[] = {"micro_batch_tokens=100",
+                                       "workers=2",
+                                       "workers=5",
+                                       "threads=3",
+                                       "balance_batches=true",
+                                       "share_prompts=false",
+                                       "mini_batch_size=100",
+                                       "gradient_checkpointing=true"};
     static const char *const types[] = {"dtype=fp32", "dtype=bf16"};
     sr1_trajectory *t[N];
     size_t n;
@@ -173,9 +177,9 @@ static void with_full_determinism_no_bit_depends_on_it(void **state)
 
         for (size_t k = 0; k < sizeof cuts / sizeof *cuts; k++) {
             sr1_step_report r = {.struct_size = sizeof r};
-            float *cut = updated(tiny_config("model", "full_determinism=true", types[m],
-                                             cuts[k], NULL),
-                                 t, N, &r, &n);
+            float *cut = updated(
+                tiny_config("model", "full_determinism=true", types[m], cuts[k], NULL), t,
+                N, &r, &n);
 
             if (memcmp(whole, cut, n * sizeof *cut) != 0)
                 fail_msg("%s %s: weights differ by %.3g", types[m], cuts[k],
