@@ -10,9 +10,9 @@
 
     env = Environment("tools", tools=[population], protocol="mt-grpo")
 
-A function may be async. What a tool raises is told to the policy as an error of its own
-making; Unavailable, TimeoutError and ConnectionError are not: the trajectory is left out, as
-after a failed search.
+A function may be async. The policy reads what it returns as a text, a dict as JSON. What a
+tool raises is told to the policy as an error of its own making; Unavailable, TimeoutError
+and ConnectionError are not: the trajectory is left out, as after a failed search.
 """
 
 from __future__ import annotations
