@@ -264,7 +264,7 @@ int32_t sr1__plan_engine_threads(const sr1_config *c, sr1__device device, int32_
 {
     int32_t each = has_own_order(c, device) ? 1 : cpu_threads(c) / engines;
 
-    return each > 0 && !has_own_order(c, device) ? each : 1;
+    return each > 0 ? each : 1;
 }
 
 int32_t sr1__choose_engine_count(const sr1_config *c, const sr1_model *m)
