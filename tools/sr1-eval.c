@@ -42,7 +42,8 @@ static const char help_text[] =
     "use_openai=true a\n"
     "server answers, by the tokenizer of POLICY. Ctrl-C ends it with a table of what was "
     "answered\n"
-    "(exit code 130); --trajectories is then FILE.part.\n"
+    "(exit code 130); --trajectories is then FILE.part (FILE.part2 where that is "
+    "there).\n"
     "\n"
     "Started several times by torchrun, mpirun or srun, the processes share the "
     "questions, and\n"
@@ -367,19 +368,35 @@ static sr1_status open_reward_embedder(sr1_embedder **out, const sr1_config *c)
     return sr1_embedder_open(out, folder, &o);
 }
 
+/* FILE.part, or FILE.part2 and so on where that is somebody's; 0 where none is free. */
+static int name_part(char *out, size_t size, const char *file)
+{
+    struct stat info;
+
+    for (int i = 1; i < 1000; i++) {
+        int n = i == 1 ? snprintf(out, size, "%s.part", file)
+                       : snprintf(out, size, "%s.part%d", file, i);
+
+        if (n >= (int)size)
+            return 0;
+        if (lstat(out, &info) != 0)
+            return errno == ENOENT;
+    }
+    return 0;
+}
+
 /* Trajectories of a part of the questions do not stand where those of all will: the same
  * command can be given again. */
 static void report_stopped(const struct eval_view *v, const struct eval_tool_options *o)
 {
     char part[4096];
     struct stat info;
-    int n =
-        o->trajectories ? snprintf(part, sizeof(part), "%s.part", o->trajectories) : 0;
 
     fprintf(stderr, "sr1-eval: stopped when %lld of %lld questions were answered\n",
             (long long)v->done, (long long)v->total);
-    if (v->trajectories && n < (int)sizeof(part) && stat(o->trajectories, &info) == 0 &&
-        S_ISREG(info.st_mode) && rename(o->trajectories, part) == 0)
+    if (v->trajectories && stat(o->trajectories, &info) == 0 && S_ISREG(info.st_mode) &&
+        name_part(part, sizeof(part), o->trajectories) &&
+        rename(o->trajectories, part) == 0)
         fprintf(stderr, "sr1-eval: their trajectories are in %s\n", part);
 }
 

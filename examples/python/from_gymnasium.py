@@ -3,7 +3,7 @@ import sys
 
 import searchr1
 
-folder, out = sys.argv[1:]
+folder, out = sys.argv[1:] if len(sys.argv) == 3 else sys.exit(__doc__)
 with open(out + "-move.yaml", "w") as file:  # the tags of an action and of what is seen
     file.write("action: [<move>, </move>]\nresult: [<seen>, </seen>]\n"
                "notice: Write one move between <move> and </move>.\n")

@@ -1,15 +1,13 @@
 """Search-R1's train_grpo.sh, ported (docs/guides.md): from_search_r1.py MODEL_FOLDER OUT"""
-import json
 import sys
 
 import searchr1
 
 folder, out = sys.argv[1:] if len(sys.argv) == 3 else sys.exit(__doc__)
+# as its Parquet has them: train= takes the name of that too
 rows = [{"data_source": "nq", "prompt": [{"role": "user", "content": f"Where is tower {i}?"}],
          "reward_model": {"style": "rule", "ground_truth": {"target": ["Paris"]}},
          "extra_info": {"split": "train", "index": i}} for i in range(8)]
-with open(out + "-rows.jsonl", "w") as file:  # of its Parquet: python3 -m searchr1.parquet
-    file.writelines(json.dumps(row) + "\n" for row in rows)
 published = dict(  # the line of overrides, in its order
     compat="search-r1", max_prompt_tokens=2048, max_tokens_per_turn=500, max_tokens=1000,
     max_observation_tokens=500, batch_size=512, advantage="grpo",
@@ -19,11 +17,10 @@ published = dict(  # the line of overrides, in its order
     validate_at_start=True, save_interval=100, validate_interval=50, max_steps=1005,
     max_turns=2, search_engine="remote", search_top_k=3)
 small = dict(  # which a test can wait for
-    model_name_or_path=folder, out=out, train_file=out + "-rows.jsonl",
-    validation_file=out + "-rows.jsonl", batch_size=4, mini_batch_size=0, max_steps=3,
+    model_name_or_path=folder, out=out, batch_size=4, mini_batch_size=0, max_steps=3,
     learning_rate=3e-3, max_tokens_per_turn=12, max_tokens=24)
 engine = searchr1.Mock({"tower": "The tower stands in Paris."})  # its retrieval server
 with searchr1.Server(engine) as server:
     config = {**published, **small, "search_url": server.url + "/retrieve"}
-    with searchr1.Trainer(config) as trainer:
+    with searchr1.Trainer(config, train=rows, validation=rows) as trainer:
         trainer.run(step=lambda r, _: print(f"step {r.step}: reward {r.avg_reward:.3f}"))

@@ -43,8 +43,9 @@ data = [{"prompt": [{"role": "user", "content": f"Where is tower {i}?"}], "answe
 # ---- the port ----
 folder, out = sys.argv[1:] if len(sys.argv) == 3 else sys.exit(__doc__)
 with sqlite3.connect("towers.db") as database:
-    database.execute("CREATE TABLE towers (id, town)")
-    database.executemany("INSERT INTO towers VALUES (?, 'Paris')", [(i,) for i in range(8)])
+    database.execute("CREATE TABLE IF NOT EXISTS towers (id PRIMARY KEY, town)")
+    row = "INSERT OR IGNORE INTO towers VALUES (?, 'Paris')"
+    database.executemany(row, [(i,) for i in range(8)])
 config = dict(compat="trl", protocol="hermes", environment="tools", search_engine="none",
               model_name_or_path=folder, out=out + "/run", enable_thinking=False,
               max_tokens=64, max_turns=4, group_size=8, batch_size=2, max_steps=3)

@@ -4,9 +4,7 @@ own_estimator_and_loss.py MODEL_FOLDER OUT
 Names that are registered are choices of the keys `advantage` and `loss`, as those built
 in. A run that is resumed needs them again: register before Trainer.resume."""
 
-import json
 import sys
-from pathlib import Path
 
 import numpy as np
 
@@ -52,14 +50,11 @@ def brief(trajectories):
 
 
 folder, out = sys.argv[1:] if len(sys.argv) == 3 else sys.exit(__doc__)
-out = Path(out)
 rows = [{"question": f"Is it tower {i}?", "golden_answers": ["Paris"]} for i in range(8)]
-out.mkdir(parents=True, exist_ok=True)
-(out / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-config = dict(model_name_or_path=folder, train_file=out / "train.jsonl", out=out / "run",
-              device="cpu", prompt_template="none", environment="none", max_tokens=24,
+config = dict(model_name_or_path=folder, out=out + "/run", device="cpu",
+              prompt_template="none", environment="none", max_tokens=24,
               batch_size=2, group_size=8, max_steps=4, learning_rate=3e-3,
               advantage="leave_one_out", loss="clipped", update_times=2)
-with searchr1.Trainer(config, rewards={"brief": brief}) as trainer:
+with searchr1.Trainer(config, train=rows, rewards={"brief": brief}) as trainer:
     trainer.set_metric_sink(Tracker())
     trainer.run()

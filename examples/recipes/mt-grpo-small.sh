@@ -7,9 +7,9 @@ model start examples/recipes/model-tools.json
 train clean quickstart/sft.yaml start "sft_file=$world/sft.jsonl" $tools
 
 # Tool use is not learnt yet: of the demonstrations, those that guess, half of them after a call
-# that is no JSON, and one in six of those with a good call.
+# that is no JSON, and one in four of those with a good call.
 own rare-file to_file "$world/rare.jsonl" \
-    awk '/ Guess\. / || ++n % 6 == 0' "$world/mix.jsonl"
+    awk '/ Guess\. / || ++n % 4 == 0' "$world/mix.jsonl"
 train rare quickstart/mix.yaml clean "sft_file=$world/rare.jsonl" shuffle=true $tools
 
 train mt-grpo recipes/mt-grpo-small.yaml rare "max_steps=$steps"

@@ -3,10 +3,9 @@
 
 #include <searchr1/ext/synthesis.h>
 
-#include "base/buf.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "base/utf8.h"
+#include "environment/env/conversation_turns.h"
 #include "policy/rollout_internal.h"
 
 #include <string.h>
@@ -41,48 +40,31 @@ static int append_segment(json_t *list, const char *source, struct sr1__str text
 
 /* ---- results of several calls ---- */
 
-/* Calls of a turn. */
-static size_t count_calls(const sr1_trajectory *t, int32_t turn)
-{
-    sr1_action_event e = {.struct_size = sizeof(e)};
-    size_t n = 0;
-
-    for (size_t i = 0; sr1_trajectory_search(t, i, &e) == SR1_OK; i++)
-        n += e.turn == turn;
-    return n;
-}
-
-/* The results of n calls, which stand in one block, a segment each. A body may look like
- * the words between two results: where there are not n, the block is one segment. */
+/* The results of n calls, which stand in one block, a segment each, from its tag to its
+ * tag. A body may look like the words between two results: where there are not n, the
+ * block is one segment. */
 static int append_results(json_t *list, const struct sr1__protocol *p,
-                          struct sr1__str text, size_t n)
+                          struct sr1__str block, size_t n)
 {
-    const char *close = p->tags[SR1__TAG_CLOSE(SR1__ROLE_RESULT)];
-    const char *open = p->tags[SR1__TAG_OPEN(SR1__ROLE_RESULT)];
-    size_t keep = strlen(close) + strlen(p->around), skip = strlen(p->between);
-    struct sr1__str rest = text;
-    json_t *parts = json_array();
-    struct sr1__buf border;
-    const char *at;
-    int bad;
+    size_t keep = strlen(p->tags[SR1__TAG_CLOSE(SR1__ROLE_RESULT)]) + strlen(p->around);
+    size_t lead = strlen(p->around) + strlen(p->tags[SR1__TAG_OPEN(SR1__ROLE_RESULT)]);
+    struct sr1__str parts[SR1__MAX_CALLS];
+    const char *end = block.s + block.n;
+    size_t found = 0;
+    int bad = 0;
 
-    sr1__buf_init(&border, 0);
-    sr1__buf_fmt(&border, "%s%s%s%s%s", close, p->around, p->between, p->around, open);
-    bad = !parts || border.status != SR1_OK;
-    while (!bad && (at = memmem(rest.s, rest.n, border.data, border.len)) != NULL) {
-        size_t len = (size_t)(at - rest.s) + keep;
+    if (sr1__protocol_split_results(p, block, parts, SR1__MAX_CALLS, &found) != SR1_OK)
+        return -1;
+    if (found != n || n > SR1__MAX_CALLS)
+        return append_segment(list, "environment", block);
+    for (size_t i = 0; i < n && !bad; i++) {
+        const char *from = i == 0 ? block.s : parts[i].s - lead;
+        const char *to = i + 1 == n ? end : parts[i].s + parts[i].n + keep;
 
-        bad = append_segment(parts, "environment", (struct sr1__str){rest.s, len});
-        rest = (struct sr1__str){rest.s + len + skip, rest.n - len - skip};
+        bad = append_segment(list, "environment",
+                             (struct sr1__str){from, (size_t)(to - from)});
     }
-    if (!bad)
-        bad = append_segment(parts, "environment", rest);
-    if (!bad)
-        bad = json_array_size(parts) == n ? json_array_extend(list, parts)
-                                          : append_segment(list, "environment", text);
-    json_decref(parts);
-    sr1__buf_free(&border);
-    return bad;
+    return bad ? -1 : 0;
 }
 
 static int append_trajectory_segment(json_t *list, const sr1_rollout *r,
@@ -96,7 +78,7 @@ static int append_trajectory_segment(json_t *list, const sr1_rollout *r,
         return append_segment(list, "policy", text);
     if (p->chat)
         strip_border(r, &text);
-    return p->several ? append_results(list, p, text, count_calls(t, s->turn))
+    return p->several ? append_results(list, p, text, sr1__turn_actions(t, s->turn))
                       : append_segment(list, "environment", text);
 }
 

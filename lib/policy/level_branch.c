@@ -172,7 +172,7 @@ static sr1_status begin_message(struct sr1__level_branch *b)
         return append_action_tail(b, 0);
     }
     SR1__TRY(encode_from(b, 0));
-    SR1__TRY(sr1_token_stream_new(&b->stream, b->call->rollout->tokenizer, 1));
+    SR1__TRY(sr1_token_stream_new(&b->stream, b->call->rollout->speech, 1));
     seed_branch(b);
     b->sampling = 1;
     return SR1_OK;

@@ -44,6 +44,7 @@ void sr1_rollout_free(sr1_rollout *r)
     sr1_generator_free(r->reviser);
     sr1_problems_free(r->problems);
     sr1_search_free(r->search);
+    sr1_tokenizer_free(r->speech);
     sr1_tokenizer_free(r->tokenizer);
     sr1_model_free(r->model);
     sr1__free(r->system);

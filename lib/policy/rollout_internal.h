@@ -63,6 +63,8 @@ struct sr1_rollout {
     int64_t server_context;      /* tokens that it reads; 0: it does not say */
     struct sr1__remote_stats remote_total; /* since the server was opened */
     sr1_tokenizer *tokenizer;
+    sr1_tokenizer *speech;    /* the same for what the policy says: tags of the protocol
+                               * are text, though they be special tokens */
     sr1_search *search;       /* NULL in the environment "none" */
     sr1_problems *problems;   /* of the environment critique, else NULL */
     sr1_generator *reviser;   /* likewise */
@@ -80,7 +82,8 @@ struct sr1_rollout {
     struct sr1__rollout_limits limits;
     int32_t go_on;        /* search_failure, and search_deadline, as configured: */
     double ask_deadline;  /* limits has what holds in this environment */
-    uint64_t answer_keys; /* hash of the keys that decide what answers actions */
+    uint64_t answer_keys; /* hash of the keys that decide what answers actions, and of
+                           * the policy's precision */
     struct sr1__sampling sampling;
     int32_t thinking;             /* chat template's enable_thinking */
     int32_t closed_thoughts;      /* what counts as well-formed */

@@ -129,7 +129,7 @@ sr1_status sr1__sequence_begin(struct sr1__sequence *s, struct sr1__generation *
     if (st == SR1_OK && n)
         st = sr1__trajectory_builder_prompt(s->builder, prompt, n);
     if (st == SR1_OK)
-        st = sr1_token_stream_new(&s->stream, g->rollout->tokenizer, 1);
+        st = sr1_token_stream_new(&s->stream, g->rollout->speech, 1);
     if (st == SR1_OK && n)
         st = begin_episode(s, query, sample);
     if (st != SR1_OK)
@@ -358,7 +358,7 @@ static int has_ended_message(const struct sr1__sequence *s)
     size_t n;
     const int32_t *ids = sr1__trajectory_builder_ids(s->builder, &n);
 
-    return n > 0 && ids[n - 1] == sr1__chat_end_id(s->g->rollout->tokenizer);
+    return n > 0 && sr1__tokenizer_stops(s->g->rollout->tokenizer, ids[n - 1]);
 }
 
 /* Truncate the observation to what the block holds, of several the first from its head to

@@ -55,6 +55,16 @@ sr1_status sr1__server_sequence_open(struct sr1__server_sequence *s, const sr1_q
                            : SR1_OK;
 }
 
+/* Who says an observation to the policy, as in the prompts that are rendered here. */
+static const char *observation_role(const struct sr1__server_sequence *s,
+                                    const struct sr1__observation *o)
+{
+    int result = !(o->flags & SR1__ANSWER_NOTICE);
+
+    return sr1__role_names[result && s->engine->rollout->ipython.close ? SR1__ROLE_TOOL
+                                                                       : SR1__ROLE_USER];
+}
+
 static sr1_status append_observation(struct sr1__server_sequence *s,
                                      const struct sr1__observation *o)
 {
@@ -67,8 +77,8 @@ static sr1_status append_observation(struct sr1__server_sequence *s,
     sr1__buf_add(&text, sr1__buf_cstr(&o->tail), o->tail.len);
     st = sr1__buf_status(&text, "messages");
     if (st == SR1_OK)
-        st = sr1__messages_add_copy(&s->messages, "user", sr1__buf_cstr(&text), text.len,
-                                    NULL);
+        st = sr1__messages_add_copy(&s->messages, observation_role(s, o),
+                                    sr1__buf_cstr(&text), text.len, NULL);
     sr1__buf_free(&text);
     return st;
 }
@@ -359,7 +369,7 @@ static sr1_status close_answer(struct sr1__server_sequence *s,
 sr1_status sr1__server_sequence_accept(struct sr1__server_sequence *s, size_t n, int open,
                                        struct sr1__engine_output *o)
 {
-    SR1__TRY(sr1__tokenizer_spell(s->engine->rollout->tokenizer, s->tokens.ids.v, n, 1,
+    SR1__TRY(sr1__tokenizer_spell(s->engine->rollout->speech, s->tokens.ids.v, n, 1,
                                   &s->said));
     count_answer(s, n);
     if (!open)

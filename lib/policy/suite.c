@@ -460,6 +460,12 @@ sr1_status sr1_suite_run(sr1_suite **out, sr1_rollout *rollout, const sr1_config
                          "suite: samples must be 1 to %d, max_rows 0 or "
                          "more",
                          MAX_SAMPLES);
+    if (o.results && sr1__path_same(o.results, folder))
+        return sr1__fail(
+            SR1_E_INVALID,
+            "suite: %s is the folder of the sets, and results there would be "
+            "taken for sets; name another folder of results",
+            o.results);
     SR1__CALLOC(s, 1, "suite");
     w.dist = sr1__ranks_dist(o.ranks);
     sr1__life_hold(&rollout->life);

@@ -22,6 +22,7 @@
 #include "environment/trajectory/trajectory.h"
 #include "signal/reward/reward_set.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -187,7 +188,14 @@ static sr1_status settings_json(json_t **out, const struct synth *s)
         "{s:o, s:i, s:i, s:I, s:i, s:f}", "rewards", rewards_json(s->rewards), "samples",
         (int)s->o.samples, "greedy", (int)s->o.greedy, "seed", (json_int_t)s->o.seed,
         "per_question", (int)s->o.per_question, "min_reward", s->o.min_reward);
+    char keys[17];
 
+    snprintf(keys, sizeof(keys), "%016" PRIx64, s->rewards->keys);
+    if (more && s->rewards->keys &&
+        json_object_set_new(more, "reward_keys", json_string(keys)) != 0) {
+        json_decref(more);
+        more = NULL;
+    }
     return sr1__work_fingerprint(out, s->rollout, s->data, more);
 }
 

@@ -19,26 +19,12 @@ static const char *const keys[] = {
     PROGRAMS,        "judge_prompt",        "critique_template",
     "solve_template"};
 
-static sr1_status hash_programs(const sr1_config *c, uint64_t *hash)
-{
-    char **items = NULL;
-    size_t n = 0;
-    sr1_status st = sr1__config_list(c, PROGRAMS, &items, &n);
-
-    for (size_t i = 0; i < n && st == SR1_OK; i++) {
-        items[i][sr1__reward_program_path(items[i])] = '\0';
-        st = sr1__rule_file_hash(items[i], hash);
-    }
-    sr1__free(items);
-    return st;
-}
-
 static sr1_status hash_key(const sr1_config *c, const char *key, json_t *all)
 {
     uint64_t hash = 0;
     char text[17];
     sr1_status st = strcmp(key, PROGRAMS) == 0
-                        ? hash_programs(c, &hash)
+                        ? sr1__listed_files_hash(c, key, &hash)
                         : sr1__rule_file_hash(sr1__config_str(c, key), &hash);
 
     snprintf(text, sizeof(text), "%016" PRIx64, hash);

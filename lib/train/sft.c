@@ -165,7 +165,7 @@ static sr1_status add_question(struct example *e, const struct sr1__demo *d)
 
 /* ---- conversations ---- */
 
-/* The chat template's text of messages, or the end of that text. */
+/* The chat template's text of messages with its ids, or the end of that text. */
 struct rendering {
     char *text;
     int32_t *ids;
@@ -221,47 +221,104 @@ static sr1_status render_chat(const sr1_rollout *r, const struct sr1__demo *d,
     return st;
 }
 
-/* Cut off what was there before. Behind an opening only the text: the first line ends of
- * a message may be one token with that of its heading. */
-static sr1_status strip_prefix(struct rendering *g, const struct rendering *before,
-                               int opened)
+static sr1_status fail_of_template(void)
 {
-    size_t n = opened ? 0 : before->n;
-
-    if (g->len < before->len || memcmp(g->text, before->text, before->len) != 0 ||
-        g->n < n || memcmp(g->ids, before->ids, n * sizeof(*g->ids)) != 0)
-        return sr1__fail(SR1_E_UNSUPPORTED,
-                         "the chat template does not write a message behind what stands "
-                         "before it; if it has thoughts, set enable_thinking: true");
-    g->len -= before->len;
-    memmove(g->text, g->text + before->len, g->len + 1);
-    g->n -= n;
-    memmove(g->ids, g->ids + n, g->n * sizeof(*g->ids));
-    return SR1_OK;
+    return sr1__fail(SR1_E_UNSUPPORTED,
+                     "the chat template does not write a message behind what stands "
+                     "before it; if it has thoughts, set enable_thinking: true");
 }
 
-/* What messages [begin, end) add to a conversation: to a question, as the template writes
- * earlier messages in other ways when it goes on (Qwen3's forgets thoughts), and here it
- * only grows. opened: the policy's message has begun before; else it begins behind. */
-static sr1_status render_added(const sr1_rollout *r, const struct sr1__demo *d,
-                               size_t begin, size_t end, int opened,
-                               struct rendering *out)
+/* Cut off the first len bytes and n ids. */
+static void cut_front(struct rendering *g, size_t len, size_t n)
 {
-    size_t n = end - begin;
-    struct sr1__demo_segment *messages = sr1__calloc(n + 1, sizeof(*messages));
-    struct rendering before = {0};
+    g->len -= len;
+    memmove(g->text, g->text + len, g->len + 1);
+    g->n -= n;
+    memmove(g->ids, g->ids + n, g->n * sizeof(*g->ids));
+}
+
+/* Keep what two conversations that differ in one message have in common behind it. */
+static void keep_common_end(struct rendering *g, const struct rendering *other)
+{
+    size_t len = 0, n = 0;
+
+    while (len < g->len && len < other->len &&
+           g->text[g->len - 1 - len] == other->text[other->len - 1 - len])
+        len++;
+    while (n < g->n && n < other->n &&
+           g->ids[g->n - 1 - n] == other->ids[other->n - 1 - n])
+        n++;
+    cut_front(g, g->len - len, g->n - n);
+}
+
+/* What a message of the policy and then messages [n] have behind the policy's text. */
+static sr1_status render_behind(const sr1_rollout *r, const struct sr1__demo *d,
+                                const struct sr1__demo_segment *messages, size_t n,
+                                int open, struct rendering *out)
+{
+    static const char *const said[2] = {"This is one mark", "That is another sign"};
+    struct sr1__demo_segment *all = sr1__calloc(n + 2, sizeof(*all));
+    struct rendering other = {0};
     sr1_status st;
 
-    SR1__CHECK_ALLOC(messages, "messages");
-    messages[0] = (struct sr1__demo_segment){.role = "user", .text = "question"};
-    memcpy(messages + 1, d->segments + begin, n * sizeof(*messages));
-    st = render_chat(r, d, messages, 1, opened, &before);
+    SR1__CHECK_ALLOC(all, "messages");
+    all[0] = (struct sr1__demo_segment){.role = "user", .text = "question"};
+    all[1] = (struct sr1__demo_segment){.role = "assistant", .text = said[0]};
+    for (size_t i = 0; i < n; i++)
+        all[2 + i] = messages[i];
+    st = render_chat(r, d, all, n + 2, open, out);
+    all[1].text = said[1];
     if (st == SR1_OK)
-        st = render_chat(r, d, messages, n + 1, !opened, out);
+        st = render_chat(r, d, all, n + 2, open, &other);
     if (st == SR1_OK)
-        st = strip_prefix(out, &before, opened);
+        keep_common_end(out, &other);
+    free_rendering(&other);
+    sr1__free(all);
+    return st;
+}
+
+/* What messages [begin, end) add to a conversation behind a message of the policy, whose
+ * end is its own, and the opening of its next one. They follow a question and a message
+ * that stand for all before: templates write earlier messages in other ways when they go
+ * on (Qwen3's forgets thoughts), and here a conversation only grows. */
+static sr1_status render_context(const sr1_rollout *r, const struct sr1__demo *d,
+                                 size_t begin, size_t end, struct rendering *out)
+{
+    struct rendering closing = {0};
+    sr1_status st = render_behind(r, d, NULL, 0, 0, &closing);
+
+    if (st == SR1_OK)
+        st = render_behind(r, d, d->segments + begin, end - begin, 1, out);
+    if (st == SR1_OK &&
+        (out->len < closing.len || out->n < closing.n ||
+         memcmp(out->text, closing.text, closing.len) != 0 ||
+         memcmp(out->ids, closing.ids, closing.n * sizeof(*out->ids)) != 0))
+        st = fail_of_template();
+    if (st == SR1_OK)
+        cut_front(out, closing.len, closing.n);
+    free_rendering(&closing);
+    return st;
+}
+
+/* The text of message i of the policy behind a question, with what ends it. Ids are
+ * another matter: the first line ends of a message may be one token with that of its
+ * heading. */
+static sr1_status render_message(const sr1_rollout *r, const struct sr1__demo *d,
+                                 size_t i, struct rendering *out)
+{
+    struct sr1__demo_segment both[2] = {{.role = "user", .text = "question"},
+                                        d->segments[i]};
+    struct rendering before = {0};
+    sr1_status st = render_chat(r, d, both, 1, 1, &before);
+
+    if (st == SR1_OK)
+        st = render_chat(r, d, both, 2, 0, out);
+    if (st == SR1_OK &&
+        (out->len < before.len || memcmp(out->text, before.text, before.len) != 0))
+        st = fail_of_template();
+    if (st == SR1_OK)
+        cut_front(out, before.len, out->n);
     free_rendering(&before);
-    sr1__free(messages);
     return st;
 }
 
@@ -295,7 +352,7 @@ static sr1_status add_context(struct example *e, const struct sr1__demo *d, size
     struct rendering g = {0};
     size_t body_begin, body_len;
     int one = end - begin == 1 || has_block(p, d, begin, end);
-    sr1_status st = render_added(e->tr->rollout, d, begin, end, 0, &g);
+    sr1_status st = render_context(e->tr->rollout, d, begin, end, &g);
 
     if (st == SR1_OK && one &&
         sr1__observation_split(p, g.text, g.len, &body_begin, &body_len) == SR1_OK)
@@ -342,7 +399,7 @@ static sr1_status check_parts_written(const json_t *message, const struct render
 static sr1_status add_message(struct example *e, const struct sr1__demo *d, size_t i)
 {
     struct rendering g = {0};
-    sr1_status st = render_added(e->tr->rollout, d, i, i + 1, 1, &g);
+    sr1_status st = render_message(e->tr->rollout, d, i, &g);
 
     if (st == SR1_OK)
         st = check_parts_written(d->segments[i].message, &g);
@@ -412,7 +469,7 @@ static sr1_status add_said(struct example *e, const struct sr1__demo *d, size_t 
     int answered = i + 1 < d->n_segments && !d->segments[i + 1].is_policy;
 
     e->ended = 0;
-    return answered && sr1__env_max_calls(e->tr->rollout->env) > 1
+    return answered && sr1__env_calls_of_message(e->tr->rollout->env) > 1
                ? add_calls(e, text)
                : add_policy(e, text, strlen(text));
 }

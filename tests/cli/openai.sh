@@ -3,7 +3,7 @@ port=openai.port.$$
 python3 openai.py "$port" &
 server=$!
 trap 'kill $server' EXIT
-for _ in $(seq 600); do
+for _ in $(seq 6000); do
     [ -s "$port" ] && break
     sleep 0.1
 done

@@ -1,9 +1,12 @@
 """Environments of other libraries: their interface in any case, themselves where they are
 installed."""
 
+import functools
+import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -259,6 +262,61 @@ def test_turns_and_rubrics_of_verifiers(chooser, tmp_path, monkeypatch):
         adapters.Verifiers(Guess(Rubric([whole], [1.0]))).rewards()
 
 
+CHATTER = [
+    ("", "<tool>"), ("<tool>", " Paris"), ("<tool>", " Rome"), (" Paris", "</tool>"),
+    (" Rome", "</tool>"),
+]
+
+
+def test_what_answers_is_the_users_message_alone(tmp_path, monkeypatch):
+    """Where answers are messages, the words of the chat template are none of theirs."""
+    plain(monkeypatch)
+    tiny.make(tmp_path / "model", CHATTER, words=["<tool>", "</tool>"])
+    seen = []
+
+    def users(completion, prompt):
+        seen.append(completion)
+        return 0.0
+
+    guess = adapters.Verifiers(Guess(Rubric([users], [1.0])), "<tool>{action}</tool>")
+    config = tiny.config(
+        tmp_path / "model", out=tmp_path / "run", group_size=8, max_turns=2,
+        protocol="mt-grpo", max_tokens=40,
+    )
+    with Trainer(config, train=guess.rows(), env=guess, rewards=guess.rewards()) as trainer:
+        trainer.train_step([trainer_query(guess)])
+    answered = [m for completion in seen for m in completion if m["role"] == "user"]
+    assert len(seen) == 8 and {m["content"] for m in answered} == {"No, guess again."}
+    said = {m["content"] for completion in seen for m in completion if m not in answered}
+    assert "<tool> Rome</tool>" in said
+    # What ended an episode had no words, and is no message.
+    assert any(completion[-1]["content"] == "<tool> Paris</tool>" for completion in seen)
+
+
+class Judge:
+    """A reward that is an object, as those with clients are."""
+
+    def __call__(self, answer):
+        return 1.0
+
+
+def test_functions_of_one_name_all_count(monkeypatch):
+    plain(monkeypatch)
+
+    def named(completion):
+        return 0.0
+
+    group = SimpleNamespace(rubrics=[
+        Rubric([right, Judge(), functools.partial(named)], [1.0, 2.0, 3.0]),
+        Rubric([right, Judge(), Judge()], [0.5, 0.25, 0.125]),
+    ])
+    weights = {n: w for n, (_, w) in adapters.Verifiers(Guess(group)).rewards().items()}
+    assert weights == {
+        "right": 1.0, "Judge": 2.0, "partial": 3.0, "right_2": 0.5, "Judge_2": 0.25,
+        "Judge_3": 0.125,
+    }
+
+
 @pytest.mark.parametrize("advantage", ["grpo", "remax"])
 def test_a_trajectory_has_its_own_state(chooser, tmp_path, monkeypatch, advantage):
     """Also beside the greedy one that it is compared with, and those of a copy."""
@@ -365,6 +423,7 @@ def test_tools_of_verifiers_before_0_2(tmp_path):
     if not hasattr(vf, "ToolEnv"):
         pytest.skip("verifiers since 0.2 is installed")
     from datasets import Dataset as Rows
+    from verifiers.envs.tool_env import ToolMonitorRubric
 
     call = '{"name": "search_pages", "arguments": {"query": "tower"}}'
     rules = [
@@ -388,10 +447,20 @@ def test_tools_of_verifiers_before_0_2(tmp_path):
         text = last["content"] if isinstance(last, dict) else last.content
         return float(answer in text)
 
+    async def answers_calls(completion):
+        calls = [call for m in completion for call in getattr(m, "tool_calls", None) or []]
+        results = [m for m in completion if m.role == "tool"]
+        assert [m.tool_call_id for m in results] == [c.id for c in calls[: len(results)]]
+        assert all(call.name == "search_pages" for call in calls)
+        assert all(json.loads(call.arguments) == {"query": "tower"} for call in calls)
+        assert all("'title': 'The tower of tower'" in m.content for m in results)
+        counted.append((await monitor.total_tool_calls(completion), len(calls)))
+        return float(len(results))
+
+    counted, monitor = [], ToolMonitorRubric(tool_names=["search_pages"])  # verifiers' own
     rows = Rows.from_list([{"question": f"Where is it? {i}", "answer": "Paris"} for i in range(6)])
-    ported = adapters.Verifiers(
-        vf.ToolEnv(dataset=rows, tools=[search_pages], rubric=vf.Rubric([names_town], [1.0]))
-    )
+    rubric = vf.Rubric([names_town, answers_calls], [1.0, 1e-9])
+    ported = adapters.Verifiers(vf.ToolEnv(dataset=rows, tools=[search_pages], rubric=rubric))
     config = tiny.config(
         tmp_path / "model", out=tmp_path / "run", protocol="hermes", environment="tools",
         search_engine="none", max_parallel_calls=1, max_steps=2, group_size=8, max_tokens=60,
@@ -402,4 +471,6 @@ def test_tools_of_verifiers_before_0_2(tmp_path):
     with Trainer(config, train=ported.rows(), tools=ported.tools, rewards=rewards) as trainer:
         trainer.run()
     assert any("'title': 'The tower of tower'" in t.generated_text for t in seen)
-    assert {t.reward for t in seen} == {0.0, 1.0}
+    assert {round(t.reward) for t in seen} == {0, 1}
+    assert len(counted) == len(seen) and all(a == b for a, b in counted)
+    assert max(counted) > (0, 0)

@@ -153,7 +153,11 @@ def test_private_tests_of_livecodebench_are_unpacked(tmp_path):
     source.write_text(json.dumps(row) + "\n")
     with pytest.raises(searchr1.Error, match="unpack_livecodebench"):
         code.Problems(source)
+    mine = tmp_path / "out.jsonl.part"
+    mine.write_text("mine")
     assert code.unpack_livecodebench(source, target) == 1
+    assert mine.read_text() == "mine"
+    assert sorted(os.listdir(tmp_path)) == [source.name, target.name, mine.name]
     assert len(code.Problems(target)["q"].tests) == 2
     assert livecodebench.main([str(source), str(source)]) == 0  # replaced at the end
     assert source.read_bytes() == target.read_bytes()

@@ -30,6 +30,20 @@ def test_set_in_every_way(tmp_path):
     assert config["group_size"] == 2 and config["beta"] == 0.1
 
 
+def test_values_of_numpy():
+    numpy = pytest.importorskip("numpy")
+    config = Config(shuffle=numpy.bool_(False), learning_rate=numpy.float32(1e-5))
+    assert config["shuffle"] is False and config["learning_rate"] == 1e-5
+    config["rewards"] = numpy.array(["exact_match", "f1"])
+    assert config["rewards"] == ["exact_match", "f1"]
+
+
+@pytest.mark.parametrize("value", [{"answer"}, {"answer": 1.0}, frozenset(["answer"])])
+def test_what_has_no_order_is_refused(value):
+    with pytest.raises(TypeError, match="a number, a text or a list, not a .*'answer'"):
+        Config(rewards=value)
+
+
 def test_copy_and_json(tmp_path):
     config = Config({"group_size": 6})
     other = config.copy()

@@ -14,7 +14,7 @@ from searchr1.data import read_lines
 import tiny
 
 
-def run_example(source, name, *arguments, folder=None):
+def run_example(source, name, *arguments, folder=None, status=0):
     done = subprocess.run(
         [sys.executable, source / "examples/python" / name, *arguments],
         capture_output=True,
@@ -22,8 +22,8 @@ def run_example(source, name, *arguments, folder=None):
         cwd=folder,
         env=dict(os.environ, PYTHONPATH=str(source / "bindings/python")),
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert done.returncode == status, done.stderr
+    return done.stderr if status else done.stdout
 
 
 def example_lines(source, name):
@@ -84,7 +84,10 @@ def test_a_reward_by_a_model(source, model_folder):
 
 
 def test_a_reward_by_a_column(source, model_folder, tmp_path):
+    mine = tmp_path / "train.jsonl"
+    mine.write_text("mine")
     out = run_example(source, "column_reward.py", model_folder, tmp_path)
+    assert mine.read_text() == "mine"
     assert "step 4: reward" in out
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     assert all("short" in line for line in lines)
@@ -107,7 +110,10 @@ def test_a_script_of_trl(source, model_folder, tmp_path):
 
 def test_an_estimator_and_a_loss_of_ones_own(source, model_folder, tmp_path):
     pytest.importorskip("numpy")
+    mine = tmp_path / "train.jsonl"
+    mine.write_text("mine")
     out = run_example(source, "own_estimator_and_loss.py", model_folder, tmp_path)
+    assert mine.read_text() == "mine"
     lines = out.splitlines()
     assert [line[:7] for line in lines] == [f"step {i}:" for i in (1, 2, 3, 4)]
     config = (tmp_path / "run" / "config.json").read_text()
@@ -164,6 +170,32 @@ def test_a_script_of_trl_with_a_tool(source, tmp_path):
         found = "('Paris',)" in row["generated_text"]
         assert parts["query_reward"] == 0.5 * bool(row["searches"]) + 0.5 * found
     assert {bool(row["searches"]) for row in rows} == {True, False}
+    again = tmp_path / "model", tmp_path / "again"
+    run_example(source, "from_trl_tools.py", *again, folder=tmp_path)
+
+
+def test_a_corpus_of_a_folder(source, tmp_path):
+    texts, out = tmp_path / "texts", tmp_path / "out.jsonl"
+    (texts / "sub").mkdir(parents=True)
+
+    def make(status=0):
+        return run_example(source, "folder_to_corpus.py", texts, out, status=status)
+
+    (texts / "latin.txt").write_bytes("Köpt'n".encode("latin-1"))
+    (texts / "wide.md").write_bytes("wide".encode("utf-16"))
+    told = make(status=1)
+    assert "latin.txt: not UTF-8\n" in told and "wide.md: not UTF-8\n" in told
+    assert "no .txt or .md file of UTF-8" in told and not out.exists()
+    (texts / "sub" / "GROSS.TXT").write_text("\ufeffEins zwei.\n\nDrei é.", encoding="utf-8")
+    (texts / "scan.pdf").write_bytes(b"%PDF")
+    assert make() == "1 files\n"
+    (row,) = map(json.loads, out.read_text(encoding="utf-8").splitlines())
+    assert row == {"id": "sub/GROSS#0", "contents": "sub/GROSS\nEins zwei. Drei é."}
+    assert "out.jsonl exists: name another" in make(status=1)
+    out.unlink()
+    told = run_example(source, "folder_to_corpus.py", texts / "latin.txt", out, status=1)
+    assert "no .txt or .md file" in told
+    assert "FOLDER OUT.jsonl" in run_example(source, "folder_to_corpus.py", status=1)
 
 
 def test_the_script_of_search_r1(source, tmp_path):

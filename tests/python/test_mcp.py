@@ -94,7 +94,7 @@ def test_a_server_of_the_official_sdk(tmp_path, transport):
             port = s.getsockname()[1]
         process = subprocess.Popen([PYTHON, str(script), transport, str(port)],
                                    stderr=subprocess.DEVNULL)
-        for _ in range(600):
+        for _ in range(6000):
             with socket.socket() as s:
                 if s.connect_ex(("127.0.0.1", port)) == 0:
                     break

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from searchr1 import Config, Environment, Model, RewardSet, Rollout, Trainer, errors
+from searchr1 import Config, Environment, Model, Reply, RewardSet, Rollout, Trainer, errors
 from searchr1._lib import lib
 
 import tiny
@@ -109,6 +109,37 @@ class Callable:
 class BeginsOnly(Callable):
     def begin(self, episode):
         del episode
+
+
+@pytest.mark.parametrize(
+    "answers, text",
+    [
+        ([None], "answer 0 is None; it must be a text"),
+        ([{"text": "x"}], "answer 0 is {'text': 'x'}; it must be a text"),
+        ([Reply(5)], "answer 0 is 5; it must be a text"),
+        ([Reply("x", reward="1")], "answer 0: its reward is '1', no number"),
+        ("x", "an environment gave 'x'; it must give a list of answers"),
+        ({0: "x"}, "it must give a list of answers, .* not a dict"),
+    ],
+)
+def test_what_is_no_answer_of_an_environment_is_told_so(answers, text):
+    with Environment(lambda actions: answers) as environment:
+        with pytest.raises(TypeError, match=text):
+            environment.answer("x")
+
+
+@pytest.mark.parametrize(
+    "given, text",
+    [
+        ({"tools": len}, r"tools= is a list of functions or Tools, not .*; give \[tool\]"),
+        ({"tools": "wiki_search"}, "tools= is a list"),
+        ({"tools": ["wiki_search"]}, "a tool is a function, .* not 'wiki_search'"),
+        ({"search": object()}, "a method search; object has none"),
+    ],
+)
+def test_what_is_no_tool_or_engine_is_told_so(settings, given, text):
+    with pytest.raises(TypeError, match=text):
+        Trainer(settings, **given)
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,54 @@ def test_there_and_back(tmp_path):
     )
 
 
+def test_what_json_has_no_form_for(tmp_path):
+    """As in train= of the same file."""
+    pyarrow = pytest.importorskip("pyarrow")
+    import datetime
+
+    table, out = tmp_path / "d.parquet", tmp_path / "d.jsonl"
+    rows = [{"question": "when?", "golden_answers": ["a"], "day": datetime.date(2024, 2, 29)}]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), table)
+    assert parquet.main([str(table), str(out)]) == 0
+    with Dataset.from_rows(str(table)) as same:
+        assert json.loads(out.read_text()) == {**rows[0], "day": "2024-02-29"}
+        assert same[0].question == "when?"
+
+
+def test_a_column_without_a_form_is_named(tmp_path, capsys):
+    """In the words of train= of the same file."""
+    pyarrow = pytest.importorskip("pyarrow")
+    write_table = pytest.importorskip("pyarrow.parquet").write_table
+    import decimal
+
+    out = tmp_path / "d.jsonl"
+    for value, text in (
+        (decimal.Decimal("1.5"), "Decimal has no form"),
+        (b"x", "bytes has no form"),
+        (float("nan"), "not JSON compliant"),
+    ):
+        table = tmp_path / "d.parquet"
+        rows = [{"question": "who?", "golden_answers": ["a"], "worth": value}]
+        write_table(pyarrow.Table.from_pylist(rows), table)
+        assert parquet.main([str(table), str(out)]) == 1
+        told = capsys.readouterr().err
+        assert "row 0, column 'worth': " in told and text in told
+        with pytest.raises((TypeError, ValueError), match=f"row 0, column 'worth': .*{text}"):
+            Dataset.from_rows(str(table))
+    assert not out.exists()
+
+
+def test_a_file_of_the_same_name_and_part_is_not_touched(tmp_path):
+    pytest.importorskip("pyarrow")
+    source = write(tmp_path / "a.jsonl", RECORDS[:2])
+    mine = tmp_path / "out.parquet.part"
+    mine.write_text("mine")
+    assert parquet.main([source, str(tmp_path / "out.parquet")]) == 0
+    assert parquet.main([write(tmp_path / "b.jsonl", [3]), str(tmp_path / "b.parquet")]) == 1
+    assert mine.read_text() == "mine"
+    assert sorted(os.listdir(tmp_path)) == ["a.jsonl", "b.jsonl", "out.parquet", mine.name]
+
+
 def test_errors_are_told(tmp_path, capsys):
     pytest.importorskip("pyarrow")
     bad = tmp_path / "bad.parquet"

@@ -177,6 +177,29 @@ def test_a_function_defined_again_takes_its_place():
         assert list(made.advantages) == [factor, 2 * factor]
 
 
+def changed(batch, options):
+    return batch.advantages, batch.advantages
+
+
+@pytest.mark.parametrize(
+    "register, first, then",
+    [
+        (register_policy_loss, {}, {"aggregation": "seq-mean-token-sum"}),
+        (register_policy_loss, {}, {"options": ["clip_low"]}),
+        (register_policy_loss, {"clip_low": 0.1}, {"clip_low": 0.3}),
+        (register_adv_est, {}, {"needs": ["values"]}),
+        (register_adv_est, {"eps": 0.1}, {"eps": 0.3}),
+    ],
+)
+def test_other_settings_are_not_passed_over(register, first, then):
+    """The library keeps those it was given first."""
+    name = f"{register.__name__}_{'_'.join(then)}"
+    register(name, **first)(changed)
+    register(name, **first)(changed)
+    with pytest.raises(errors.InvalidError, match="is taken"):
+        register(name, **then)(changed)
+
+
 def test_tokens_and_returns():
     @register_adv_est(
         "by_token", gives=["tokens", "returns"], gamma=0.5, options=["gamma"]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from searchr1 import RewardSet, Scales, errors, reward
+from searchr1.adapters import of_trl
 
 GOOD = (
     "<think>so</think><search>x</search><information>y</information>"
@@ -131,22 +132,49 @@ def test_one_name():
 def test_a_function_that_cannot_be_called_is_refused():
     rewards = RewardSet("format")
 
-    def of_trl(prompts, completions, **kwargs):
-        return [0.0] * len(completions)
+    def of_two(questions, answers, **kwargs):
+        return [0.0] * len(answers)
 
     with pytest.raises(
         TypeError,
-        match=r"reward 'mine' is called as of_trl\(trajectories\), and it is "
-        r"of_trl\(prompts, completions, \*\*kwargs\): missing a required argument",
+        match=r"reward 'mine' is called as of_two\(trajectories\), and it is "
+        r"of_two\(questions, answers, \*\*kwargs\): missing a required argument",
     ):
-        rewards.add("mine", of_trl)
+        rewards.add("mine", of_two)
     with pytest.raises(TypeError, match="reward 'mine' is no function: 0.5"):
         rewards.add("mine", 0.5)
-    with pytest.raises(TypeError, match="reward 'mine', turns is called as of_trl"):
-        rewards.add("mine", len, turns=of_trl)
+    with pytest.raises(TypeError, match="reward 'mine', turns is called as of_two"):
+        rewards.add("mine", len, turns=of_two)
     with pytest.raises(TypeError, match="reward 'mine': the weight is a number, not 'a'"):
         rewards.add("mine", len, weight="a")
     assert rewards.names == ["format"]
+
+
+def test_a_function_of_trl_is_refused_with_the_remedy():
+    """That of TRL's own example could be called: with trajectories for completions."""
+
+    def reward_len(completions, **kwargs):
+        return [-abs(20 - len(completion)) for completion in completions]
+
+    def reward_both(prompts, completions, **kwargs):
+        return [0.0] * len(completions)
+
+    rewards = RewardSet("format")
+    for function in (reward_len, reward_both):
+        with pytest.raises(TypeError, match=rf"wrap it: .*of_trl\({function.__name__}\)"):
+            rewards.add("mine", function)
+    rewards.add("mine", of_trl(reward_len))
+    assert rewards.names == ["format", "mine"]
+
+
+@pytest.mark.parametrize(
+    "given", [{0: 1.0, 1: 1.0}, "11", b"11", {0.5, 1.0}, (x for x in (1.0, 1.0))]
+)
+def test_what_is_no_list_of_rewards_is_refused(trajectories, given):
+    rewards = RewardSet([])
+    rewards.add("mine", lambda ts: given)
+    with pytest.raises(TypeError, match="'mine' gave .*; it must give a list of rewards"):
+        rewards.score(trajectories[:2])
 
 
 @pytest.mark.parametrize("name", ["", "a,b", ",", "x" * 300])

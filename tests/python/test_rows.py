@@ -105,9 +105,9 @@ def test_datasets_of_a_program():
     assert Dataset.from_rows(rows, answer_field="id")[0].answers == ("q0",)
     for bad, text in (
         ([3], "row 0 is no mapping"),
-        ([ROWS[0], {"question": b"x"}], "row 1: bytes has no form in JSON"),
+        ([ROWS[0], {"question": b"x"}], "row 1, column 'question': bytes has no form in JSON"),
         (5, "rows are wanted: .* not int"),
-        ([{"question": float("nan")}], "row 0"),
+        ([{"question": "x", "a": [float("nan")]}], "row 0, column 'a': "),
         ({"train": ROWS, "test": ROWS}, "choose one split"),
     ):
         with pytest.raises((TypeError, ValueError), match=text):
@@ -124,6 +124,9 @@ def test_rows_of_pandas_and_pyarrow():
             return enumerate(self.Line(row, level=float("nan")) for row in ROWS)
 
     class Table:  # and of pyarrow
+        class schema:
+            names = list(ROWS[0])
+
         def to_batches(self):
             return [self]
 
@@ -144,6 +147,29 @@ def test_gaps_of_pandas_are_null(tmp_path):
     first, second = Dataset.from_rows(table)
     assert [first.fields[name] for name in ("level", "day", "count")] == [None] * 3
     assert (second.fields["level"], second.fields["count"]) == (2, 3)
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pyarrow = pytest.importorskip("pyarrow")
+    write_table = pytest.importorskip("pyarrow.parquet").write_table
+    names = [*ROWS[0], "level", "level"]
+    frame = pandas.DataFrame([[*row.values(), 1, 2] for row in ROWS], columns=names)
+    columns = [list(column) for column in zip(*frame.values.tolist())]
+    table = pyarrow.Table.from_arrays([pyarrow.array(column) for column in columns], names)
+    write_table(table, tmp_path / "t.parquet")
+    for rows in (frame, table, tmp_path / "t.parquet"):
+        with pytest.raises(ValueError, match="two columns have the name 'level'"):
+            Dataset.from_rows(rows)
+
+
+def test_half_a_surrogate_pair_is_what_it_is_in_files(tmp_path):
+    """A whole one that was read as two halves is its character."""
+    row = {"question": "a\ud800b \ud83d\ude00?", "golden_answers": ["x"]}
+    file = tmp_path / "escaped.jsonl"
+    file.write_text(json.dumps(row) + "\n")
+    assert Dataset.from_rows([row])[0].question == "a\ufffdb \U0001f600?"
+    assert Dataset(file)[0].question == Dataset.from_rows([row])[0].question
 
 
 def test_parquet_arrow_and_datasets(settings, tmp_path):

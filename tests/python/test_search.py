@@ -69,6 +69,16 @@ def test_hits_are_made_when_read(index, source):
         hit.score = 1.0
 
 
+def test_names_in_a_list_may_have_blanks(tmp_path):
+    """As in every other list."""
+    (tmp_path / "facts.json").write_text('{"tower": "It stands in Paris."}')
+    keys = {"mock_knowledge": tmp_path / "facts.json"}
+    hybrid = {"search_engine": "hybrid", "search_hybrid": "mock, mock"}
+    for names in (hybrid, {"search_engine": "mock", "search_fallback": " mock , mock"}):
+        with open_search({**keys, **names}) as engine:
+            assert "Paris" in engine.search("Where is the tower?", 1)[0].contents
+
+
 def test_hybrid_without_ids():
     """What has no id is the same by its contents, never by its rank."""
     first = lambda queries, k: [["A", {"contents": "B"}] for _ in queries]  # noqa: E731
@@ -238,6 +248,12 @@ def test_exception_keeps_its_causes():
 def test_wrong_answers(answer, kind):
     with pytest.raises(kind):
         PythonSearch(lambda queries, top_k: answer).search("x")
+
+
+@pytest.mark.parametrize("hit", [{"foo": 1}, {"contents": "x", "foo": 1}, 5, None])
+def test_what_is_no_hit_is_told_so(hit):
+    with pytest.raises(TypeError, match="a hit that a search finds is .* not "):
+        PythonSearch(lambda queries, top_k: [[hit]]).search("x")
 
 
 def test_functions_live_as_long_as_engines():

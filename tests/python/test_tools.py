@@ -115,6 +115,19 @@ def test_objects_and_engines_are_tools_too():
             "type": "object", "properties": {"city": {"minContains": 1}}})])
 
 
+def test_an_object_is_shown_as_json():
+    """A list stays as Python writes it, as it does in TRL."""
+
+    def look(what: str):
+        """Look at it."""
+        return {"object": {"d": None, "é": [True]}, "list": [("a", None)], "no": {"a": {1}}}[what]
+
+    with Environment("tools", protocol="mt-grpo", tools=[look]) as e:
+        assert e.answer(call("look", what="object")) == result('{"d": null, "é": [true]}')
+        assert e.answer(call("look", what="list")) == result("[('a', None)]")
+        assert e.answer(call("look", what="no")) == result("{'a': {1}}")
+
+
 def test_deadlines():
     over, ended = threading.Event(), threading.Event()
 

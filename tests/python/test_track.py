@@ -358,6 +358,31 @@ def test_a_run_that_went_back_loses_no_step(tmp_path, monkeypatch):
     assert [step for step, _ in fake.logged] == [1, 2, 3, 4, 5]
 
 
+def test_a_follower_that_fails_goes_on_in_the_same_run(tmp_path, monkeypatch):
+    """Before the run has rows, and where the tracker takes some of them only."""
+    fake = Recorder("wandb")
+    monkeypatch.setitem(sys.modules, "wandb", fake)
+    run = tmp_path / "run"
+    write_run(run, (), "under way")
+    (run / "metrics.jsonl").unlink()
+    assert track.main([str(run), "--to", "wandb", "--once"]) == 0
+    write_run(run, (1, 2, 3))
+    log = fake.log
+
+    def full(metrics, step):
+        if step == 3 and fake.log is full:
+            raise ConnectionError("full")
+        log(metrics, step)
+
+    fake.log = full
+    with pytest.raises(ConnectionError):
+        track.main([str(run), "--to", "wandb", "--once"])
+    fake.log = log
+    assert track.main([str(run), "--to", "wandb", "--once"]) == 0
+    assert [step for step, _ in fake.logged] == [1, 2, 3]
+    assert [given["id"] for given in fake.inits] == [None, "abc", "abc"]
+
+
 def test_what_is_wrong_is_said(tmp_path, monkeypatch, capsys):
     assert track.main([str(tmp_path), "--to", "wandb"]) == 1
     assert "name the folder of a run" in capsys.readouterr().err

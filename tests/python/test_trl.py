@@ -1,11 +1,16 @@
 """Reward functions of TRL: what they are given, with several calls, lists, texts; async."""
 
 import json
+import os
+import threading
+from types import SimpleNamespace
 
 import pytest
 
-from searchr1 import Config, Environment, Query, Rollout, Tool, Trainer, _async
+from searchr1 import Config, Environment, Query, Rollout, Tool, Trainer, _async, errors
 from searchr1.adapters import of_trl
+from searchr1.env import parse_call
+from searchr1.trajectory import SearchRecord, Segment
 from searchr1.trl import messages
 
 import tiny
@@ -71,6 +76,100 @@ def test_calls_and_results_are_messages(said):
     assert {1, 2} <= counts
 
 
+def one_turn(text, *queries):
+    """What is used of a trajectory with one message and its calls."""
+    return SimpleNamespace(
+        segments=[Segment("policy", 0, 0, 1, text, text)],
+        searches=[SearchRecord(query, 0, "ok", 1, ()) for query in queries],
+    )
+
+
+TAGGED = '{"name": "find", "arguments": {"what": 1}}'
+
+
+@pytest.mark.parametrize(
+    "text, queries, content",
+    [  # what a call says is often thought, or said, before
+        ("<think>I need the capital of France.</think>\n<search>capital of France</search>",
+         ["capital of France"], "<think>I need the capital of France.</think>"),
+        ("<think>Paris? Paris!</think><search> Paris </search> is Paris", ["Paris"],
+         "<think>Paris? Paris!</think>"),
+        ("<think>Well.</think><search></search>", [""], "<think>Well.</think>"),
+        (f"{TAGGED} and {TAGGED}: <tool_call>{TAGGED}</tool_call><tool_call>\n{TAGGED}\n"
+         "</tool_call>", [TAGGED] * 2, f"{TAGGED} and {TAGGED}:"),
+        ("So <|python_tag|>" + TAGGED, [TAGGED], "So"),
+        (f"[TOOL_CALLS] [{TAGGED}, {TAGGED}]", [TAGGED] * 2, ""),
+        ("No call: <b>", [], "No call: <b>"),
+    ],
+)
+def test_calls_are_the_last_things_of_a_message(text, queries, content):
+    (message,) = messages(one_turn(text, *queries))
+    assert message["content"] == content
+    assert len(message.get("tool_calls", [])) == len(queries)
+
+
+CODER = """<function=add>
+<parameter=a>
+3
+</parameter>
+<parameter=why>
+two
+lines, {not JSON}
+</parameter>
+<parameter=all>
+[1, "b"]
+</parameter>
+</function>"""
+
+
+def test_calls_in_tags_are_read_as_transformers_does():
+    """As transformers reads them by a response schema, whose parser of values is TRL's for
+    Qwen3.5: what is JSON, or the text."""
+    want = {"a": 3, "why": "two\nlines, {not JSON}", "all": [1, "b"]}
+    (message,) = messages(one_turn(f"<tool_call>\n{CODER}\n</tool_call>", CODER))
+    assert message["content"] == ""
+    assert message["tool_calls"][0]["function"] == {"name": "add", "arguments": want}
+    parsing = pytest.importorskip("transformers.utils.chat_parsing_utils")
+    value = {"x-parser": "json", "x-parser-args": {"allow_non_json": True}}
+    pairs = r"<parameter=(?P<key>[^>]+)>\n(?P<value>.*?)\n</parameter>"
+    schema = {"type": "object", "x-regex-key-value": pairs, "additionalProperties": value}
+    assert parsing.recursive_parse(CODER, schema) == want
+
+
+@pytest.mark.parametrize(
+    "text, arguments",
+    [
+        ('{"name": "f", "parameters": {"a": 1}}', {"a": 1}),
+        ('{"args": {"a": "1"}, "name": "f"}', {"a": "1"}),
+        ('{"name": "f", "id": 7, "given": {"a": 1}}', {"a": 1}),
+        ('{"name": "f"}', {}),
+        ("<function=f></function>", {}),
+        ('{"name": "f", "arguments": "no object"}', None),
+        ("<function=f><parameter=a>", None),
+        ('{"arguments": {}}', None),
+        ('"name"', None),
+        ("3", None),
+        ("who lives there?", None),
+        ("", None),
+    ],
+)
+def test_one_call(text, arguments):
+    if arguments is not None:
+        assert parse_call(text) == {"name": "f", "arguments": arguments}
+    else:
+        with pytest.raises(errors.ParseError):
+            parse_call(text)
+
+
+def test_a_notice_is_no_result():
+    """The policy has read it as a message of the user."""
+    trajectory = one_turn("Hm.")
+    trajectory.segments.append(
+        Segment("environment", 0, 1, 1, "<|im_end|>\nuser\nNo call!<|im_end|>", "No call!")
+    )
+    assert messages(trajectory)[1] == {"role": "user", "content": "No call!"}
+
+
 TAGS = "<function=towers>\n<parameter=town>\nParis\n</parameter>\n</function>"
 
 
@@ -129,6 +228,34 @@ def test_texts_stay_texts(model_folder, tmp_path, prompt):
     assert kinds == [str if isinstance(prompt, str) else list] * 2
 
 
+class Rows:
+    """What is used of trajectories of rows that do not have the same columns."""
+
+    segments, searches, history, query, ids, prompt_count = (), (), (), "Which?", (), 0
+
+    def __init__(self, row):
+        self.row = row
+
+
+def test_columns_have_gaps_as_in_datasets(caplog):
+    """Whichever row of the batch is the first."""
+    datasets = pytest.importorskip("datasets", exc_type=ImportError)
+    rows = [{"town": "Paris"}, {"town": "Rome", "year": 1889}, {"year": 1}]
+    want = datasets.Dataset.from_list([{"town": None, "year": None}, *rows])[1:]
+    given = []
+
+    def reward(completions, town, era, year=0, **kwargs):
+        given.append(({"town": town, "year": year}, era))
+        return [0.0] * len(completions)
+
+    wrapped = of_trl(reward)
+    for _ in range(2):
+        wrapped([Rows(row) for row in rows])
+    assert given == [(want, [None] * 3)] * 2
+    (told,) = caplog.messages
+    assert told == "no row of a batch has 'era', which reward needs: it is None"
+
+
 def test_tools_may_be_async():
     async def later(town: str) -> str:
         """What is known of a town.
@@ -154,3 +281,48 @@ def test_a_coroutine_does_not_wait_for_its_own_thread():
     with pytest.raises(RuntimeError, match="make the call in a thread"):
         _async.result(outer())
     assert _async.result(inner()) == 1
+
+
+def test_threads_have_one_loop(monkeypatch):
+    """Whoever comes first: a client of one loop is of no use in another."""
+    import asyncio
+
+    made, new = [], asyncio.new_event_loop
+    monkeypatch.setattr(_async, "_runners", {})
+
+    def make_late():
+        arrived.wait(1)  # so that all of them would have found none
+        made.append(new())
+        return made[-1]
+
+    arrived = threading.Event()
+    monkeypatch.setattr(asyncio, "new_event_loop", make_late)
+
+    async def running():
+        return asyncio.get_running_loop()
+
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.append(_async.result(running()))) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 1 and set(found) == set(made)
+
+
+def test_a_forked_process_has_a_loop_of_its_own():
+    async def one():
+        return 1
+
+    assert _async.result(one()) == 1
+    child = os.fork()
+    if child == 0:
+        worker = threading.Thread(target=lambda: os._exit(7 * _async.result(one())))
+        worker.daemon = True
+        worker.start()
+        worker.join(60)
+        os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 7

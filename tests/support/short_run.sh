@@ -29,7 +29,7 @@ END
 
 # wait_for_steps RUN N
 wait_for_steps() {
-    for _ in $(seq 2400); do
+    for _ in $(seq 24000); do
         [ -e "$1/metrics.jsonl" ] && [ "$(wc -l <"$1/metrics.jsonl")" -ge "$2" ] && return
         sleep 0.02
     done

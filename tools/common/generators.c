@@ -54,10 +54,14 @@ static const char *const keys[] = {
     "sandbox_python",
 };
 
+/* These too, but that a default adds nothing: files begun before they counted go on. */
+static const char *const later_keys[] = {"dtype", "quantization", "max_parallel_calls"};
+
 /* Files whose text counts, wherever they lie. */
 static const char *const templates[] = {"critique_template", "solve_template"};
 
 #define N_KEYS (sizeof(keys) / sizeof(keys[0]))
+#define N_LATER_KEYS (sizeof(later_keys) / sizeof(later_keys[0]))
 #define N_TEMPLATES (sizeof(templates) / sizeof(templates[0]))
 #define TEMPLATE_MAX (1 << 20) /* bytes; more than the library takes */
 
@@ -102,22 +106,49 @@ static sr1_status add_template(json_t *o, const sr1_config *c, const char *key)
     return st;
 }
 
-static sr1_status add_keys(json_t *o, const sr1_config *c)
+/* All keys with their values. */
+static sr1_status read_values(json_t **out, const sr1_config *c)
 {
     char *text = NULL;
-    json_t *all;
     sr1_status st = sr1_config_to_json(c, &text);
-    int bad;
 
     if (st != SR1_OK)
         return st;
-    all = json_loads(text, 0, NULL);
-    bad = all == NULL;
-    for (size_t i = 0; !bad && i < N_KEYS; i++)
-        bad = json_object_set(o, keys[i], json_object_get(all, keys[i])) != 0;
-    json_decref(all);
+    *out = json_loads(text, 0, NULL);
     sr1_free(text);
-    return bad ? sr1_set_error(SR1_E_NOMEM, "out of memory") : SR1_OK;
+    return *out != NULL ? SR1_OK : sr1_set_error(SR1_E_NOMEM, "out of memory");
+}
+
+static sr1_status read_defaults(json_t **out)
+{
+    sr1_config *c = NULL;
+    sr1_status st = sr1_config_new(&c);
+
+    if (st == SR1_OK)
+        st = read_values(out, c);
+    sr1_config_free(c);
+    return st;
+}
+
+static sr1_status add_keys(json_t *o, const sr1_config *c)
+{
+    json_t *all = NULL, *defaults = NULL;
+    sr1_status st = read_values(&all, c);
+    int bad = 0;
+
+    if (st == SR1_OK)
+        st = read_defaults(&defaults);
+    for (size_t i = 0; st == SR1_OK && !bad && i < N_KEYS; i++)
+        bad = json_object_set(o, keys[i], json_object_get(all, keys[i])) != 0;
+    for (size_t i = 0; st == SR1_OK && !bad && i < N_LATER_KEYS; i++) {
+        json_t *value = json_object_get(all, later_keys[i]);
+
+        if (!json_equal(value, json_object_get(defaults, later_keys[i])))
+            bad = json_object_set(o, later_keys[i], value) != 0;
+    }
+    json_decref(all);
+    json_decref(defaults);
+    return bad ? sr1_set_error(SR1_E_NOMEM, "out of memory") : st;
 }
 
 static sr1_status add_texts(json_t *list, const char *const *more, size_t n)

@@ -3,21 +3,29 @@ that a caller with a running loop, as a notebook is, can make such calls too."""
 
 from __future__ import annotations
 
-import functools
 import inspect
+import os
 import threading
-from typing import Any, Tuple
+from typing import Any, Dict, Tuple
+
+_runners: Dict[int, Tuple[Any, threading.Thread]] = {}  # by process: a fork has no thread
+_making = threading.Lock()
+os.register_at_fork(
+    before=_making.acquire, after_in_parent=_making.release, after_in_child=_making.release
+)
 
 
-@functools.lru_cache(maxsize=None)
 def _runner() -> Tuple[Any, threading.Thread]:
-    """The loop, and the thread that runs it."""
+    """The loop, and the thread that runs it: one for all calls of the process."""
     import asyncio  # which takes a twentieth of importing all else here
 
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    return loop, thread
+    with _making:
+        if os.getpid() not in _runners:
+            loop = asyncio.new_event_loop()
+            thread = threading.Thread(target=loop.run_forever, daemon=True)
+            thread.start()
+            _runners[os.getpid()] = loop, thread
+        return _runners[os.getpid()]
 
 
 def result(call: Any) -> Any:

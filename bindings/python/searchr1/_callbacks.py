@@ -13,7 +13,7 @@ import signal
 import threading
 import traceback
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, List, Optional, Type
+from typing import AbstractSet, Any, Callable, Dict, Iterator, List, Mapping, Optional, Type
 
 from ._address import LEAST_KEY
 from ._lib import lib
@@ -47,11 +47,10 @@ def check_call(what: str, function: Any, *arguments: str) -> None:
     is given to the library. Those that have no signature are believed."""
     if not callable(function):
         raise TypeError(f"{what} is no function: {function!r:.80}")
-    name = getattr(function, "__name__", type(function).__name__)
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):
+    signature = signature_of(function)
+    if signature is None:
         return
+    name = name_of(function)
     try:
         signature.bind(*arguments)
     except TypeError as error:
@@ -59,6 +58,37 @@ def check_call(what: str, function: Any, *arguments: str) -> None:
             f"{what} is called as {name}({', '.join(arguments)}), and it is "
             f"{name}{signature}: {error}"
         ) from None
+
+
+def name_of(function: Any) -> str:
+    """Its own name, or that of its class."""
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def signature_of(function: Any) -> Optional[inspect.Signature]:
+    """None where it has none, as some functions of C."""
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def is_number(value: Any) -> bool:
+    """Of Python, numpy or torch."""
+    return hasattr(value, "__float__") or hasattr(value, "__index__")
+
+
+def check_each(what: str, given: Any, kind: str, n: int, asked: str) -> None:
+    """Refuse what a function gave where it is not a list of one for each that was asked.
+    Of a mapping the keys would pass for its values, of a text its characters."""
+    alone = isinstance(given, (str, bytes, Mapping, AbstractSet))
+    if alone or not hasattr(given, "__len__"):
+        raise TypeError(
+            f"{what} gave {given!r:.80}; it must give a list of {kind}, one for each of the "
+            f"{n} {asked}, not a {type(given).__name__}"
+        )
+    if len(given) != n:
+        raise ValueError(f"{what}: {len(given)} {kind} were given to {n} {asked}")
 
 
 destroy = SearchOpsDestroy(disown)  # ops->destroy of everything made here

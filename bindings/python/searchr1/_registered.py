@@ -47,7 +47,9 @@ class Registered:
 
     def add(self, name: str, function: Any, how: Any, register: Any) -> None:
         """Register by register(key), or put the function in the place of one that was
-        written in the same place under the same name, as a notebook's cell run again."""
+        written in the same place under the same name, as a notebook's cell run again. how:
+        all else that register gives to the library, which keeps what it was given first:
+        where that differs it is asked, and refuses."""
         _callbacks.check_call(f"{self.what} '{name}'", function, "batch", "options")
         old, old_how = self.functions.get(name, (None, None))
         if old is None or _place(old) != _place(function) or old_how != how:

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Union
 
-from ._tables import is_table, read_rows
+from ._tables import check_names, is_table, read_rows, rows_of
 from ._text import PathLike
 
 Rows = Union[PathLike, Iterable[Mapping[str, Any]]]
@@ -35,7 +35,7 @@ def _each(rows: Any) -> Iterable[Any]:
     if hasattr(rows, "iterrows"):  # pandas
         return (_without_gaps(row) for _, row in rows.iterrows())
     if hasattr(rows, "to_batches"):  # pyarrow
-        return (row for batch in rows.to_batches() for row in batch.to_pylist())
+        return (row for batch in rows.to_batches() for row in rows_of(batch))
     if not hasattr(rows, "__iter__"):
         raise TypeError(
             "rows are wanted: a file's name, a list or an iterator of mappings, or a table, "
@@ -47,9 +47,10 @@ def _each(rows: Any) -> Iterable[Any]:
 def _without_gaps(row: Any) -> Dict[Any, Any]:
     """A row of pandas, whose gaps are NaN, NaT or NA by the column's type: null, as they
     are in the same table's Parquet."""
+    columns = list(row.items())
+    check_names([name for name, _ in columns])
     return {
-        name: value if there else None
-        for (name, value), there in zip(row.items(), row.notna())
+        name: value if there else None for (name, value), there in zip(columns, row.notna())
     }
 
 
@@ -61,13 +62,27 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no form in JSON; turn it into text")
 
 
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
+
+
+def _column(row: Mapping[Any, Any]) -> str:
+    """Which column of a row it is that has no form in JSON; "" if it is none alone."""
+    for name, value in row.items():
+        try:
+            _dump({name: value})
+        except (TypeError, ValueError):
+            return f", column {name!r}"
+    return ""
+
+
 def _line(number: int, row: Any) -> str:
     if not isinstance(row, Mapping):
         raise TypeError(f"row {number} is no mapping of columns: {row!r:.80}")
     try:
-        return json.dumps(dict(row), ensure_ascii=False, allow_nan=False, default=_plain)
+        return _dump(dict(row))
     except (TypeError, ValueError) as error:
-        raise type(error)(f"row {number}: {error}") from None
+        raise type(error)(f"row {number}{_column(row)}: {error}") from None
 
 
 def lines_of(rows: Any) -> Iterator[str]:
@@ -75,12 +90,21 @@ def lines_of(rows: Any) -> Iterator[str]:
     return (_line(number, row) for number, row in enumerate(_each(rows)))
 
 
+def _utf8(text: str) -> bytes:
+    """Half a surrogate pair is U+FFFD, as it is where a file has it as an escape."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return whole.encode()
+
+
 def write(rows: Any, path: PathLike) -> str:
     """Write rows to a file; the hash of what is in it."""
     digest = hashlib.sha256()
     with open(path, "xb") as file:
         for line in lines_of(rows):
-            data = (line + "\n").encode("utf-8", "surrogatepass")
+            data = _utf8(line + "\n")
             digest.update(data)
             file.write(data)
     if file_is_empty(path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Iterator
+from typing import Any, Dict, Iterator, List, Sequence
 
 ROWS = 1024  # held at once
 
@@ -48,8 +48,21 @@ def is_table(path: str) -> bool:
     return os.path.splitext(path)[1] in _batches
 
 
+def check_names(names: Sequence[Any]) -> None:
+    """Refuse a table with two columns of one name: a row has room for one of them."""
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"two columns have the name {twice!r}; rename or remove one")
+
+
+def rows_of(batch: Any) -> List[Dict[str, Any]]:
+    """The rows of a batch of pyarrow."""
+    check_names(batch.schema.names)
+    return batch.to_pylist()  # type: ignore[no-any-return]
+
+
 def read_rows(path: str) -> Iterator[Dict[str, Any]]:
     """The rows of a .parquet or .arrow file."""
     pyarrow = import_pyarrow()
     for batch in _batches[os.path.splitext(path)[1]](pyarrow, path):
-        yield from batch.to_pylist()
+        yield from rows_of(batch)

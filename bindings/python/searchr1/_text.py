@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import tempfile
+from contextlib import contextmanager
 from ctypes import c_char_p, c_void_p
-from typing import Any, Iterable, List, Optional, Union
+from typing import Any, Iterable, Iterator, List, Optional, Union
 
 from ._lib import lib
 
@@ -39,6 +41,18 @@ def optional(text: Optional[Text]) -> Optional[bytes]:
 def path_bytes(path: PathLike) -> bytes:
     """A path in the file system's encoding."""
     return terminated(os.fsencode(path))
+
+
+@contextmanager
+def replaced(path: PathLike) -> Iterator[str]:
+    """The name of a file to write, which takes the place of that of path if all goes well.
+    It lies in a new folder beside it, so it is no file of anybody's."""
+    whole = os.path.abspath(os.fsdecode(path))
+    folder, name = os.path.split(whole)
+    with tempfile.TemporaryDirectory(prefix=".part-", dir=folder) as place:
+        part = os.path.join(place, name)
+        yield part
+        os.replace(part, whole)
 
 
 def strings(texts: Iterable[Text]) -> Any:

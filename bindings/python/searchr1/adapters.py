@@ -18,7 +18,7 @@ import itertools
 import json
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _async
+from . import _async, _messages
 from .env import Action, Episode, Reply
 from .trajectory import Trajectory
 from .trl import of_trl
@@ -165,7 +165,7 @@ def _registered(name: str, options: Dict[str, Any]) -> Callable[[], Any]:
 # ---- verifiers ----
 
 
-def _messages(texts: Sequence[Mapping[str, str]]) -> Any:
+def _as_installed(texts: Sequence[Mapping[str, Any]]) -> Any:
     """Messages as the installed version has them: objects since 0.1.10, or mappings."""
     try:
         from verifiers.utils.message_utils import normalize_messages
@@ -182,13 +182,40 @@ def _state_type() -> Any:
     return State
 
 
-def _completion(trajectory: Trajectory) -> List[Dict[str, str]]:
+def _turns(trajectory: Trajectory) -> List[Dict[str, Any]]:
+    """The completion of an environment that reads texts: the policy's with its tags, and
+    what answered them."""
     roles = {"policy": "assistant", "environment": "user"}
-    return [
-        {"role": roles[segment.source], "content": segment.text}
-        for segment in trajectory.segments
-        if segment.source in roles
+    turns = [
+        {"role": roles[s.source], "content": s.body.strip() if s.source != "policy" else s.text}
+        for s in trajectory.segments
+        if s.source in roles
     ]
+    # What ended the episode may have no words.
+    return turns if not turns or turns[-1]["content"] else turns[:-1]
+
+
+def _tool_turns(trajectory: Trajectory) -> List[Dict[str, Any]]:
+    """The completion of an environment of tools: their calls are apart from the text, and
+    what answers a call names it."""
+    turns: List[Dict[str, Any]] = []
+    owed: List[str] = []  # calls that have no answer yet
+    for number, message in enumerate(_messages.messages(trajectory)):
+        turn: Dict[str, Any] = {"role": message.role, "content": message.text}
+        if message.role == "tool":
+            turn["tool_call_id"] = owed.pop(0)
+        elif message.calls:
+            owed = [f"call_{number}_{i}" for i in range(len(message.calls))]
+            turn["tool_calls"] = [_tool_call(*call) for call in zip(owed, message.calls)]
+        turns.append(turn)
+    return turns
+
+
+def _tool_call(number: str, call: _messages.Call) -> Dict[str, Any]:
+    """In OpenAI's form, whose arguments are a text."""
+    arguments = json.dumps(call["arguments"], ensure_ascii=False)
+    function = {"name": call["name"], "arguments": arguments}
+    return {"id": number, "type": "function", "function": function}
 
 
 def _content(message: Any) -> str:
@@ -209,6 +236,17 @@ def _takes(function: Any, given: Mapping[str, Any]) -> Dict[str, Any]:
 _OF_GROUPS = {"states", "prompts", "completions", "answers", "tasks", "infos"}
 
 
+def _name(function: Any) -> str:
+    """A partial or an object that is called has none of its own."""
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _free_name(name: str, taken: Mapping[str, Any]) -> str:
+    """The name, numbered where several functions have it: all of them count."""
+    numbered = (name if i == 1 else f"{name}_{i}" for i in itertools.count(1))
+    return next(one for one in numbered if one not in taken)
+
+
 def _functions(rubric: Any) -> List[Tuple[Any, Any, float]]:
     """(rubric, function, weight) of a rubric and those in it; those of weight 0 only
     measure."""
@@ -220,7 +258,7 @@ def _functions(rubric: Any) -> List[Tuple[Any, Any, float]]:
     for _, function, _ in found:
         if _OF_GROUPS & set(inspect.signature(function).parameters):
             raise TypeError(
-                f"the reward {function.__name__} compares a whole group, which has no "
+                f"the reward {_name(function)} compares a whole group, which has no "
                 "place here: write it as an advantage (searchr1.register_adv_est)"
             )
     return found
@@ -306,10 +344,10 @@ class Verifiers(_Episodes):
         """{name: (function, weight)} for a trainer. What fails leaves a trajectory out."""
         if not hasattr(self._environment, "rubric"):
             return {"verifiers": (_score_all(self._score_task), 1.0)}
-        found = {}
+        found: Dict[str, Any] = {}
         for rubric, function, weight in _functions(self._environment.rubric):
             score = functools.partial(self._score_state, rubric, function)
-            found[function.__name__] = (_score_all(score), weight)
+            found[_free_name(_name(function), found)] = (_score_all(score), weight)
         self._rewards = len(found)
         return found
 
@@ -322,7 +360,8 @@ class Verifiers(_Episodes):
                 del self._played[episode]
         else:
             state = self._new_state(trajectory.row)
-        state["completion"] = _messages(_completion(trajectory))
+        turns = _tool_turns if self.tools else _turns
+        state["completion"] = _as_installed(turns(trajectory))
         given = {
             "prompt": state.get("prompt"),
             "completion": state["completion"],
@@ -345,7 +384,7 @@ class Verifiers(_Episodes):
         task, nodes = self._tasks[at], []
         prompt = trajectory.row["prompt"]
         asked = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-        for text in [*asked, *_completion(trajectory)]:
+        for text in [*asked, *_turns(trajectory)]:
             node = {"message": text, "sampled": text["role"] == "assistant"}
             nodes.append(
                 vf.MessageNode(parent=len(nodes) - 1 if nodes else None, **node)
@@ -360,7 +399,7 @@ class Verifiers(_Episodes):
 
     def _new_state(self, row: Mapping[str, Any]) -> Any:
         state = _state_type()(input=dict(row))
-        state.update(row, answer=row.get("answer", ""), prompt=_messages(row["prompt"]))
+        state.update(row, answer=row.get("answer", ""), prompt=_as_installed(row["prompt"]))
         state.update(trajectory=[], turn=0, completion=[], error=None, tool_defs=[])
         state.update(is_completed=False, is_truncated=False, final_env_response=None)
         made = _async.result(self._environment.setup_state(state))
@@ -377,7 +416,7 @@ class Verifiers(_Episodes):
     def act(self, state: Any, text: str) -> Reply:
         state, messages = state
         content = self._message.replace("{action}", text)
-        said = _messages([{"role": "assistant", "content": content}])
+        said = _as_installed([{"role": "assistant", "content": content}])
         step = {"prompt": list(messages), "completion": said, "response": None}
         state["trajectory"].append({**step, "tokens": None, "reward": None, "extras": {}})
         messages.extend(said)

@@ -331,9 +331,8 @@ def _batch_of(c: AdvantageBatch) -> Batch:
     )
 
 
-def _call_estimator(
-    who: str, function: Any, gives: Sequence[str], b: Any, o: Any, out: Any
-) -> None:
+def _call_estimator(who: str, function: Any, how: Any, b: Any, o: Any, out: Any) -> None:
+    gives = how[0]
     batch, outputs = _batch_of(b.contents), out.contents
     tokens = int(batch.token_begin[batch.n]) if batch.token_begin is not None else 0
     turns = int(batch.turn_begin[batch.n]) if batch.turn_begin is not None else 0
@@ -393,7 +392,8 @@ def register_adv_est(
             )
             lib.sr1_advantage_register(byref(ops), key)
 
-        _estimators.add(name, function, tuple(gives), to_library)
+        how = (tuple(gives), tuple(needs), tuple(options), numbers)
+        _estimators.add(name, function, how, to_library)
         return function
 
     return register

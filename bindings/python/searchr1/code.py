@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import json
-import os
 import pickle
 import zlib
 from ctypes import byref, c_int32, c_size_t, c_void_p
@@ -23,7 +22,7 @@ from ._structs import (
     ProblemsOptions,
 )
 from ._text import PathLike, Text, decode, encode, optional, path_bytes, strings, take
-from ._text import terminated, text_at
+from ._text import replaced, terminated, text_at
 from .config import Config, as_config
 from .sandbox import Sandbox, wait_in_pieces
 
@@ -363,23 +362,18 @@ def unpack_livecodebench(source: PathLike, target: PathLike) -> int:
     """Copy rows of LiveCodeBench with their compressed private tests unpacked; returns
     how many. target is replaced when all went well. In a shell:
     python3 -m searchr1.livecodebench SOURCE TARGET"""
-    count, part = 0, os.fsdecode(target) + ".part"
-    try:
-        with open(source, encoding="utf-8") as rows, open(
-            part, "w", encoding="utf-8"
-        ) as out:
-            for number, line in enumerate(rows, 1):
-                if not line.strip():
-                    continue
-                try:
-                    row = _unpacked(line)
-                except (ValueError, pickle.UnpicklingError, zlib.error) as error:
-                    error.args = (f"line {number}: {error}",)
-                    raise
-                out.write(json.dumps(row) + "\n")
-                count += 1
-        os.replace(part, target)
-    finally:
-        if os.path.exists(part):
-            os.remove(part)
+    count = 0
+    with replaced(target) as part, open(source, encoding="utf-8") as rows, open(
+        part, "w", encoding="utf-8"
+    ) as out:
+        for number, line in enumerate(rows, 1):
+            if not line.strip():
+                continue
+            try:
+                row = _unpacked(line)
+            except (ValueError, pickle.UnpicklingError, zlib.error) as error:
+                error.args = (f"line {number}: {error}",)
+                raise
+            out.write(json.dumps(row) + "\n")
+            count += 1
     return count

@@ -6,6 +6,7 @@ import math
 from ctypes import byref, c_char_p, c_double, c_int32, c_int64, c_void_p
 from dataclasses import dataclass
 from typing import (
+    AbstractSet,
     Any,
     Dict,
     Iterator,
@@ -115,6 +116,14 @@ PRESETS: Dict[str, Dict[str, str]] = _presets()
 
 
 def as_text(value: Any) -> str:
+    if isinstance(value, (Mapping, AbstractSet)):
+        raise TypeError(
+            f"a value is a number, a text or a list, not a {type(value).__name__}: "
+            f"{value!r:.80}"
+        )
+    plain = value.tolist() if hasattr(value, "tolist") else value  # of numpy
+    if isinstance(plain, (bool, list)):
+        value = plain
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):

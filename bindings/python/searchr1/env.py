@@ -25,7 +25,7 @@ from ._structs import (
 from ._text import Text, decode, encode, optional, take, terminated, text_at
 from .config import Config
 from .search import as_search, open_search
-from .tools import add, as_tool
+from .tools import add, as_tool, as_tools
 from .trajectory import Trajectory
 
 EVENTS = ("none", "action", "answer")
@@ -127,7 +127,7 @@ class Environment(Handle):
                 if kind == "rooms"
                 else make(lib.sr1_env_open, terminated(kind), engine, byref(options))
             )
-            for tool in tools:
+            for tool in as_tools(tools):
                 self.add_tool(tool)
             return
         ops = EnvOps(name=terminated(name), act=_act, destroy=_callbacks.destroy)
@@ -236,6 +236,7 @@ def own_environment(
     """What env= and tools= mean: a configuration without an environment of its own, and
     the environment; the configuration itself and None where neither is given. Tools have
     the protocol hermes unless one is set, and an engine is one more tool."""
+    tools = as_tools(tools)
     if env is None and not tools:
         return config, None
     if env is not None and tools:
@@ -294,13 +295,24 @@ def _called(key: int, actions: Any, n: int, sink: int) -> int:
 _act = EnvOpsAct(_called)
 
 
+def _check_reply(i: int, reply: Reply) -> None:
+    if not isinstance(reply.text, (str, bytes)):
+        raise TypeError(
+            f"the environment's answer {i} is {reply.text!r:.80}; it must be a text, a "
+            "Reply with a text, or an exception object"
+        )
+    if not _callbacks.is_number(reply.reward):
+        raise TypeError(
+            f"the environment's answer {i}: its reward is {reply.reward!r:.80}, no number"
+        )
+
+
 def _answer(function: ActFunction, addresses: List[int], sink: int) -> None:
     actions = [cast(address, POINTER(EnvAction)).contents for address in addresses]
     answers = function(
         [Action(text_at(a.text, a.len), a.row, a.turn, a.episode) for a in actions]
     )
-    if len(answers) != len(actions):
-        raise ValueError(f"{len(answers)} answers were given to {len(actions)} actions")
+    _callbacks.check_each("an environment", answers, "answers", len(actions), "actions")
     failed = [answer for answer in answers if isinstance(answer, Exception)]
     if failed:
         log.warn(
@@ -313,6 +325,7 @@ def _answer(function: ActFunction, addresses: List[int], sink: int) -> None:
             lib.sr1_env_sink_status(sink, i, TIMEOUT if late else ERROR)
             answer = Reply("", executed=False)
         reply = answer if isinstance(answer, Reply) else Reply(answer)
+        _check_reply(i, reply)
         data = encode(reply.text)
         lib.sr1_env_sink_text(sink, i, data, len(data))
         lib.sr1_env_sink_reward(sink, i, reply.reward)
@@ -336,7 +349,8 @@ def parse(text: Text, protocol: Optional[str] = None) -> Tuple[str, str]:
 
 def parse_call(text: Text) -> Dict[str, Any]:
     """The call of a tool, {"name", "arguments"}, in any form that policies write. What is
-    no call raises errors.ParseError. Arguments in tags (qwen3-coder) are texts."""
+    no call raises errors.ParseError. Arguments in tags (qwen3-coder) are the JSON that they
+    are, else texts."""
     data, call = encode(text), c_void_p()
     lib.sr1_tool_call_parse(data, len(data), byref(call))
     return dict(json.loads(take(call)))

@@ -250,7 +250,7 @@ def register_policy_loss(
             )
             lib.sr1_loss_register(byref(ops), key)
 
-        how = (sequences, zero_without_advantage)
+        how = (sequences, zero_without_advantage, tuple(options), aggregation, numbers)
         _losses.add(name, function, how, to_library)
         return function
 

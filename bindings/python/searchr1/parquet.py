@@ -11,21 +11,18 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any, Iterator, Sequence
+from typing import Any, Sequence
 
-from ._tables import ParquetError, import_pyarrow, read_rows
-
-
-def _lines(source: str) -> Iterator[str]:
-    for row in read_rows(source):
-        yield json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
+from ._rows import lines_of
+from ._tables import ParquetError, import_pyarrow
+from ._text import replaced
 
 
 def _write_lines(pyarrow: Any, source: str, part: str) -> int:
     count = 0
     with open(part, "w", encoding="utf-8") as out:
-        for line in _lines(source):
-            out.write(line)
+        for line in lines_of(source):
+            out.write(line + "\n")
             count += 1
     return count
 
@@ -60,16 +57,11 @@ def convert(source: str, target: str, force: bool = False) -> int:
     if os.path.lexists(target) and not force:
         raise ParquetError(f"{target} exists: name another file, or replace it with --force")
     pyarrow = import_pyarrow()
-    part = target + ".part"
     try:
-        count = writers[ends](pyarrow, source, part)
-        os.replace(part, target)
+        with replaced(target) as part:
+            return writers[ends](pyarrow, source, part)
     except (OSError, ValueError, TypeError, pyarrow.ArrowException) as error:
         raise ParquetError(f"{source}: {error}") from error
-    finally:
-        if os.path.exists(part):
-            os.remove(part)
-    return count
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -378,6 +378,20 @@ class RewardSet(Handle):
             lib.sr1_reward_set_apply(self, pointers(trajectories), len(trajectories))
 
 
+def _check_function(what: str, function: Any) -> None:
+    """Refuse what is not called with trajectories; those of TRL with the remedy."""
+    signature = _callbacks.signature_of(function)
+    for parameter in signature.parameters.values() if signature else ():
+        of_trl = parameter.name in ("prompts", "completions", "completion_ids")
+        if of_trl and parameter.default is parameter.empty:
+            name = _callbacks.name_of(function)
+            raise TypeError(
+                f"{what} is called as {name}(trajectories), and {name}{signature} takes "
+                f"what TRL gives; wrap it: searchr1.adapters.of_trl({name})"
+            )
+    _callbacks.check_call(what, function, "trajectories")
+
+
 def add_reward(
     add: Any,
     target: Handle,
@@ -389,8 +403,8 @@ def add_reward(
     turns: Optional[TurnsFunction] = None,
 ) -> None:
     """Give a Python reward to a set or a trainer by its function `add`."""
-    _callbacks.check_call(f"reward '{name}'", function, "trajectories")
-    if not hasattr(weight, "__float__") and not hasattr(weight, "__index__"):
+    _check_function(f"reward '{name}'", function)
+    if not _callbacks.is_number(weight):
         raise TypeError(f"reward '{name}': the weight is a number, not {weight!r}")
     if turns is not None:
         _callbacks.check_call(f"reward '{name}', turns", turns, "trajectory")
@@ -445,10 +459,8 @@ _turns_thunk = RewardOpsScoreTurns(_turns_called)
 def _fill_turns(name: str, function: TurnsFunction, address: int, out: Any) -> None:
     trajectory = Trajectory._retained(address)
     values = function(trajectory)
-    if len(values) != trajectory.turn_count:
-        raise ValueError(
-            f"reward '{name}': {len(values)} values for {trajectory.turn_count} turns"
-        )
+    turns = trajectory.turn_count
+    _callbacks.check_each(f"reward '{name}'", values, "values", turns, "turns")
     for i, value in enumerate(values):
         out[i] = float(value)
 
@@ -468,16 +480,9 @@ def _fill(
 ) -> None:
     trajectories = [Trajectory._retained(address) for address in addresses]
     scores = function(trajectories)
-    if not hasattr(scores, "__len__"):
-        raise TypeError(
-            f"reward '{name}' gave {scores!r:.80}; it must give a list with one number for "
-            "each trajectory"
-        )
-    if len(scores) != len(addresses):
-        raise ValueError(
-            f"reward '{name}': {len(scores)} rewards were given to {len(addresses)} "
-            "trajectories"
-        )
+    _callbacks.check_each(
+        f"reward '{name}'", scores, "rewards", len(addresses), "trajectories"
+    )
     failed = []
     for i, (score, t) in enumerate(zip(scores, trajectories)):
         if score is None:
@@ -503,7 +508,7 @@ def _named(reward: Any) -> Tuple[str, Any]:
             "a reward is a function from trajectories to one number each, or the name of a "
             f"built-in one, not {reward!r:.80}"
         )
-    name = getattr(reward, "__name__", type(reward).__name__)
+    name = _callbacks.name_of(reward)
     return ("reward" if name == "<lambda>" else name), reward
 
 

@@ -582,7 +582,12 @@ class PythonSearch(Search):
         concurrent: bool = False,
         waits: bool = False,
     ) -> None:
-        function = engine if callable(engine) else engine.search
+        function = engine if callable(engine) else getattr(engine, "search", None)
+        if function is None:
+            raise TypeError(
+                "an engine is a function of queries and top_k, or an object with a method "
+                f"search; {type(engine).__name__} has none"
+            )
         _callbacks.check_call(f"engine '{name}'", function, "queries", "top_k")
         carrier = _callbacks.Carrier()
         ops = SearchOps(
@@ -612,13 +617,7 @@ def _answer(
     function: SearchFunction, queries: List[bytes], top_k: int, sink: int
 ) -> None:
     answers = function([decode(query) for query in queries], top_k)
-    if isinstance(answers, (str, Mapping)):
-        raise TypeError(
-            f"a search returns a list with one answer for each query, not a "
-            f"{type(answers).__name__}"
-        )
-    if len(answers) != len(queries):
-        raise ValueError(f"{len(answers)} answers were given to {len(queries)} queries")
+    _callbacks.check_each("a search", answers, "answers", len(queries), "queries")
     for i, answer in enumerate(answers):
         if isinstance(answer, Exception):
             status = STATUSES.index(
@@ -638,12 +637,22 @@ def _give(
     if isinstance(hit, str):
         hit = Hit("", hit, 1.0 / (rank + 1))
     elif not isinstance(hit, Hit):
-        hit = Hit(**{"id": "", "score": 1.0 / (rank + 1), **hit})
+        hit = _hit_of(hit, rank)
     lib.sr1_search_sink_hit(
         sink, query, terminated(str(hit.id)), _clean(hit.contents), float(hit.score)
     )
     if hit.row is not None:
         lib.sr1_search_sink_row(sink, query, terminated(json.dumps(hit.row)))
+
+
+def _hit_of(hit: Any, rank: int) -> Hit:
+    fields = Hit._fields
+    if not isinstance(hit, Mapping) or "contents" not in hit or {*hit} - {*fields}:
+        raise TypeError(
+            "a hit that a search finds is a text, a Hit, or a mapping with contents and "
+            f"perhaps id, score, row, not {hit!r:.80}"
+        )
+    return Hit(**{"id": "", "score": 1.0 / (rank + 1), **hit})
 
 
 def _clean(text: str) -> bytes:

@@ -23,7 +23,7 @@ import json
 import re
 import types
 import typing
-from typing import Any, Callable, Dict, Literal, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Literal, Mapping, Optional, Tuple, Union
 
 from . import _async, _callbacks
 from ._lib import lib
@@ -63,7 +63,12 @@ class Tool:
     ) -> None:
         """deadline: seconds after which a call is given up; 0: never. waits: it takes
         long but little work here. concurrent: several threads may call it at a time."""
-        called = function if callable(function) else function.call
+        called = function if callable(function) else getattr(function, "call", None)
+        if called is None:
+            raise TypeError(
+                "a tool is a function, an object with a method call, or a Tool, not "
+                f"{function!r:.80}"
+            )
         text = inspect.getdoc(called) or inspect.getdoc(function) or ""
         own_name = getattr(function, "name", None) or getattr(called, "__name__", "")
         self.function: Callable[..., Any] = called
@@ -77,6 +82,16 @@ class Tool:
 def as_tool(tool: Any) -> Tool:
     """A Tool of a function or object, or the Tool itself."""
     return tool if isinstance(tool, Tool) else Tool(tool)
+
+
+def as_tools(tools: Any) -> List[Tool]:
+    """A Tool of each; None has none."""
+    one = callable(tools) or isinstance(tools, (str, bytes, Mapping))
+    if tools is not None and (one or not hasattr(tools, "__iter__")):
+        raise TypeError(
+            f"tools= is a list of functions or Tools, not {tools!r:.80}; give [tool] for one"
+        )
+    return [as_tool(tool) for tool in tools or ()]
 
 
 # ---- schemas ----
@@ -160,6 +175,16 @@ def _called(key: int, args: int, n: int, sink: int) -> int:
 _call = ToolOpsCall(_called)
 
 
+def _shown(result: Any) -> str:
+    """What a policy reads of a result: an object as JSON, where it has that form."""
+    if isinstance(result, dict):
+        try:
+            return json.dumps(result, ensure_ascii=False)
+        except (TypeError, ValueError):
+            pass
+    return "" if result is None else str(result)
+
+
 def _outcome(function: Callable[..., Any], args: str) -> Tuple[int, str]:
     try:
         result = _async.result(function(**json.loads(args)))
@@ -169,7 +194,7 @@ def _outcome(function: Callable[..., Any], args: str) -> Tuple[int, str]:
         return BROKEN, str(error)
     except Exception as error:
         return FAILED, str(error) or type(error).__name__
-    return 0, "" if result is None else str(result)
+    return 0, _shown(result)
 
 
 def _answer(function: Callable[..., Any], args: str, sink: int) -> None:

@@ -200,6 +200,7 @@ class Follower:
                 f"{to} is not installed ({error}); python3 -m pip install {to}"
             ) from error
         self.state = {"id": self.tracker.id, "sent": 0, "step": -1, **self.state}
+        _save(self.state_path, self.state)  # whatever comes, it is the same run there
 
     def send(self) -> int:
         """Rows that are new since the last time; how many."""
@@ -209,14 +210,16 @@ class Follower:
         begin = int(self.state["sent"])
         if not ends_with_step(path, begin, self.state["step"]):
             begin = 0  # steps that were sent are passed over
-        for row, end in read_rows(path, begin):
-            step = int(row.get("step", 0))
-            if step > self.state["step"]:  # a resumed run repeats some
-                self.tracker.log(numbers(row), step)
-                self.state["step"] = step
-                count += 1
-            self.state["sent"] = end
-        _save(self.state_path, self.state)
+        try:
+            for row, end in read_rows(path, begin):
+                step = int(row.get("step", 0))
+                if step > self.state["step"]:  # a resumed run repeats some
+                    self.tracker.log(numbers(row), step)
+                    self.state["step"] = step
+                    count += 1
+                self.state["sent"] = end
+        finally:
+            _save(self.state_path, self.state)
         return count
 
     def outcome(self) -> str:

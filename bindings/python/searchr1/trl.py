@@ -11,35 +11,18 @@ from __future__ import annotations
 
 import ast
 import json
-import re
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Union
+from typing import Any, Callable, Dict, List, Mapping, Set, Union
 
-from . import _async, errors
-from .env import parse_call
-from .trajectory import SearchRecord, Segment, Trajectory
+from . import _async, _callbacks, _messages, log
+from .trajectory import Trajectory
 
 Messages = List[Dict[str, Any]]
 
-_TAG = re.compile(r"\s*<([^<>/\s]+)>\s*$")  # that opens what follows
-
-
-def _call(record: SearchRecord) -> Dict[str, Any]:
-    """A call as chat templates write it; what cannot be read is its text."""
-    try:
-        function = parse_call(record.query)
-    except errors.Error:
-        function = {"name": record.query, "arguments": {}}
-    return {"type": "function", "function": function}
-
-
-def _said(segment: Segment, records: Sequence[SearchRecord]) -> Dict[str, Any]:
-    text = segment.text
-    at = text.find(records[0].query) if records else -1
-    message: Dict[str, Any] = {"role": "assistant", "content": text}
-    if at >= 0:
-        message["content"] = _TAG.sub("", text[:at])
-        message["tool_calls"] = [_call(record) for record in records]
-    return message
+# No columns of a function's: it is given these, or what was made of them.
+_GIVEN = (
+    "prompt", "prompts", "completion", "completions", "completion_ids", "trainer_state",
+    "log_extra", "log_metric",
+)  # fmt: skip
 
 
 def _content(body: str) -> Union[str, List[Any]]:
@@ -54,36 +37,20 @@ def _content(body: str) -> Union[str, List[Any]]:
     return body
 
 
-def _answered(segment: Segment, records: Sequence[SearchRecord]) -> Messages:
-    """A message for each call; of several the tags stand between their results."""
-    tag = _TAG.search(segment.text[: segment.text.find(segment.body)])
-    bodies = [segment.body]
-    if len(records) > 1 and tag:
-        name = re.escape(tag.group(1))
-        bodies = re.split(rf"</{name}>\s*<{name}>", segment.body)
-    if not records or len(bodies) != len(records):
-        return [{"role": "tool", "content": _content(segment.body.strip())}]
-    return [
-        {
-            "role": "tool",
-            "name": _call(record)["function"]["name"],
-            "content": _content(body.strip()),
-        }
-        for record, body in zip(records, bodies)
-    ]
+def _message(message: _messages.Message) -> Dict[str, Any]:
+    if message.role == "tool":
+        named = {"name": call["name"] for call in message.calls}
+        return {"role": "tool", **named, "content": _content(message.text)}
+    made: Dict[str, Any] = {"role": message.role, "content": message.text}
+    if message.calls:
+        made["tool_calls"] = [{"type": "function", "function": c} for c in message.calls]
+    return made
 
 
 def messages(trajectory: Trajectory) -> Messages:
-    """The turns of a trajectory as messages of the assistant and of tools."""
-    found: Messages = []
-    searches = trajectory.searches
-    for segment in trajectory.segments:
-        records = [r for r in searches if r.turn == segment.turn]
-        if segment.source == "policy":
-            found.append(_said(segment, records))
-        elif segment.source == "environment":
-            found += _answered(segment, records)
-    return found
+    """The turns of a trajectory as messages of the assistant, of tools, and, where nothing
+    was called, of the user."""
+    return [_message(message) for message in _messages.messages(trajectory)]
 
 
 def _prompt(row: Mapping[str, Any], trajectory: Trajectory) -> Any:
@@ -95,17 +62,40 @@ def _ignore(*_: Any, **__: Any) -> None:
     """log_extra and log_metric: a reward's own figures are rewards of weight 0 here."""
 
 
+class _Columns:
+    """The columns of a batch as datasets has them: those that any row has, and those that
+    the function cannot be called without; None in gaps."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        signature = _callbacks.signature_of(function)
+        self.name = _callbacks.name_of(function)
+        self.needed = [
+            parameter.name
+            for parameter in (signature.parameters.values() if signature else ())
+            if parameter.default is parameter.empty
+            and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+            and parameter.name not in _GIVEN
+        ]
+        self.told: Set[str] = set()
+
+    def of(self, rows: List[Mapping[str, Any]]) -> Dict[str, List[Any]]:
+        there = dict.fromkeys(name for row in rows for name in row if name not in _GIVEN)
+        missing = [name for name in self.needed if name not in there]
+        for name in missing:
+            if name not in self.told:
+                log.warn(f"no row of a batch has '{name}', which {self.name} needs: it is None")
+        self.told.update(missing)
+        return {name: [row.get(name) for row in rows] for name in [*there, *missing]}
+
+
 def of_trl(function: Callable[..., Any]) -> Callable[[List[Trajectory]], List[Any]]:
-    """A reward function of TRL's GRPOTrainer, async or not, as a reward of a Trainer."""
+    """A reward function of TRL's GRPOTrainer, async or not, as a reward of a Trainer. A
+    column that a row does not have is None there."""
+    columns = _Columns(function)
 
     def reward(trajectories: List[Trajectory]) -> List[Any]:
         rows = [t.row for t in trajectories]
         prompts = [_prompt(row, t) for row, t in zip(rows, trajectories)]
-        columns = {
-            name: [row.get(name) for row in rows]
-            for name in rows[0]
-            if name not in ("prompt", "completion", "completion_ids")
-        }
         scores = function(
             prompts=prompts,
             completions=[
@@ -116,7 +106,7 @@ def of_trl(function: Callable[..., Any]) -> Callable[[List[Trajectory]], List[An
             trainer_state=None,
             log_extra=_ignore,
             log_metric=_ignore,
-            **columns,
+            **columns.of(rows),
         )
         return list(_async.result(scores))
 

@@ -28,10 +28,11 @@ enum {
 SR1_API sr1_status sr1_protocol_parse(const char *protocol, const char *text, size_t len,
                                       int32_t *event, size_t *begin, size_t *n);
 
-/* Read the call of a tool as policies write it, in JSON or in the tags of Qwen3's coder
- * models: *json receives {"name": "...", "arguments": {...}}, whatever the protocol calls
- * its arguments; caller frees with sr1_free. Arguments in tags are texts. SR1_E_PARSE:
- * the text is no call. */
+/* Read the call of a tool, text [len], in whichever form it is written: as a JSON object,
+ * or in the tags of Qwen's coder models. *json receives {"name": ..., "arguments": {...}},
+ * NUL-terminated. The arguments are the first object beside the name, whatever it is
+ * called, and {} of a name alone; a value between tags is the JSON that it is, else a
+ * text. Caller frees *json with sr1_free. SR1_E_PARSE: the text is no call. */
 SR1_API sr1_status sr1_tool_call_parse(const char *text, size_t len, char **json);
 
 /* Find the first turn that is followed by a result: an inserted block between the result

@@ -45,7 +45,7 @@ typedef struct sr1_suite_options {
     /* A folder of results, a file a set, written as questions are answered; a call that
      * was stopped is continued by the same call, and questions that could not be answered
      * are asked again. NULL: none. SR1_E_STATE: what is there is of another policy, of
-     * other questions or options. */
+     * other questions or options; SR1_E_INVALID: it is the folder of the sets. */
     const char *results;
     /* Over all sets, in answers. A status other than SR1_OK ends the call with it. */
     sr1_status (*progress)(void *user, int64_t finished, int64_t total, int64_t tokens);

@@ -9,7 +9,6 @@
  */
 #include "environment/env/call_form.h"
 
-#include "base/buf.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/text.h"
@@ -166,7 +165,7 @@ sr1_status sr1__call_form_type_arguments(json_t *args, const json_t *schema)
         const json_t *member = json_object_get(properties, name);
         sr1_status st;
 
-        if (!json_is_string(text) || !member || may_be_string(member))
+        if (!json_is_string(text) || (schema && (!member || may_be_string(member))))
             continue;
         st = sr1__json_parse(&value, json_string_value(text), json_string_length(text),
                              "a parameter");
@@ -211,55 +210,65 @@ const struct sr1__call_form *sr1__call_form_find(const char *name)
     return NULL;
 }
 
-/* ---- any form ---- */
+/* ---- a call in whichever form ---- */
 
-/* What protocols call the arguments of a call. */
-static const char *const argument_members[] = {"arguments", "args", "parameters"};
-
-/* The call with its arguments under the first of these names. */
-static sr1_status name_arguments(const json_t *call, json_t **out)
+/* The first member beside the name that is an object, of whatever name; NULL: none is. */
+static json_t *find_arguments(const json_t *call)
 {
-    const json_t *name = json_object_get(call, "name");
-    json_t *args = NULL;
+    const char *name;
+    json_t *value;
 
-    for (size_t i = 0; i < 3 && !args; i++)
-        args = json_object_get(call, argument_members[i]);
-    if (!json_is_string(name) || (args && !json_is_object(args)))
-        return sr1__fail(SR1_E_PARSE, "tool call: no name, or arguments that are no "
-                                      "object");
-    *out = json_pack("{s:O, s:o}", "name", name, argument_members[0],
-                     args ? json_incref(args) : json_object());
-    return *out ? SR1_OK : sr1__fail_nomem("tool call");
+    json_object_foreach((json_t *)call, name, value)
+    {
+        if (json_is_object(value) && strcmp(name, "name") != 0)
+            return value;
+    }
+    return NULL;
 }
 
-static sr1_status parse_any_form(const char *text, size_t len, json_t **out)
+/* A call by one form as "name" and "arguments". SR1_E_PARSE: it is none of that form. */
+static sr1_status read_call(const struct sr1__call_form *form, const char *text,
+                            size_t len, json_t **out)
 {
-    json_t *call = NULL;
-    sr1_status status = SR1_E_PARSE;
+    json_t *call = NULL, *args;
+    const json_t *name;
+    sr1_status st;
 
-    for (size_t i = 0; status == SR1_E_PARSE && i < sizeof forms / sizeof forms[0]; i++)
-        status = forms[i].parse(text, len, argument_members[0], &call);
-    if (status == SR1_OK)
-        status = name_arguments(call, out);
+    SR1__TRY(form->parse(text, len, "arguments", &call));
+    name = json_object_get(call, "name");
+    args = find_arguments(call);
+    st = json_is_string(name) && (args || json_object_size(call) == 1)
+             ? SR1_OK
+             : sr1__fail(SR1_E_PARSE, "tool call: no name, or arguments that are no "
+                                      "object");
+    if (st == SR1_OK && args && form->untyped)
+        st = sr1__call_form_type_arguments(args, NULL);
+    if (st == SR1_OK) {
+        *out = json_pack("{s:O, s:o}", "name", name, "arguments",
+                         args ? json_incref(args) : json_object());
+        st = *out ? SR1_OK : sr1__fail_nomem("tool call");
+    }
     json_decref(call);
-    return status;
+    return st;
 }
 
 sr1_status sr1_tool_call_parse(const char *text, size_t len, char **json)
 {
+    sr1_status st = SR1_E_PARSE;
     json_t *call = NULL;
-    struct sr1__buf b;
-    sr1_status status;
+    struct sr1__buf made;
 
-    SR1__REQUIRE(text && json, "tool call: text and json");
-    SR1__TRY(parse_any_form(text, len, &call));
-    sr1__buf_init(&b, 0);
-    status = sr1__json_dump(call, 0, &b);
+    SR1__REQUIRE((text || !len) && json, "tool call: text and json");
+    for (size_t i = 0; st == SR1_E_PARSE && form_name(i); i++)
+        st = read_call(&forms[i], text ? text : "", len, &call);
+    SR1__TRY(st);
+    sr1__buf_init(&made, 0);
+    st = sr1__json_dump(call, 0, &made);
     json_decref(call);
-    if (status == SR1_OK)
-        return sr1__buf_finish(&b, "tool call", json);
-    sr1__buf_free(&b);
-    return status;
+    if (st == SR1_OK)
+        return sr1__buf_finish(&made, "tool call", json);
+    sr1__buf_free(&made);
+    return st;
 }
 
 /* ---- several JSON values ---- */

@@ -25,7 +25,7 @@ const struct sr1__call_form *sr1__call_form_find(const char *name);
 size_t sr1__json_values_split(const char *text, size_t len, size_t i, size_t *n);
 
 /* An object's members that are texts become the JSON that they are, where the schema of
- * an object says that a member is no string. */
+ * an object says that a member is no string. schema NULL: wherever they are JSON. */
 sr1_status sr1__call_form_type_arguments(json_t *args, const json_t *schema);
 
 #endif

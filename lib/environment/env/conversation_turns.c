@@ -52,6 +52,45 @@ int sr1__turn_next(const struct sr1__protocol *p, const sr1_trajectory *t,
     return 1;
 }
 
+size_t sr1__turn_actions(const sr1_trajectory *t, int32_t turn)
+{
+    sr1_action_event e = {sizeof e};
+    size_t n = 0;
+
+    for (size_t i = 0; sr1_trajectory_search(t, i, &e) == SR1_OK; i++)
+        n += e.turn == turn;
+    return n;
+}
+
+sr1_status sr1__protocol_split_results(const struct sr1__protocol *p,
+                                       struct sr1__str block, struct sr1__str *parts,
+                                       size_t max, size_t *n)
+{
+    struct sr1__str rest = block;
+    struct sr1__buf words;
+    const char *at;
+    size_t k = 0;
+    sr1_status st;
+
+    sr1__buf_init(&words, 0);
+    sr1__buf_fmt(&words, "%s%s%s%s%s", p->tags[SR1__TAG_CLOSE(SR1__ROLE_RESULT)],
+                 p->around, p->between, p->around,
+                 p->tags[SR1__TAG_OPEN(SR1__ROLE_RESULT)]);
+    st = sr1__buf_status(&words, "words between results");
+    for (; st == SR1_OK; k++) {
+        at = memmem(rest.s, rest.n, words.data, words.len);
+        if (k < max)
+            parts[k] = (struct sr1__str){rest.s, at ? (size_t)(at - rest.s) : rest.n};
+        if (!at)
+            break;
+        rest.n -= (size_t)(at - rest.s) + words.len;
+        rest.s = at + words.len;
+    }
+    *n = k + 1;
+    sr1__buf_free(&words);
+    return st;
+}
+
 sr1_status sr1_protocol_result_turn(const char *protocol, const sr1_trajectory *t,
                                     int32_t *turn)
 {

@@ -248,9 +248,14 @@ int32_t sr1__env_acts(const struct sr1_env *env)
     return env->ops.act != NULL;
 }
 
+int32_t sr1__env_calls_of_message(const sr1_env *env)
+{
+    return env->protocol->several ? env->max_calls : 1;
+}
+
 int32_t sr1__env_max_calls(const sr1_env *env)
 {
-    return env->protocol->several && sr1__env_acts(env) ? env->max_calls : 1;
+    return sr1__env_acts(env) ? sr1__env_calls_of_message(env) : 1;
 }
 
 int32_t sr1__env_flags(const sr1_env *env)

@@ -91,8 +91,9 @@ sr1_status sr1__env_begin(sr1_env *env, sr1_env_episode *e, int64_t *episode);
 sr1_status sr1__env_refusal(const sr1_env *env, const char *text,
                             struct sr1__observation *out);
 
-/* Actions that a message may hold: 1 unless the protocol has several, and something
- * answers them. */
+/* Actions that a message may hold: 1 unless the protocol has several. */
+int32_t sr1__env_calls_of_message(const sr1_env *env);
+/* The same where something answers them, else 1. */
 int32_t sr1__env_max_calls(const sr1_env *env);
 
 /* The environment's protocol. Static. */

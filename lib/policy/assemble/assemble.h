@@ -3,7 +3,8 @@
  *     search_from_config.c     search engines
  *     rewards_from_config.c    rewards
  *     adapter_from_config.c    the adapter that a policy is trained by
- *     answer_keys.c            a hash of what answers actions
+ *     answer_keys.c            hashes of what answers actions, how policies compute, and
+ *                              what rewards are computed with
  *     policy_from_config.c     server, weights, tokenizer, prompts, limits of a rollout
  *     generator_from_config.c  models that talk: a rollout in the environment "none"
  *     env_from_config.c        environments, by the table of the key `environment`
@@ -26,12 +27,16 @@ sr1_status sr1__adapter_check(const struct sr1__lora_config *held, const sr1_con
  */
 sr1_status sr1__adapter_configured(sr1_model *m, const sr1_config *c);
 
-/* A function of what the configuration says of the answers to actions: equal where they
- * are. */
+/* A function of what the configuration says of the answers to actions, and of the numbers
+ * that the policy computes with: equal where they are. */
 sr1_status sr1__answer_keys_hash(const sr1_config *c, uint64_t *out);
+/* The same of what rewards are computed with; 0: all of it is the default. */
+sr1_status sr1__reward_keys_hash(const sr1_config *c, uint64_t *out);
 /* *hash goes on with the bytes of a small file; what is no file of reasonable size, such
  * as a word in place of a path, changes nothing. */
 sr1_status sr1__rule_file_hash(const char *path, uint64_t *hash);
+/* The same of each file that a key lists, as FILE or FILE:NAME. */
+sr1_status sr1__listed_files_hash(const sr1_config *c, const char *key, uint64_t *hash);
 
 /* What the caller of a rollout brings; a reference of its own is taken. */
 struct sr1__rollout_given {

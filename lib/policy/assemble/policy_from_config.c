@@ -126,6 +126,18 @@ static sr1_status open_rollout_tokenizer(sr1_rollout *r, const sr1_config *c)
 
 /* ---- prompts ---- */
 
+/* A place of question_template would stand in every prompt as it is written. */
+static sr1_status refuse_question_place(const char *text, const char *path)
+{
+    if (!strstr(text, "{{question}}") && !strstr(text, "{{marked_question}}"))
+        return SR1_OK;
+    return sr1__fail(
+        SR1_E_PARSE,
+        "%s: {{question}} is not replaced in a system message; name the file "
+        "by question_template",
+        path);
+}
+
 static sr1_status read_system(sr1_rollout *r, const sr1_config *c,
                               const struct sr1__protocol *p)
 {
@@ -139,6 +151,9 @@ static sr1_status read_system(sr1_rollout *r, const sr1_config *c,
             sr1__context(sr1__file_read(path, TEMPLATE_MAX, &text), "prompt_template"));
         r->system_source = sr1__strdup(sr1__buf_cstr(&text));
         sr1__buf_free(&text);
+        if (r->system_source)
+            SR1__TRY(sr1__context(refuse_question_place(r->system_source, path),
+                                  "prompt_template"));
     } else if (p->system) {
         r->system_source = sr1__strdup(p->system);
     } else {
@@ -362,6 +377,7 @@ sr1_status sr1__rollout_complete(sr1_rollout *r, const sr1_config *c,
     SR1__TRY(copy_warning(&r->no_engine, parts->no_engine));
     SR1__TRY(copy_warning(&r->odd_pair, parts->odd_pair));
     SR1__TRY(check_thoughts(r));
+    SR1__TRY(sr1__tokenizer_with_text(&r->speech, r->tokenizer, p->tags, SR1__TAG_COUNT));
     if (p->chat)
         SR1__TRY(sr1__turn_delimiters_make(&r->border, r->tokenizer, !r->thinking));
     if (p->ipython)

@@ -116,13 +116,6 @@ static sr1_status open_reward_judge(sr1_judge **out, const sr1_config *c)
 
 /* ---- programs of the user's ---- */
 
-size_t sr1__reward_program_path(const char *item)
-{
-    const char *slash = strrchr(item, '/'), *colon = strrchr(slash ? slash : item, ':');
-
-    return colon ? (size_t)(colon - item) : strlen(item);
-}
-
 /* "FILE:NAME", or FILE, whose name is that of the file without its ending. A built-in
  * reward's name would have two meanings in rewards. */
 struct reward_program_name {
@@ -312,6 +305,8 @@ sr1_status sr1_reward_set_open(sr1_reward_set **out, const sr1_config *c)
         st = open_reward_set(&set, c, &split);
     if (st == SR1_OK)
         st = add_reward_programs(set, &split, c);
+    if (st == SR1_OK)
+        st = sr1__reward_keys_hash(c, &set->keys);
     free_split(&split);
     SR1__RETURN_NEW(out, set, st, sr1_reward_set_free);
 }

@@ -20,7 +20,6 @@
 #include <string.h>
 
 #define MOST_ENGINES 8
-#define LONGEST_NAME 32
 
 static sr1_status open_mock(sr1_search **out, const sr1_config *c)
 {
@@ -372,30 +371,34 @@ static sr1_status open_named(sr1_search **out, const char *name, const char *key
                      key, name);
 }
 
+static sr1_status open_listed_engine(sr1_search **list, size_t *n, const char *name,
+                                     const char *key, const char *except,
+                                     const sr1_config *c)
+{
+    if (*n == MOST_ENGINES)
+        return sr1__fail(SR1_E_CONFIG, "%s: at most %d names", key, MOST_ENGINES - 1);
+    if (strcmp(name, except) == 0)
+        return sr1__fail(SR1_E_CONFIG, "%s: '%s' cannot be a part of itself", key,
+                         except);
+    SR1__TRY(open_named(&list[*n], name, key, c));
+    ++*n;
+    return SR1_OK;
+}
+
 /* The engines that a key names, into list[*n..). `except` is none of them. */
 static sr1_status open_listed_engines(sr1_search **list, size_t *n, const char *key,
                                       const char *except, const sr1_config *c)
 {
-    const char *at = sr1__config_str(c, key);
+    char **names = NULL;
+    size_t n_names = 0;
+    sr1_status st;
 
-    while (*at) {
-        size_t len = strcspn(at, ",");
-        char name[LONGEST_NAME];
-
-        if (*n == MOST_ENGINES || len >= sizeof(name))
-            return sr1__fail(SR1_E_CONFIG,
-                             "%s: at most %d names, each of at most %d characters", key,
-                             MOST_ENGINES - 1, LONGEST_NAME - 1);
-        memcpy(name, at, len);
-        name[len] = '\0';
-        if (strcmp(name, except) == 0)
-            return sr1__fail(SR1_E_CONFIG, "%s: '%s' cannot be a part of itself", key,
-                             except);
-        SR1__TRY(open_named(&list[*n], name, key, c));
-        ++*n;
-        at += len + (at[len] == ',');
-    }
-    return SR1_OK;
+    SR1__TRY(sr1__config_list(c, key, &names, &n_names));
+    st = SR1_OK;
+    for (size_t i = 0; i < n_names && st == SR1_OK; i++)
+        st = open_listed_engine(list, n, names[i], key, except, c);
+    sr1__free(names);
+    return st;
 }
 
 static void free_engines(sr1_search **list, size_t n)

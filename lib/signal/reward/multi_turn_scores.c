@@ -120,36 +120,70 @@ static sr1_status match_any_ground_truth(const sr1_trajectory *t, struct sr1__st
     return status;
 }
 
-/* ---- was the tool carried out? ---- */
+/* ---- were the tools carried out? ---- */
 
-/* Did this turn's action fail for reasons outside the policy (timeout, error)? Such
- * turns are not counted. */
-static int is_action_result_unknown(const sr1_trajectory *t, int32_t turn)
+/* The calls of a message that got results. */
+struct turn_calls {
+    size_t attempts, successes;
+};
+
+/* Is there a call in the message: between tags, or, where one reaches to the end of its
+ * message, by the record of it? */
+static int has_call(const struct sr1__protocol *p, const struct sr1__turn *m, size_t n)
 {
-    size_t n = sr1_trajectory_search_count(t), i;
-
-    for (i = 0; i < n; i++) {
-        sr1_action_event e = {sizeof e};
-
-        if (sr1_trajectory_search(t, i, &e) == SR1_OK && e.turn == turn)
-            return sr1__search_is_failure(e.status);
-    }
-    return 0;
+    return p->tags[SR1__TAG_CLOSE(SR1__ROLE_ACTION)][0]
+               ? find_pair_content(p, m, SR1__ROLE_ACTION).s != NULL
+               : n > 0;
 }
 
-static int is_attempt(const struct sr1__protocol *p, const sr1_trajectory *t,
-                      const struct sr1__turn *m)
-{
-    return m->answered && find_pair_content(p, m, SR1__ROLE_ACTION).s != NULL &&
-           !is_action_result_unknown(t, m->turn);
-}
-
-static int is_tool_success(const struct sr1__turn *m)
+static void count_call(struct turn_calls *c, struct sr1__str result)
 {
     static const char error[] = "Error:";
-    size_t n = sizeof error - 1;
+    size_t begin = 0;
 
-    return m->result != NULL && !(m->result_len >= n && memcmp(m->result, error, n) == 0);
+    c->attempts++;
+    if (result.s == NULL)
+        return;
+    sr1__strip(result.s, &begin, &result.n);
+    c->successes += result.n < sizeof error - 1 ||
+                    memcmp(result.s + begin, error, sizeof error - 1) != 0;
+}
+
+/* Actions that failed for reasons outside the policy (timeout, error) are not counted.
+ * results[n] are those of the turn's actions, or, where these are not n, results[0] is of
+ * all of them; so it is where no action was recorded. */
+static void count_turn_calls(const sr1_trajectory *t, int32_t turn,
+                             const struct sr1__str *results, size_t n,
+                             struct turn_calls *c)
+{
+    sr1_action_event e = {sizeof e};
+    size_t actions = sr1__turn_actions(t, turn), k = 0;
+
+    for (size_t i = 0; sr1_trajectory_search(t, i, &e) == SR1_OK; i++) {
+        if (e.turn != turn)
+            continue;
+        if (!sr1__search_is_failure(e.status))
+            count_call(c, results[n == actions ? k : 0]);
+        k++;
+    }
+    if (actions == 0)
+        count_call(c, results[0]);
+}
+
+static sr1_status read_turn_calls(const struct sr1__protocol *p, const sr1_trajectory *t,
+                                  const struct sr1__turn *m, struct turn_calls *c)
+{
+    struct sr1__str results[SR1__MAX_CALLS];
+    size_t n = 1;
+
+    *c = (struct turn_calls){0};
+    if (!m->answered || !has_call(p, m, sr1__turn_actions(t, m->turn)))
+        return SR1_OK;
+    results[0] = (struct sr1__str){m->result, m->result_len};
+    if (m->result != NULL && p->several)
+        SR1__TRY(sr1__protocol_split_results(p, results[0], results, SR1__MAX_CALLS, &n));
+    count_turn_calls(t, m->turn, results, n, c);
+    return SR1_OK;
 }
 
 sr1_status sr1__score_tool_execution(void *self, const sr1_trajectory *const *t, size_t n,
@@ -159,16 +193,17 @@ sr1_status sr1__score_tool_execution(void *self, const sr1_trajectory *const *t,
     size_t i;
 
     for (i = 0; i < n; i++) {
+        struct turn_calls all = {0}, calls;
         struct sr1__turn m = {0};
-        size_t attempts = 0, successes = 0;
 
         while (sr1__turn_next(c->protocol, t[i], &m)) {
-            if (!is_attempt(c->protocol, t[i], &m))
-                continue;
-            attempts++;
-            successes += (size_t)is_tool_success(&m);
+            SR1__TRY(read_turn_calls(c->protocol, t[i], &m, &calls));
+            all.attempts += calls.attempts;
+            all.successes += calls.successes;
         }
-        out[i] = attempts == 0 ? 0 : EXECUTION * ((double)successes / (double)attempts);
+        out[i] = all.attempts == 0
+                     ? 0
+                     : EXECUTION * ((double)all.successes / (double)all.attempts);
     }
     return SR1_OK;
 }
@@ -176,10 +211,13 @@ sr1_status sr1__score_tool_execution(void *self, const sr1_trajectory *const *t,
 sr1_status sr1__turns_tool_execution(void *self, const sr1_trajectory *t, double *out)
 {
     const struct sr1__reward_context *c = self;
+    struct turn_calls calls;
     struct sr1__turn m = {0};
 
-    while (sr1__turn_next(c->protocol, t, &m))
-        out[m.turn] = is_attempt(c->protocol, t, &m) && is_tool_success(&m);
+    while (sr1__turn_next(c->protocol, t, &m)) {
+        SR1__TRY(read_turn_calls(c->protocol, t, &m, &calls));
+        out[m.turn] = (double)calls.successes;
+    }
     return SR1_OK;
 }
 

@@ -22,6 +22,7 @@ struct sr1_reward_set {
     struct sr1__reward_context context;
     struct sr1__reward_entry *entries;
     size_t n;
+    uint64_t keys; /* hash of what a configuration says of them; 0: nothing */
     struct sr1__life life;
 };
 

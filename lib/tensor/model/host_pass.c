@@ -637,8 +637,3 @@ void sr1__host_pass_logits(struct sr1__host_pass *p, size_t first, size_t n,
                                .finish = finish_store,
                                .out_rows = logits});
 }
-
-void sr1__host_pass_hidden(const struct sr1__host_pass *p, size_t i, float *out)
-{
-    widen_hidden(p, p->hidden + i * round_width(p->e) * p->size, out);
-}

@@ -37,8 +37,6 @@ sr1_status sr1__host_pass_run(struct sr1__host_pass *p, const struct sr1__host_i
 /* The logits [V] of n of the hidden states kept last, from `first` on. */
 void sr1__host_pass_logits(struct sr1__host_pass *p, size_t first, size_t n,
                            float *const *logits);
-/* The i-th of them [E]. */
-void sr1__host_pass_hidden(const struct sr1__host_pass *p, size_t i, float *out);
 
 /* The most bytes of passes of one team over so many tokens, so many of them wanted. */
 struct sr1__host_need {

@@ -333,3 +333,60 @@ sr1_status sr1__host_score(sr1_model *m, const struct sr1__packed *in,
     close_host_score(&h);
     return st;
 }
+
+/* ---- of a pass that was run ---- */
+
+struct kept_score {
+    float **logits; /* [chunk] */
+    size_t vocab;
+    const struct sr1__sampling *how;
+    const int64_t *ids; /* of the chunk, as what follows */
+    float *log_probs, *entropies;
+};
+
+static sr1_status score_kept_row(void *arg, size_t i)
+{
+    const struct kept_score *k = arg;
+    struct sr1__sample told = {0};
+    sr1_status st =
+        sr1__sample_given(k->logits[i], k->vocab, k->how, (int32_t)k->ids[i], &told);
+
+    k->log_probs[i] = told.log_prob;
+    k->entropies[i] = told.entropy;
+    return sr1__context(st, "log-probs: token %zu", i);
+}
+
+static sr1_status score_kept(struct sr1__host_pass *pass, struct sr1__pool *pool,
+                             struct kept_score *k, size_t chunk, size_t n)
+{
+    for (size_t from = 0; from < n; from += chunk) {
+        size_t rows = n - from < chunk ? n - from : chunk;
+
+        sr1__host_pass_logits(pass, from, rows, k->logits);
+        SR1__TRY(sr1__pool_run(pool, rows, score_kept_row, k));
+        k->ids += rows;
+        k->log_probs += rows;
+        k->entropies += rows;
+    }
+    return SR1_OK;
+}
+
+sr1_status sr1__host_score_kept(const sr1_model *m, struct sr1__host_pass *pass,
+                                struct sr1__pool *pool, const int64_t *ids, size_t n,
+                                const struct sr1__sampling *how, float *log_probs,
+                                float *entropies)
+{
+    size_t vocab = (size_t)m->config.vocab_size, chunk = choose_chunk(m, 0, n);
+    float *memory = sr1__calloc(chunk * vocab, sizeof *memory);
+    struct kept_score k = {
+        sr1__calloc(chunk, sizeof(float *)), vocab, how, ids, log_probs, entropies};
+    sr1_status st = memory && k.logits ? SR1_OK : sr1__fail_nomem("log-probs");
+
+    for (size_t i = 0; st == SR1_OK && i < chunk; i++)
+        k.logits[i] = memory + i * vocab;
+    if (st == SR1_OK)
+        st = score_kept(pass, pool, &k, chunk, n);
+    sr1__free(memory);
+    sr1__free((void *)k.logits);
+    return st;
+}

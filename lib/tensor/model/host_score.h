@@ -4,6 +4,8 @@
 #ifndef SR1__MODEL_HOST_SCORE_H
 #define SR1__MODEL_HOST_SCORE_H
 
+#include "base/pool.h"
+#include "tensor/model/host_pass.h"
 #include "tensor/model/model.h"
 #include "tensor/weights/sampling.h"
 
@@ -28,5 +30,12 @@ sr1_status sr1__host_score(sr1_model *m, const struct sr1__packed *in,
                            const struct sr1__score_targets *targets,
                            const struct sr1__sampling *how, int64_t chunk,
                            float *log_probs);
+
+/* Log-probs and entropies [n] of ids[n], which the n hidden states predict that the pass
+ * kept last: by its weights, so by int8 ones where those are sampled from. */
+sr1_status sr1__host_score_kept(const sr1_model *m, struct sr1__host_pass *pass,
+                                struct sr1__pool *pool, const int64_t *ids, size_t n,
+                                const struct sr1__sampling *how, float *log_probs,
+                                float *entropies);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/struct.h"
+#include "kernels/matmul.h"
 
 #include <searchr1/ext/model_details.h>
 
@@ -67,21 +68,12 @@ static sr1_status choose_model_options(const sr1_model_options *given, struct ch
     return SR1_OK;
 }
 
-static int cpu_has_bf16(void)
+static void warn_of_slow_products(const sr1_model *m)
 {
-#if defined(__x86_64__)
-    return __builtin_cpu_supports("avx512bf16");
-#else
-    return 1; /* not known: nothing is said */
-#endif
-}
-
-static void warn_of_emulation(const sr1_model *m)
-{
-    if (m->device == SR1__CPU && m->dtype == SR1__BF16 && !cpu_has_bf16())
+    if (m->device == SR1__CPU && m->dtype == SR1__BF16 && !sr1__matmul_is_fast(1))
         sr1__log(SR1_LOG_WARN,
-                 "dtype is bf16 and this CPU has no instructions for it: it is several "
-                 "times slower than fp32; set dtype: fp32");
+                 "dtype is bf16 and this CPU has no vector instructions that products "
+                 "are made for: it is several times slower than fp32; set dtype: fp32");
 }
 
 sr1_status sr1_model_open(sr1_model **out, const char *folder,
@@ -93,7 +85,7 @@ sr1_status sr1_model_open(sr1_model **out, const char *folder,
         return sr1__fail(SR1_E_INVALID, "sr1_model_open: out and folder are needed");
     SR1__TRY(choose_model_options(options, &c));
     SR1__TRY(sr1__model_load(out, folder, c.base, c.place.dtype, c.place.device));
-    warn_of_emulation(*out);
+    warn_of_slow_products(*out);
     return SR1_OK;
 }
 

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "tensor/model/device_head.h"
 #include "tensor/model/host_pass.h"
+#include "tensor/model/host_score.h"
 #include "tensor/model/kv.h"
 #include "tensor/model/lane_pass.h"
 #include "tensor/model/multiply.h"
@@ -639,25 +640,15 @@ static void list_scored_tokens(const struct sr1__decoder *d,
     }
 }
 
-/* Hidden states [m,E] of the tokens at places. */
-static sr1_tensor *run_body_at(sr1_scope *s, struct decode_pass *p, const int64_t *places,
-                               size_t m)
+static sr1_status score_on_host(struct sr1__decoder *d, size_t n, int64_t total,
+                                const int64_t *places, const int64_t *targets, size_t m,
+                                double temperature, float *both)
 {
-    const struct sr1__decoder *d = p->d;
-    sr1_tensor *hidden;
-    float *v;
+    const struct sr1__sampling how = {.temperature = temperature, .top_p = 1.0};
 
-    if (!runs_on_host(d)) {
-        begin_pass(s, p);
-        return t_index_select(s, run_decoder_body(s, p), 0,
-                              t_from_i64(s, places, T_SHAPE((int64_t)m)));
-    }
-    sr1__scope_check(s, run_host(p->d, p->n, p->total, places, m));
-    hidden = t_empty(s, SR1__F32, T_SHAPE((int64_t)m, d->model->config.hidden_size));
-    v = sr1__shim_data(hidden);
-    for (size_t i = 0; v && i < m; i++)
-        sr1__host_pass_hidden(d->host, i, v + i * (size_t)d->model->config.hidden_size);
-    return t_to(s, hidden, d->model->dtype);
+    SR1__TRY(run_host(d, n, total, places, m));
+    return sr1__host_score_kept(d->model, d->host, d->pool, targets, m, &how, both,
+                                both + m);
 }
 
 /* both [2,m]: log-probs, entropies */
@@ -666,11 +657,16 @@ static sr1_status run_decoder_score(struct sr1__decoder *d, size_t n, int64_t to
                                     size_t m, double temperature, float *both)
 {
     struct decode_pass p = {.d = d, .n = n, .total = total};
-    sr1_scope *s = sr1__scope_open(d->model->device, "decoder score");
     sr1_tensor *hidden, *log_prob, *entropy = NULL, *parts[2];
+    sr1_scope *s;
 
+    if (runs_on_host(d))
+        return score_on_host(d, n, total, places, targets, m, temperature, both);
+    s = sr1__scope_open(d->model->device, "decoder score");
     sr1__scope_no_grad(s);
-    hidden = run_body_at(s, &p, places, m);
+    begin_pass(s, &p);
+    hidden = t_index_select(s, run_decoder_body(s, &p), 0,
+                            t_from_i64(s, places, T_SHAPE((int64_t)m)));
     log_prob = sr1__nn_token_log_probs(s, hidden, d->model->head,
                                        t_from_i64(s, targets, T_SHAPE((int64_t)m)),
                                        temperature, 0, &entropy);

@@ -302,6 +302,14 @@ static double log_prob(const struct logits_row *r, size_t id)
     return ((double)r->x[id] - (double)r->max) / r->t - log(r->kept);
 }
 
+static void report_token(const struct logits_row *r, size_t id, struct sr1__sample *out)
+{
+    out->id = (int32_t)id;
+    out->log_prob = (float)log_prob(r, id);
+    out->entropy = (float)(log(r->all) - r->moment / r->all);
+    out->log_kept = (float)(r->kept < r->all ? log(r->kept / r->all) : 0.0);
+}
+
 sr1_status sr1__sample_row(const float *logits, size_t vocab,
                            const struct sr1__sampling *s, struct sr1__rng *rng,
                            struct sr1__sample *out)
@@ -309,21 +317,18 @@ sr1_status sr1__sample_row(const float *logits, size_t vocab,
     struct logits_row r = {.memory = NULL};
     sr1_status status = prepare_row(&r, logits, vocab, s);
 
-    if (status == SR1_OK) {
-        size_t id = s->temperature == 0 ? first_max(&r)
-                                        : sample_row_token(&r, sr1__rng_uniform(rng));
-
-        out->id = (int32_t)id;
-        out->log_prob = (float)log_prob(&r, id);
-        out->entropy = (float)(log(r.all) - r.moment / r.all);
-        out->log_kept = (float)(r.kept < r.all ? log(r.kept / r.all) : 0.0);
-    }
+    if (status == SR1_OK)
+        report_token(&r,
+                     s->temperature == 0 ? first_max(&r)
+                                         : sample_row_token(&r, sr1__rng_uniform(rng)),
+                     out);
     sr1__free(r.memory);
     return status;
 }
 
-sr1_status sr1__sample_log_prob(const float *logits, size_t vocab,
-                                const struct sr1__sampling *s, int32_t id, float *out)
+sr1_status sr1__sample_given(const float *logits, size_t vocab,
+                             const struct sr1__sampling *s, int32_t id,
+                             struct sr1__sample *out)
 {
     struct logits_row r = {.memory = NULL};
     sr1_status status;
@@ -332,9 +337,19 @@ sr1_status sr1__sample_log_prob(const float *logits, size_t vocab,
         return sr1__fail(SR1_E_INVALID, "token %d is not below %zu", (int)id, vocab);
     status = prepare_row(&r, logits, vocab, s);
     if (status == SR1_OK)
-        *out = (float)log_prob(&r, (size_t)id);
+        report_token(&r, (size_t)id, out);
     sr1__free(r.memory);
     return status;
+}
+
+sr1_status sr1__sample_log_prob(const float *logits, size_t vocab,
+                                const struct sr1__sampling *s, int32_t id, float *out)
+{
+    struct sr1__sample told = {0};
+
+    SR1__TRY(sr1__sample_given(logits, vocab, s, id, &told));
+    *out = told.log_prob;
+    return SR1_OK;
 }
 
 /* ---- many rows ---- */

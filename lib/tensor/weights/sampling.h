@@ -47,8 +47,12 @@ sr1_status sr1__sample_rows(struct sr1__team *team, const float *const *logits, 
                             size_t vocab, const struct sr1__sampling *s,
                             struct sr1__rng *const *rngs, struct sr1__sample *out);
 
-/* The log-prob of token id under the same distribution, as sr1__sample_row would report
- * it; -INFINITY where it is cut. */
+/* What sr1__sample_row would report, had it drawn token id; the log-prob is -INFINITY
+ * where that is cut. */
+sr1_status sr1__sample_given(const float *logits, size_t vocab,
+                             const struct sr1__sampling *s, int32_t id,
+                             struct sr1__sample *out);
+/* Of that the log-prob. */
 sr1_status sr1__sample_log_prob(const float *logits, size_t vocab,
                                 const struct sr1__sampling *s, int32_t id, float *out);
 

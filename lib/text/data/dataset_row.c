@@ -146,6 +146,17 @@ static const json_t *find_messages(const json_t *row, const char **field)
     return taken ? prompt : json_object_get(row, "messages");
 }
 
+/* Messages of a demonstration go on behind its question, and are no part of it; a prompt
+ * would be cut. */
+static sr1_status check_prompt_end(const json_t *list, size_t last)
+{
+    return last + 1 == json_array_size(list)
+               ? SR1_OK
+               : sr1__fail(SR1_E_PARSE,
+                           "field 'prompt' goes on behind the last message of the user, "
+                           "and nothing here continues another's message; leave it out");
+}
+
 /* The user's last message is the question, those before it are the history. A prompt's
  * may be that of a record, with the question in it. */
 static sr1_status take_messages(sr1_row *row, const json_t *list, const char *field)
@@ -156,6 +167,7 @@ static sr1_status take_messages(sr1_row *row, const json_t *list, const char *fi
     SR1__TRY(read_text_field(json_object_get(json_array_get(list, last), "content"),
                              field, &row->question));
     if (strcmp(field, "prompt") == 0) {
+        SR1__TRY(check_prompt_end(list, last));
         row->inner = sr1__question_within(row->question);
         SR1__CHECK_ALLOC(row->inner, "question");
         row->question = row->inner;

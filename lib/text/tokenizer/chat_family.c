@@ -8,7 +8,6 @@
 #include "base/rng.h"
 
 #include <inttypes.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -217,33 +216,24 @@ sr1_status sr1_tokenizer_set_chat_template(sr1_tokenizer *t, const char *name)
     return text ? sr1__chat_recognise(t, text) : fail_no_template(t, name);
 }
 
-/* A tokenizer that shares all of t, with chat rules of its own. */
-static sr1_status make_view(sr1_tokenizer **out, sr1_tokenizer *t,
-                            sr1_status (*choose)(sr1_tokenizer *t, const char *name),
-                            const char *name)
-{
-    const size_t parts = offsetof(sr1_tokenizer, model);
-    sr1_tokenizer *view = sr1__calloc(1, sizeof *view);
-
-    SR1__CHECK_ALLOC(view, "chat rules");
-    memcpy((char *)view + parts, (const char *)t + parts, sizeof *view - parts);
-    atomic_init(&view->references, 1);
-    view->base = sr1__tokenizer_ref(t);
-    view->program = sr1__chat_program_retain(t->program);
-    view->default_system = NULL;
-    SR1__RETURN_NEW(out, view, choose(view, name), sr1_tokenizer_free);
-}
-
 sr1_status sr1__tokenizer_with_family(sr1_tokenizer **out, sr1_tokenizer *t,
                                       const char *name)
 {
-    return make_view(out, t, sr1_tokenizer_set_chat_family, name);
+    sr1_tokenizer *view;
+
+    SR1__TRY(sr1__tokenizer_view(&view, t));
+    SR1__RETURN_NEW(out, view, sr1_tokenizer_set_chat_family(view, name),
+                    sr1_tokenizer_free);
 }
 
 sr1_status sr1__tokenizer_with_template(sr1_tokenizer **out, sr1_tokenizer *t,
                                         const char *name)
 {
-    return make_view(out, t, sr1_tokenizer_set_chat_template, name);
+    sr1_tokenizer *view;
+
+    SR1__TRY(sr1__tokenizer_view(&view, t));
+    SR1__RETURN_NEW(out, view, sr1_tokenizer_set_chat_template(view, name),
+                    sr1_tokenizer_free);
 }
 
 int sr1__chat_begins_in_thought(const sr1_tokenizer *t, int no_thinking)

@@ -15,9 +15,10 @@ struct sr1__chat_program {
     struct sr1__jinja *jinja;      /* NULL: it cannot be run */
     struct sr1__jinja *with_tools; /* of conversations with tools; NULL: the same */
     char *fault;                   /* why; NULL: it can */
-    int64_t now;                   /* one time for all prompts */
-    int opens_thought[2]; /* a generation prompt ends with <think>; [no_thinking] */
-    int developer;        /* it writes messages of a developer */
+    char *fault_with_tools; /* why conversations with tools cannot; NULL: they can */
+    int64_t now;            /* one time for all prompts */
+    int opens_thought[2];   /* a generation prompt ends with <think>; [no_thinking] */
+    int developer;          /* it writes messages of a developer */
     int32_t end_id;
     atomic_int refs; /* of tokenizers that share it */
 };
@@ -36,6 +37,7 @@ void sr1__chat_program_release(struct sr1__chat_program *p)
     sr1__jinja_free(p->jinja);
     sr1__jinja_free(p->with_tools);
     sr1__free(p->fault);
+    sr1__free(p->fault_with_tools);
     sr1__free(p);
 }
 
@@ -162,22 +164,32 @@ static sr1_status bind_conversation(struct sr1__jrun *r, const sr1_tokenizer *t,
     return c->no_thinking ? sr1__jrun_bind_bool(r, "enable_thinking", 0) : SR1_OK;
 }
 
-static const struct sr1__jinja *pick_chat_jinja(const struct sr1__chat_program *p,
-                                                const struct sr1__conversation *c)
+static sr1_status pick_chat_jinja(const struct sr1__chat_program *p,
+                                  const struct sr1__conversation *c,
+                                  const struct sr1__jinja **out)
 {
-    return c->tools && p->with_tools ? p->with_tools : p->jinja;
+    if (c->tools && p->fault_with_tools)
+        return sr1__fail(SR1_E_UNSUPPORTED,
+                         "the chat template 'tool_use' cannot be run: %s; choose another "
+                         "with the key chat_template_name",
+                         p->fault_with_tools);
+    *out = c->tools && p->with_tools ? p->with_tools : p->jinja;
+    return SR1_OK;
 }
 
 sr1_status sr1__chat_program_render(const sr1_tokenizer *t,
                                     const struct sr1__conversation *c,
                                     struct sr1__rendered *out)
 {
+    const struct sr1__jinja *jinja = NULL;
     json_t *messages = NULL;
     struct sr1__jrun *r = NULL;
-    sr1_status status = list_messages(c, &messages);
+    sr1_status status = pick_chat_jinja(t->program, c, &jinja);
 
     if (status == SR1_OK)
-        status = sr1__jrun_new(&r, pick_chat_jinja(t->program, c), t->program->now);
+        status = list_messages(c, &messages);
+    if (status == SR1_OK)
+        status = sr1__jrun_new(&r, jinja, t->program->now);
     if (status == SR1_OK)
         status = bind_conversation(r, t, c, messages);
     if (status == SR1_OK)
@@ -290,28 +302,32 @@ static sr1_status probe_program(const sr1_tokenizer *t)
     return sr1__is_memory(status) ? status : SR1_OK;
 }
 
+/* A template that cannot be run is a fault of the conversations that need it. */
+static sr1_status parse_template(struct sr1__jinja **out, char **fault, const char *text)
+{
+    sr1_status status = sr1__jinja_parse(out, text, strlen(text));
+
+    if (status == SR1_OK || sr1__is_memory(status))
+        return status;
+    *fault = sr1__strdup(sr1_last_error());
+    return *fault ? SR1_OK : sr1__fail_nomem("chat template");
+}
+
 sr1_status sr1__chat_program_load(sr1_tokenizer *t, const char *chat_template)
 {
     struct sr1__chat_program *p = sr1__calloc(1, sizeof *p);
-    sr1_status status;
 
     SR1__CHECK_ALLOC(p, "chat template");
     t->program = p;
     p->now = (int64_t)time(NULL);
     p->end_id = -1;
     atomic_init(&p->refs, 1);
-    status = sr1__jinja_parse(&p->jinja, chat_template, strlen(chat_template));
-    if (sr1__is_memory(status))
-        return status;
-    if (status == SR1_OK)
-        return probe_program(t);
-    p->fault = sr1__strdup(sr1_last_error());
-    return p->fault ? SR1_OK : sr1__fail_nomem("chat template");
+    SR1__TRY(parse_template(&p->jinja, &p->fault, chat_template));
+    return p->jinja ? probe_program(t) : SR1_OK;
 }
 
 sr1_status sr1__chat_program_add_tools(sr1_tokenizer *t, const char *chat_template)
 {
-    return sr1__context(
-        sr1__jinja_parse(&t->program->with_tools, chat_template, strlen(chat_template)),
-        "the chat template 'tool_use'");
+    return parse_template(&t->program->with_tools, &t->program->fault_with_tools,
+                          chat_template);
 }

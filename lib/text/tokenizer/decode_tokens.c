@@ -14,9 +14,17 @@ const char *sr1__tokenizer_token_bytes(const sr1_tokenizer *t, int32_t id, size_
     return id < 0 || spelled ? spelled : sr1__vocab_bytes(&t->vocab, (uint32_t)id, n);
 }
 
+static int is_text(const sr1_tokenizer *t, int32_t id)
+{
+    for (size_t i = 0; i < t->n_text_ids; i++)
+        if (t->text_ids[i] == id)
+            return 1;
+    return 0;
+}
+
 int sr1__tokenizer_is_special(const sr1_tokenizer *t, int32_t id)
 {
-    return id >= 0 && (uint32_t)id < t->vocab.n &&
+    return !is_text(t, id) && id >= 0 && (uint32_t)id < t->vocab.n &&
            (t->vocab.tokens[id].flags & SR1__TOKEN_SPECIAL) != 0;
 }
 

@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "config/model_folder.h"
 
+#include <stddef.h>
 #include <string.h>
 
 sr1_tokenizer *sr1__tokenizer_ref(sr1_tokenizer *t)
@@ -49,6 +50,26 @@ void sr1_tokenizer_free(sr1_tokenizer *t)
     sr1__free(t->default_system);
     sr1__chat_program_release(t->program);
     sr1__free(t);
+}
+
+sr1_status sr1__tokenizer_view(sr1_tokenizer **out, sr1_tokenizer *t)
+{
+    const size_t parts = offsetof(sr1_tokenizer, model);
+    char *system = t->default_system ? sr1__strdup(t->default_system) : NULL;
+    sr1_tokenizer *view = sr1__calloc(1, sizeof *view);
+
+    if (!view || (t->default_system && !system)) {
+        sr1__free(system);
+        sr1__free(view);
+        return sr1__fail_nomem("tokenizer");
+    }
+    memcpy((char *)view + parts, (const char *)t + parts, sizeof *view - parts);
+    atomic_init(&view->references, 1);
+    view->base = sr1__tokenizer_ref(t);
+    view->program = sr1__chat_program_retain(t->program);
+    view->default_system = system;
+    *out = view;
+    return SR1_OK;
 }
 
 int32_t sr1_tokenizer_vocab_size(const sr1_tokenizer *t)
@@ -105,6 +126,33 @@ int32_t sr1_tokenizer_token_to_id(const sr1_tokenizer *t, const char *token)
     if (id < 0)
         id = sr1__added_exact(&t->added_normalised, token, n);
     return id < 0 ? model_id(t, token, n) : id;
+}
+
+/* One more of the texts is in text_ids, if it is a special token. */
+static sr1_status add_text_id(sr1_tokenizer *t, const char *text)
+{
+    int32_t id = sr1_tokenizer_token_to_id(t, text);
+
+    if (!sr1__tokenizer_is_special(t, id))
+        return SR1_OK;
+    if (t->n_text_ids == SR1__TEXT_IDS_MAX)
+        return sr1__fail(SR1_E_LIMIT, "tokenizer: more than %d special tokens are text",
+                         SR1__TEXT_IDS_MAX);
+    t->text_ids[t->n_text_ids++] = id;
+    return SR1_OK;
+}
+
+sr1_status sr1__tokenizer_with_text(sr1_tokenizer **out, sr1_tokenizer *t,
+                                    const char *const *texts, size_t n)
+{
+    sr1_tokenizer *view;
+    sr1_status status;
+
+    SR1__TRY(sr1__tokenizer_view(&view, t));
+    status = SR1_OK;
+    for (size_t i = 0; i < n && status == SR1_OK; i++)
+        status = add_text_id(view, texts[i]);
+    SR1__RETURN_NEW(out, view, status, sr1_tokenizer_free);
 }
 
 int32_t sr1_tokenizer_special_id(const sr1_tokenizer *t, int32_t role)

@@ -33,6 +33,11 @@ sr1_status sr1__tokenizer_with_family(sr1_tokenizer **out, sr1_tokenizer *t,
 sr1_status sr1__tokenizer_with_template(sr1_tokenizer **out, sr1_tokenizer *t,
                                         const char *name);
 
+/* The same where those of the texts [n] that are special tokens are text: who leaves
+ * special tokens out keeps them. */
+sr1_status sr1__tokenizer_with_text(sr1_tokenizer **out, sr1_tokenizer *t,
+                                    const char *const *texts, size_t n);
+
 /* SR1_E_UNSUPPORTED unless the tokenizer is BPE; `what` cannot do without. */
 sr1_status sr1__needs_bpe(const sr1_tokenizer *t, const char *what);
 

@@ -17,6 +17,7 @@
 
 #define SR1__TEXT_MAX (((size_t)1 << 28) - 1)
 #define SR1__STOP_IDS_MAX 16
+#define SR1__TEXT_IDS_MAX 8
 #define SR1__TOKEN_ROLES 6
 
 /* Special tokens of tokenizer_config.json that only templates ask for. */
@@ -65,7 +66,7 @@ struct sr1__token_decoder {
 
 struct sr1_tokenizer {
     atomic_int references;
-    sr1_tokenizer *base; /* whose parts these are but the chat rules; NULL: its own */
+    sr1_tokenizer *base; /* of a view, whose parts these are; NULL: its own */
     const struct sr1__model *model;
     struct sr1__vocab vocab;
     struct sr1__normalizer normaliser;
@@ -96,6 +97,8 @@ struct sr1_tokenizer {
     int32_t role_id[SR1__TOKEN_ROLES];
     int32_t stop_ids[SR1__STOP_IDS_MAX];
     size_t n_stop_ids;
+    int32_t text_ids[SR1__TEXT_IDS_MAX]; /* special tokens that are text all the same */
+    size_t n_text_ids;
     const struct sr1__chat_family *family; /* NULL: not known */
     uint64_t template_hash;                /* of the chat template; 0: there is none */
     char *template_tokens[SR1__TEMPLATE_TOKENS]; /* their texts; NULL: none */
@@ -105,6 +108,9 @@ struct sr1_tokenizer {
     struct sr1__chat_program *program;  /* a template of no family, run; NULL: none */
     struct sr1__tokenizer_files *files; /* of its folder; NULL: it was in none */
 };
+
+/* A tokenizer that shares the parts of t. Its chat rules and text_ids are its own. */
+sr1_status sr1__tokenizer_view(sr1_tokenizer **out, sr1_tokenizer *t);
 
 /* The memory of one encoding, reused from piece to piece. */
 struct sr1__text_encoder {

@@ -137,6 +137,9 @@ static void wrong_conversations_are_refused(void **state)
          "\"tool_calls\":[{}]}]" GOLD,
          "tool calls"},
         {"{\"messages\":[]" GOLD, "no message of the user"},
+        {"{\"prompt\":" MESSAGES ",{\"role\":\"user\",\"content\":\"q2\"},"
+         "{\"role\":\"assistant\",\"content\":\"Let me\"}]" GOLD,
+         "behind the last message of the user"},
         {"{\"messages\":[{\"role\":\"assistant\",\"content\":\"x\"}]" GOLD,
          "no message of the user"},
         {"{\"messages\":[{\"role\":\"user\",\"content\":\" \"}]" GOLD,

@@ -102,7 +102,13 @@ static const struct {
     {"{\"name\": \"f\", \"parameters\": {}}", "{\"name\":\"f\",\"arguments\":{}}"},
     {"{\"name\": \"f\"}", "{\"name\":\"f\",\"arguments\":{}}"},
     {"<function=f>\n<parameter=n>\n3\n</parameter>\n</function>",
-     "{\"name\":\"f\",\"arguments\":{\"n\":\"3\"}}"},
+     "{\"name\":\"f\",\"arguments\":{\"n\":3}}"}, /* as TRL reads them: no schema is at
+                                                     hand */
+    {"<function=f>\n<parameter=n>\ntwo words\n</parameter>\n</function>",
+     "{\"name\":\"f\",\"arguments\":{\"n\":\"two words\"}}"},
+    {"{\"name\": \"f\", \"id\": 7, \"given\": {\"n\": 1}}",
+     "{\"name\":\"f\",\"arguments\":{\"n\":1}}"},
+    {"<function=f><parameter=n>", NULL},
     {"{\"name\": \"f\", \"arguments\": \"x\"}", NULL},
     {"{\"name\": 3}", NULL},
     {"[]", NULL},
@@ -324,9 +330,23 @@ static sr1_status parse_tags(void *arg)
     return st;
 }
 
+static sr1_status parse_any_form(void *arg)
+{
+    const char *text = arg;
+    char *json = NULL;
+    sr1_status st = sr1_tool_call_parse(text, strlen(text), &json);
+
+    if (st != SR1_OK)
+        assert_int_equal(st, SR1_E_NOMEM);
+    sr1_free(json);
+    return st;
+}
+
 static void any_allocation_may_fail(void **state)
 {
     (void)state;
+    torture(parse_any_form, (void *)(uintptr_t)any_cases[1].text);
+    torture(parse_any_form, (void *)(uintptr_t)any_cases[4].text);
     torture(parse_mistral, NULL);
     torture(parse_tags, (void *)(uintptr_t)sr1__call_form_find("xml"));
 }

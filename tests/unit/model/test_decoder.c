@@ -731,6 +731,44 @@ static void test_int8_weights(void **state)
     assert_true(checked > 1 || !test_on_cpu());
 }
 
+/* Of given tokens what sampling them would report, by int8 weights too. */
+static void scores_are_those_of_sampling(void **state)
+{
+    size_t checked = 0;
+
+    (void)state;
+    for (size_t k = 0; test_on_cpu() && k < 2 * N_KINDS; k++) {
+        sr1_model *m = open_model(kinds[k / 2].name, kinds[k / 2].dtype);
+        const struct sr1__sampling how = {.temperature = 0.7, .top_p = 1.0};
+        float log_probs[12], entropies[12], one;
+        struct sr1__decoder *d;
+
+        if (!sr1__host_supports(m)) {
+            sr1_model_free(m);
+            continue;
+        }
+        int8 = (int)(k % 2);
+        d = new_decoder(m, 2, TOKENS);
+        int8 = 0;
+        make_rows(m, 3);
+        assert_int_equal(sr1__decoder_score(d, &(struct sr1__decode_input){0, ids[0], 30},
+                                            &(size_t){12}, 1, how.temperature, log_probs,
+                                            entropies),
+                         SR1_OK);
+        for (size_t i = 0; i < 12; i++) {
+            feed(d, 1, ids[0] + (i ? 17 + i : 0), i ? 1 : 18);
+            assert_int_equal(sr1__sample_log_prob(sr1__decoder_logits(d, 1), VOCAB, &how,
+                                                  ids[0][18 + i], &one),
+                             SR1_OK);
+            assert_true(one == log_probs[i]);
+        }
+        sr1__decoder_free(d);
+        sr1_model_free(m);
+        checked++;
+    }
+    assert_true(checked > 2 || !test_on_cpu());
+}
+
 static void int8_weights_are_refused(void **state)
 {
     sr1_model *m = open_model("qwen3-fp16", "fp16");
@@ -839,6 +877,7 @@ int main(void)
         cmocka_unit_test(test_log_probs),
         cmocka_unit_test(test_bits_of_a_row),
         cmocka_unit_test(test_int8_weights),
+        cmocka_unit_test(scores_are_those_of_sampling),
         cmocka_unit_test(int8_weights_are_refused),
         cmocka_unit_test(test_weights_are_packed_again),
         cmocka_unit_test(test_refusals),

@@ -1,6 +1,7 @@
 /* Making, refusing, copying and saving models; allocations that fail on the way. */
 #include "golden.h"
 
+#include "kernels/matmul.h"
 #include "tensor/model/model.h"
 
 #include <searchr1/ext/model_details.h>
@@ -295,6 +296,24 @@ static void any_allocation_may_fail(void **state)
     OK(sr1__dir_remove(dir));
 }
 
+/* Products have kernels with AVX2 and more. */
+static void slow_products_are_told_of(void **state)
+{
+    sr1_model_options o = {.struct_size = sizeof o, .device = "cpu", .dtype = "bf16"};
+    sr1_model *m = random_model(1, NULL);
+
+    (void)state;
+    OK(sr1_model_save(m, dir));
+    sr1_model_free(m);
+    warning[0] = '\0';
+    sr1_log_set(keep_warning, NULL);
+    OK(sr1_model_open(&m, dir, &o));
+    sr1_log_set(NULL, NULL);
+    sr1_model_free(m);
+    assert_int_equal(strstr(warning, "set dtype: fp32") == NULL, sr1__matmul_is_fast(1));
+    OK(sr1__dir_remove(dir));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -306,6 +325,7 @@ int main(void)
         cmocka_unit_test(a_missing_folder_names_the_download),
         cmocka_unit_test(weights_that_are_not_finite_are_named),
         cmocka_unit_test(tensors_beyond_the_configuration_are_said),
+        cmocka_unit_test(slow_products_are_told_of),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(ids_are_checked),
         cmocka_unit_test(any_allocation_may_fail),

@@ -255,6 +255,68 @@ static sr1_status three(void *self, const sr1_trajectory *const *t, size_t n, do
     return SR1_OK;
 }
 
+/* Messages with several calls, and what stands between the outer tags of their results.
+ */
+#define CALL "<tool_call>{}</tool_call>"
+#define BETWEEN "\n</tool_response>\n<tool_response>\n"
+static const struct calls_case {
+    const char *said, *results;
+    int32_t status[3], attempts, successes;
+} calls_cases[] = {
+    {CALL CALL CALL, "a" BETWEEN "Error: no" BETWEEN "b", {0}, 3, 2},
+    {CALL CALL, "Error: no" BETWEEN "Error: no", {0}, 2, 0},
+    {CALL CALL CALL, "" BETWEEN "a" BETWEEN "b", {SR1_ACTION_TIMEOUT}, 2, 2},
+    {CALL CALL, "a" BETWEEN "", {0, SR1_ACTION_ERROR}, 1, 1},
+    {CALL CALL, "a" BETWEEN "b" BETWEEN "c", {0}, 2, 2}, /* one has the words in it */
+    {CALL, "a", {0}, 1, 1},
+    {"No call.", "Error: there is no call", {0}, 0, 0},
+};
+
+static sr1_status build_calls(const struct calls_case *c, sr1_trajectory **out)
+{
+    static const int32_t id[1] = {5};
+    struct sr1__trajectory_builder *b = NULL;
+    char text[300];
+    int k = 0;
+
+    SR1__TRY(sr1__trajectory_builder_new(&b, "q", 1, NULL, 0));
+    SR1__TRY(sr1__trajectory_builder_prompt(b, id, 1));
+    SR1__TRY(sr1__trajectory_builder_policy(b, 7, -1, 0, c->said, strlen(c->said)));
+    for (const char *at = c->said; (at = strstr(at, "{}")); at += 2)
+        SR1__TRY(sr1__trajectory_builder_action(b, 0, "{}", 2, c->status[k++], 0, NULL));
+    snprintf(text, sizeof text, "<tool_response>\n%s\n</tool_response>", c->results);
+    SR1__TRY(sr1__trajectory_builder_environment(b, id, 1, 0, text, strlen(text), 16,
+                                                 strlen(c->results)));
+    return sr1__trajectory_builder_finish(b, SR1_STOP_EOS, "", 0, out);
+}
+
+/* Each call counts by its own result. */
+static void calls_of_one_message_count_each(void **state)
+{
+    sr1_reward_options o = {sizeof o, "tool_execution", NULL, "hermes", NULL};
+    int64_t begin[2] = {0, 1};
+    sr1_reward_set *set = NULL;
+
+    (void)state;
+    assert_int_equal(sr1_reward_set_new(&set, &o), SR1_OK);
+    for (size_t i = 0; i < sizeof calls_cases / sizeof *calls_cases; i++) {
+        const struct calls_case *c = &calls_cases[i];
+        double whole = 9, share = 9, n = c->attempts ? c->attempts : 1;
+        sr1_trajectory *t = NULL;
+        const sr1_trajectory *one;
+
+        assert_int_equal(build_calls(c, &t), SR1_OK);
+        one = t;
+        assert_int_equal(sr1_reward_set_score(set, &one, 1, &whole, NULL), SR1_OK);
+        assert_int_equal(sr1_reward_set_score_turns(set, &one, 1, begin, &share, NULL),
+                         SR1_OK);
+        if (fabs(whole - 0.2 * c->successes / n) > 1e-12 || share != c->successes)
+            fail_msg("case %zu: %g, %g", i, whole, share);
+        sr1_trajectory_free(t);
+    }
+    sr1_reward_set_free(set);
+}
+
 static void rewards_have_levels(void **state)
 {
     sr1_reward_ops ops = {.struct_size = sizeof ops,
@@ -331,6 +393,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rewards_equal_python),
         cmocka_unit_test(a_good_conversation_gets_the_most),
+        cmocka_unit_test(calls_of_one_message_count_each),
         cmocka_unit_test(rewards_have_levels),
         cmocka_unit_test(any_allocation_may_fail),
     };

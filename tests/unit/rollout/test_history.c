@@ -224,6 +224,26 @@ static void wrong_histories_are_refused(void **state)
     sr1_rollout_free(r);
 }
 
+/* Without a word every prompt would have the place in it as it is written. */
+static void a_question_has_no_place_in_the_system(void **state)
+{
+    static const char *const wrong[] = {"Be wise. {{question}}", "{{marked_question}}"};
+    sr1_config *c = tiny_config("quiet", NULL);
+    sr1_rollout *r = NULL;
+    char pair[1200];
+
+    (void)state;
+    snprintf(pair, sizeof pair, "prompt_template=%s", scratch_path("place.txt"));
+    OK(sr1_config_set_pair(c, pair));
+    for (size_t i = 0; i < 2; i++) {
+        scratch_file("place.txt", wrong[i], 0);
+        REFUSED(sr1_rollout_new(&r, c, NULL, NULL, NULL), SR1_E_PARSE,
+                "by question_template");
+        assert_null(r);
+    }
+    sr1_config_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +253,7 @@ int main(void)
         cmocka_unit_test(history_is_text),
         cmocka_unit_test(trajectories_remember),
         cmocka_unit_test(wrong_histories_are_refused),
+        cmocka_unit_test(a_question_has_no_place_in_the_system),
         cmocka_unit_test(tiny_nothing_leaks),
     };
 

@@ -256,6 +256,11 @@ static void a_synthesis_goes_on_where_it_was(void **state)
                           "-9", "--seed", "3", "--samples", "8", "rewards=format"),
                      1);
     says("err", "was made with other settings, questions or rewards");
+    assert_int_equal(CALL("sr1-data", "synth", model, questions, out, "--min-reward",
+                          "-9", "--seed", "3", "--samples", "8",
+                          "similarity_threshold=0.9"),
+                     1);
+    says("err", "was made with other settings, questions or rewards");
     assert_int_equal(CALL("sr1-data", "synth", model, of_others(), out, "--min-reward",
                           "-9", "--seed", "3", "--samples", "8"),
                      1);

@@ -125,14 +125,15 @@ static void calls_of_one_message_are_answered_in_one(void **state)
     sr1_trajectory_free(t);
 }
 
-/* A protocol and a template of Llama's kind. Texts of tools are quoted or not. */
-static sr1_rollout *open_ipython(const char *content)
+/* A protocol with these rules and a template of Llama's kind. Texts of tools are quoted
+ * or not. */
+static sr1_config *configure_ipython(const char *more, const char *content)
 {
-    static const char rules[] = "action: [<tool_call>, </tool_call>]\n"
-                                "several: true\nipython: true\nnotice: No call!\n";
     sr1_config *c;
-    char text[600], pair[600];
+    char text[600], pair[600], rules[300];
     int64_t before;
+
+    snprintf(rules, sizeof rules, "action: [<tool_call>, </tool_call>]\n%s", more);
 
     snprintf(text, sizeof text,
              "{%% for m in messages %%}<|im_start|>{{ 'ipython' if m.role == 'tool' else "
@@ -141,13 +142,22 @@ static sr1_rollout *open_ipython(const char *content)
              "<|im_start|>assistant\n{%% endif %%}",
              content);
     scratch_file("caller/chat_template.jinja", text, 0);
-    snprintf(pair, sizeof pair, "protocol_file=%s", scratch_file("llama.yaml", rules, 0));
+    snprintf(
+        pair, sizeof pair, "protocol_file=%s",
+        scratch_file(strstr(more, "ipython") ? "llama.yaml" : "user.yaml", rules, 0));
     before = sr1__mem_live();
     assert_non_null(sr1__protocol_find(strchr(pair, '=') + 1));
     tiny_lasting += (int)(sr1__mem_live() - before); /* the file is the process's */
     c = calls_config("caller", "max_parallel_calls=2", "max_env_steps=2");
     OK(sr1_config_set_pair(c, pair));
-    return tiny_rollout(c, engine());
+    return c;
+}
+
+static sr1_rollout *open_ipython(const char *content)
+{
+    return tiny_rollout(
+        configure_ipython("several: true\nipython: true\nnotice: No call!\n", content),
+        engine());
 }
 
 static void results_are_the_role_ipythons(void **state)
@@ -360,6 +370,33 @@ static void a_server_gives_the_same_ids(void **state)
     }
 }
 
+/* A server that renders messages is given results as the template has them here. */
+static void a_server_is_told_who_answers(void **state)
+{
+    static const struct {
+        const char *rules, *said;
+    } cases[] = {{"several: true\nipython: true\n", "\"role\":\"tool\""},
+                 {"several: true\n", "\"role\":\"user\",\"content\":\"<tool_response>"}};
+    struct openai_server server;
+    char url[160];
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        sr1_config *c = configure_ipython(cases[i].rules, "m.content");
+
+        openai_start(&server, scratch_path("caller"));
+        snprintf(url, sizeof url, "%s/v1", server.http.url);
+        OK(sr1_config_set(c, "use_openai", "true"));
+        OK(sr1_config_set(c, "openai_base_url", url));
+        OK(sr1_config_set(c, "openai_endpoint", "chat"));
+        sr1_trajectory_free(say_with(tiny_rollout(c, engine())));
+        openai_stop(&server);
+        if (!strstr(server.http.last, cases[i].said))
+            fail_msg("%s: %s", cases[i].said, server.http.last);
+    }
+    remove(scratch_path("caller/chat_template.jinja"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,6 +408,7 @@ int main(void)
         cmocka_unit_test(long_results_are_cut_within_their_blocks),
         cmocka_unit_test(calls_of_a_message_run_side_by_side),
         cmocka_unit_test(a_server_gives_the_same_ids),
+        cmocka_unit_test(a_server_is_told_who_answers),
         cmocka_unit_test(tiny_nothing_leaks),
     };
 

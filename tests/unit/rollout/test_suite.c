@@ -204,6 +204,38 @@ static void answers_are_counted_and_gone_on_with(void **state)
     remove_sets();
 }
 
+/* Results are of the numbers that a policy computed with, and of what it might do. */
+static void results_of_another_precision_are_refused(void **state)
+{
+    static const char *const others[] = {"quantization=int8", "dtype=bf16",
+                                         "max_parallel_calls=2"};
+    sr1_suite_options o = {.struct_size = sizeof(o), .samples = 1};
+    sr1_rollout *r = open_rollout("torn");
+    sr1_suite *s = NULL;
+
+    (void)state;
+    write_set("x.jsonl", 2, 2);
+    o.results = scratch_path("precise");
+    OK(sr1_suite_run(&s, r, NULL, scratch_path("sets"), &o));
+    sr1_suite_free(s);
+    sr1_rollout_free(r);
+    s = NULL;
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        r = tiny_rollout(tiny_config("torn", "max_rows=4", others[i], NULL),
+                         tiny_engine());
+        REFUSED(sr1_suite_run(&s, r, NULL, scratch_path("sets"), &o), SR1_E_STATE,
+                "another policy, or of other questions or options");
+        sr1_rollout_free(r);
+    }
+    /* A default that is named is the same. */
+    r = tiny_rollout(tiny_config("torn", "max_rows=4", "quantization=none", NULL),
+                     tiny_engine());
+    OK(sr1_suite_run(&s, r, NULL, scratch_path("sets"), &o));
+    sr1_suite_free(s);
+    sr1_rollout_free(r);
+    remove_sets();
+}
+
 static sr1_status run_short(sr1_rollout *r, int64_t max_rows, int64_t *rows)
 {
     sr1_suite_options o = {.struct_size = sizeof(o), .samples = 1};
@@ -277,6 +309,9 @@ static void what_is_wrong_is_named(void **state)
     REFUSED(sr1_suite_run(&s, r, NULL, scratch_path("sets"), &o), SR1_E_INVALID,
             "samples");
     o.samples = 1;
+    o.results = scratch_path("sets/.");
+    REFUSED(sr1_suite_run(&s, r, NULL, scratch_path("sets"), &o), SR1_E_INVALID,
+            "another folder of results");
     o.results = scratch_path("bad");
     OK(sr1__dir_make(scratch_path("bad")));
     OK(sr1__file_replace(scratch_path("bad/x.jsonl"), "[]\n", 3));
@@ -292,6 +327,7 @@ int main(void)
         cmocka_unit_test(sets_are_in_the_order_of_the_table),
         cmocka_unit_test(figures_of_several_answers),
         cmocka_unit_test(answers_are_counted_and_gone_on_with),
+        cmocka_unit_test(results_of_another_precision_are_refused),
         cmocka_unit_test(results_of_more_questions_are_kept),
         cmocka_unit_test(long_questions_are_left_out),
         cmocka_unit_test(what_is_wrong_is_named),

@@ -96,7 +96,7 @@ for signal in TERM HUP; do
     build=$!
     exec 3>"$dir/corpus"
     cat "$dir/c.jsonl" >&3
-    for i in $(seq 600); do
+    for i in $(seq 6000); do
         [ -z "$(ls "$dir" | grep '^s.idx.tmp')" ] || break
         sleep 0.05
     done

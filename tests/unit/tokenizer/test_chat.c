@@ -420,6 +420,30 @@ static void tools_have_a_template_of_their_own(void **state)
     sr1_tokenizer_free(t);
 }
 
+/* One for tools that cannot be run is a fault of conversations with tools. */
+static void a_broken_template_of_tools_is_told_on_use(void **state)
+{
+    static const char config[] =
+        "{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"{% oops\"}, "
+        "{\"name\": \"default\", \"template\": \"plain: {{ messages[0].content }}\"}]}";
+    static const char messages[] = "[{\"role\": \"user\", \"content\": \"Hi\"}]";
+    sr1_chat_options o = {.struct_size = sizeof o};
+    sr1_tokenizer *t = open_small_with(config);
+    char *text = NULL;
+    size_t n = 0;
+
+    (void)state;
+    OK(sr1_tokenizer_chat_json(t, messages, strlen(messages), &o, &text, &n, NULL, NULL));
+    assert_string_equal(text, "plain: Hi");
+    sr1_free(text);
+    o.tools = "[{\"type\": \"function\", \"function\": {\"name\": \"f\"}}]";
+    assert_int_equal(
+        sr1_tokenizer_chat_json(t, messages, strlen(messages), &o, &text, &n, NULL, NULL),
+        SR1_E_UNSUPPORTED);
+    assert_non_null(strstr(sr1_last_error(), "'tool_use' cannot be run"));
+    sr1_tokenizer_free(t);
+}
+
 /* ---- several templates ---- */
 
 static void write_folder_file(const char *name, const char *text)
@@ -857,6 +881,7 @@ int main(void)
         cmocka_unit_test(contents_cannot_break_out_of_a_run),
         cmocka_unit_test(templates_see_special_tokens),
         cmocka_unit_test(tools_have_a_template_of_their_own),
+        cmocka_unit_test(a_broken_template_of_tools_is_told_on_use),
         cmocka_unit_test(templates_are_chosen_as_in_transformers),
         cmocka_unit_test(templates_have_names),
         cmocka_unit_test(developers_are_written_as_jinja2_does),

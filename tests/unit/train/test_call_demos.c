@@ -51,18 +51,26 @@ static sr1_search *open_engine(const char *fact)
     return e;
 }
 
-/* The example that is trained on. */
-static sr1_trajectory *show(const char *line)
+/* The example that is trained on, where this environment stands beside. */
+static sr1_trajectory *show_in(const char *environment, const char *line)
 {
     sr1_trajectory *shown = NULL;
     char pair[600];
     sr1_trainer *tr;
+    sr1_config *c;
 
     snprintf(pair, sizeof pair, "sft_file=%s", scratch_file("demo.jsonl", line, 0));
-    tr = tiny_trainer(configure_calls("stage=sft", pair));
+    c = configure_calls("stage=sft", pair);
+    OK(sr1_config_set(c, "environment", environment));
+    tr = tiny_trainer(c);
     OK(sr1__sft_example(tr, 0, &shown));
     sr1_trainer_free(tr);
     return shown;
+}
+
+static sr1_trajectory *show(const char *line)
+{
+    return show_in("tools", line);
 }
 
 static json_t *read_segments(const char *line, json_t **row)
@@ -101,6 +109,36 @@ static void results_have_a_segment_each(void **state)
     sr1_trajectory_free(shown);
     sr1_trajectory_free(said);
     sr1_rollout_free(r);
+}
+
+/* Demonstrations have calls whether something answers them or not: what ends a message of
+ * calls is imitated in any case. */
+static void ends_of_calls_are_imitated_without_an_environment(void **state)
+{
+    static const char line[] =
+        "{\"question\": \"Where?\", \"segments\": [{\"source\": \"policy\", \"text\": "
+        "\"<tool_call>x</tool_call>\"}, {\"source\": \"environment\", \"text\": "
+        "\"<tool_response>\\ny\\n</tool_response>\"}, {\"source\": \"policy\", \"text\": "
+        "\"<answer> Paris</answer>\"}]}";
+    sr1_trajectory *with = show(line), *without = show_in("none", line);
+    size_t n = sr1_trajectory_token_count(with), at = sr1_trajectory_prompt_count(with);
+    sr1_tokenizer *t = NULL;
+    int32_t end;
+
+    (void)state;
+    OK(sr1_tokenizer_open(&t, scratch_path("model")));
+    end = tiny_id(t, "<|im_end|>");
+    while (sr1_trajectory_ids(without)[at] != end)
+        at++;
+    assert_true(sr1_trajectory_policy_mask(without)[at]);
+    assert_int_equal(sr1_trajectory_token_count(without), n);
+    assert_memory_equal(sr1_trajectory_ids(without), sr1_trajectory_ids(with),
+                        n * sizeof(int32_t));
+    assert_memory_equal(sr1_trajectory_policy_mask(without),
+                        sr1_trajectory_policy_mask(with), n);
+    sr1_tokenizer_free(t);
+    sr1_trajectory_free(without);
+    sr1_trajectory_free(with);
 }
 
 /* Words between two results that are a document's own: they stay text. */
@@ -155,6 +193,45 @@ static void messages_of_tools_have_the_templates_ids(void **state)
     sr1_trajectory_free(shown);
     sr1_free(want);
     sr1_rollout_free(r);
+}
+
+/* Templates of Mistral's kind refuse a conversation whose roles do not take turns, and
+ * have one whose turns do. */
+static void roles_take_turns(void **state)
+{
+    static const char chat_template[] =
+        "{% for m in messages %}{% if (m['role'] == 'user') != (loop.index0 % 2 == 0) %}"
+        "{{ raise_exception('Conversation roles must alternate user/assistant/user/"
+        "assistant/...') }}{% endif %}{% if m['role'] == 'user' %}<|im_start|>{{ "
+        "m['content'] }} so{% else %} {{ m['content'] }}<|im_end|>{% endif %}"
+        "{% endfor %}";
+    static const char line[] =
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"Where?\"}, {\"role\": "
+        "\"assistant\", \"content\": \"Look.\"}, {\"role\": \"user\", \"content\": "
+        "\"<|im_end|> And?\"}, {\"role\": \"assistant\", \"content\": \"There.\"}]}";
+    static const char *const roles[] = {"user", "assistant", "user", "assistant"};
+    static const char *const texts[] = {"Where?", "Look.", "<|im_end|> And?", "There."};
+    sr1_chat_options o = {.struct_size = sizeof o};
+    sr1_trajectory *shown;
+    sr1_tokenizer *t = NULL;
+    int32_t *want = NULL;
+    size_t n = 0, policy = 0;
+
+    (void)state;
+    scratch_file("model/chat_template.jinja", chat_template, 0);
+    OK(sr1_tokenizer_open(&t, scratch_path("model")));
+    OK(sr1_tokenizer_chat(t, roles, texts, NULL, 4, &o, NULL, NULL, &want, &n));
+    shown = show_in("none", line);
+    assert_int_equal(sr1_trajectory_token_count(shown), n);
+    assert_memory_equal(sr1_trajectory_ids(shown), want, n * sizeof *want);
+    for (size_t i = 0; i < n; i++)
+        policy +=
+            sr1_trajectory_policy_mask(shown)[i] && want[i] == tiny_id(t, "<|im_end|>");
+    assert_int_equal(policy, 2); /* its own, and not the user's text */
+    assert_int_equal(remove(scratch_path("model/chat_template.jinja")), 0);
+    sr1_tokenizer_free(t);
+    sr1_free(want);
+    sr1_trajectory_free(shown);
 }
 
 /* ---- calls and thoughts as members of messages, in OpenAI's form ---- */
@@ -260,6 +337,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_have_a_segment_each),
+        cmocka_unit_test(ends_of_calls_are_imitated_without_an_environment),
+        cmocka_unit_test(roles_take_turns),
         cmocka_unit_test(a_forged_border_is_text),
         cmocka_unit_test(messages_of_tools_have_the_templates_ids),
         cmocka_unit_test(members_are_learned_as_the_template_writes_them),

@@ -114,10 +114,9 @@ static void check_penalty(const json_t *row)
 {
     double old[64], ref[64], rewards[64], lengths[64];
     size_t n = read_list(row, "lengths", lengths), at = 0;
-    sr1_trainer *tr =
-        tiny_trainer(tiny_config("model", "kl_in=reward", "kl_reference=frozen",
-                                 "beta=0.2", "kl_controller=adaptive", "rewards=format",
-                                 NULL));
+    sr1_trainer *tr = tiny_trainer(
+        tiny_config("model", "kl_in=reward", "kl_reference=frozen", "beta=0.2",
+                    "kl_controller=adaptive", "rewards=format", NULL));
     struct sr1__step_batch b = {
         .tr = tr, .metrics = &tr->step_metrics, .group_size = (int32_t)n};
 
