@@ -374,7 +374,7 @@ def register_adv_est(
     critic's targets) or "turns" a tuple of these behind it. needs: arrays it cannot do
     without, "values" for a critic. options: those it reads; numbers: their defaults where
     they are not grpo's. A name is taken for the life of the process; only the same
-    function, defined again, takes its place."""
+    function, defined again with the same settings, takes its place."""
     _estimators.check_name(name)
     _estimators.check_options(name, options, [n for n, *_ in AdvantageOptions._fields_])
 
