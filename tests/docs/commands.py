@@ -32,6 +32,7 @@ NOT_RUN = {
     "tar ": "the bundle is for another machine; tests/accelerator runs what is in it",
     "meson ": "builds; tests/install/run installs",
     "ninja ": "builds",
+    "tools/build ": "builds",
     "build-x/": "another build",
     "ldconfig": "changes the system",
     "sr1-report runs/first --samples": "needs figures of tools/recipe",
@@ -62,7 +63,7 @@ NOT_RUN = {
 }
 
 # As many are excused as there are: one more is a decision, made here.
-MOST_NOT_RUN = 33
+MOST_NOT_RUN = 34
 
 # Blocks of yaml that are read, not trained, by a line in them, and why.
 NOT_TRAINED = {
