@@ -100,6 +100,8 @@ TAGGED = '{"name": "find", "arguments": {"what": 1}}'
         ("So <|python_tag|>" + TAGGED, [TAGGED], "So"),
         (f"[TOOL_CALLS] [{TAGGED}, {TAGGED}]", [TAGGED] * 2, ""),
         ("No call: <b>", [], "No call: <b>"),
+        ("a" + "\n" * 100_000 + f"b <tool_call>{TAGGED}</tool_call>", [TAGGED],
+         "a" + "\n" * 100_000 + "b"),  # as fast as another
     ],
 )
 def test_calls_are_the_last_things_of_a_message(text, queries, content):
@@ -237,9 +239,9 @@ class Rows:
         self.row = row
 
 
-def test_columns_have_gaps_as_in_datasets(caplog):
+def test_columns_have_gaps_as_in_datasets_itself(caplog):
     """Whichever row of the batch is the first."""
-    datasets = pytest.importorskip("datasets", exc_type=ImportError)
+    datasets = pytest.importorskip("datasets")
     rows = [{"town": "Paris"}, {"town": "Rome", "year": 1889}, {"year": 1}]
     want = datasets.Dataset.from_list([{"town": None, "year": None}, *rows])[1:]
     given = []

@@ -14,8 +14,7 @@ from .trajectory import SearchRecord, Segment, Trajectory
 Call = Dict[str, Any]  # "name" and "arguments"
 
 _TAG = re.compile(r"<([^<>/\s]+)>\s*$")  # that opens what follows
-# What stands before the first call: a tag, and the beginning of a list of calls.
-_OPENING = re.compile(r"\s*(?:<[^<>/\s]+>|\[[A-Z_]+\])?\s*\[?\s*$")
+_OPENING = re.compile(r"(?:<[^<>/\s]+>|\[[A-Z_]+\])\Z")  # of the first call
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,15 @@ def _last_call(text: str, call: str) -> int:
     return places[-1] if places else text.rfind(call) if call else -1
 
 
+def _before_calls(text: str) -> str:
+    """Without what opens the first call: a tag, and the beginning of a list of calls."""
+    text = text.rstrip()
+    if text.endswith("["):
+        text = text[:-1].rstrip()
+    opening = _OPENING.search(text)
+    return text[: opening.start()].rstrip() if opening else text
+
+
 def _said(segment: Segment, records: Sequence[SearchRecord]) -> Message:
     """Calls are the last things in a message, in order: what is the same before them is
     none."""
@@ -50,7 +58,7 @@ def _said(segment: Segment, records: Sequence[SearchRecord]) -> Message:
     for record in reversed(records):
         found = _last_call(segment.text[:at], record.query)
         at = found if found >= 0 else at
-    text = _OPENING.sub("", segment.text[:at]) if records else segment.text
+    text = _before_calls(segment.text[:at]) if records else segment.text
     return Message("assistant", text, tuple(map(_call, records)))
 
 

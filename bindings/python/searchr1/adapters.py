@@ -19,6 +19,7 @@ import json
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _async, _messages
+from ._callbacks import name_of
 from .env import Action, Episode, Reply
 from .trajectory import Trajectory
 from .trl import of_trl
@@ -192,7 +193,8 @@ def _turns(trajectory: Trajectory) -> List[Dict[str, Any]]:
         if s.source in roles
     ]
     # What ended the episode may have no words.
-    return turns if not turns or turns[-1]["content"] else turns[:-1]
+    ended = bool(turns) and turns[-1] == {"role": "user", "content": ""}
+    return turns[:-1] if ended else turns
 
 
 def _tool_turns(trajectory: Trajectory) -> List[Dict[str, Any]]:
@@ -236,11 +238,6 @@ def _takes(function: Any, given: Mapping[str, Any]) -> Dict[str, Any]:
 _OF_GROUPS = {"states", "prompts", "completions", "answers", "tasks", "infos"}
 
 
-def _name(function: Any) -> str:
-    """A partial or an object that is called has none of its own."""
-    return str(getattr(function, "__name__", type(function).__name__))
-
-
 def _free_name(name: str, taken: Mapping[str, Any]) -> str:
     """The name, numbered where several functions have it: all of them count."""
     numbered = (name if i == 1 else f"{name}_{i}" for i in itertools.count(1))
@@ -258,7 +255,7 @@ def _functions(rubric: Any) -> List[Tuple[Any, Any, float]]:
     for _, function, _ in found:
         if _OF_GROUPS & set(inspect.signature(function).parameters):
             raise TypeError(
-                f"the reward {_name(function)} compares a whole group, which has no "
+                f"the reward {name_of(function)} compares a whole group, which has no "
                 "place here: write it as an advantage (searchr1.register_adv_est)"
             )
     return found
@@ -347,7 +344,7 @@ class Verifiers(_Episodes):
         found: Dict[str, Any] = {}
         for rubric, function, weight in _functions(self._environment.rubric):
             score = functools.partial(self._score_state, rubric, function)
-            found[_free_name(_name(function), found)] = (_score_all(score), weight)
+            found[_free_name(name_of(function), found)] = (_score_all(score), weight)
         self._rewards = len(found)
         return found
 

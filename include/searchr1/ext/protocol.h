@@ -30,9 +30,10 @@ SR1_API sr1_status sr1_protocol_parse(const char *protocol, const char *text, si
 
 /* Read the call of a tool, text [len], in whichever form it is written: as a JSON object,
  * or in the tags of Qwen's coder models. *json receives {"name": ..., "arguments":
- * {...}}, NUL-terminated. The arguments are the first object beside the name, whatever it
- * is called, and {} of a name alone; a value between tags is the JSON that it is, else a
- * text. Caller frees *json with sr1_free. SR1_E_PARSE: the text is no call. */
+ * {...}}, NUL-terminated. The arguments are the member of that name, or parameters, args,
+ * or else the first object beside the name, and {} where there is none; a value between
+ * tags is the JSON that it is, else a text. Caller frees *json with sr1_free.
+ * SR1_E_PARSE: the text is no call. */
 SR1_API sr1_status sr1_tool_call_parse(const char *text, size_t len, char **json);
 
 /* Find the first turn that is followed by a result: an inserted block between the result

@@ -212,12 +212,17 @@ const struct sr1__call_form *sr1__call_form_find(const char *name)
 
 /* ---- a call in whichever form ---- */
 
-/* The first member beside the name that is an object, of whatever name; NULL: none is. */
+/* The member that published models call arguments, or else the first beside the name that
+ * is an object; NULL: none is. */
 static json_t *find_arguments(const json_t *call)
 {
+    static const char *const names[] = {"arguments", "parameters", "args"};
     const char *name;
     json_t *value;
 
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if ((value = json_object_get(call, names[i])) != NULL)
+            return value;
     json_object_foreach((json_t *)call, name, value)
     {
         if (json_is_object(value) && strcmp(name, "name") != 0)
@@ -237,7 +242,7 @@ static sr1_status read_call(const struct sr1__call_form *form, const char *text,
     SR1__TRY(form->parse(text, len, "arguments", &call));
     name = json_object_get(call, "name");
     args = find_arguments(call);
-    st = json_is_string(name) && (args || json_object_size(call) == 1)
+    st = json_is_string(name) && (!args || json_is_object(args))
              ? SR1_OK
              : sr1__fail(SR1_E_PARSE, "tool call: no name, or arguments that are no "
                                       "object");

@@ -173,15 +173,18 @@ static void count_turn_calls(const sr1_trajectory *t, int32_t turn,
 static sr1_status read_turn_calls(const struct sr1__protocol *p, const sr1_trajectory *t,
                                   const struct sr1__turn *m, struct turn_calls *c)
 {
-    struct sr1__str results[SR1__MAX_CALLS];
-    size_t n = 1;
+    struct sr1__str results[SR1__MAX_CALLS], whole = {m->result, m->result_len};
+    size_t n = 1, actions = sr1__turn_actions(t, m->turn);
 
     *c = (struct turn_calls){0};
-    if (!m->answered || !has_call(p, m, sr1__turn_actions(t, m->turn)))
+    if (!m->answered || !has_call(p, m, actions))
         return SR1_OK;
-    results[0] = (struct sr1__str){m->result, m->result_len};
-    if (m->result != NULL && p->several)
-        SR1__TRY(sr1__protocol_split_results(p, results[0], results, SR1__MAX_CALLS, &n));
+    if (whole.s && p->several)
+        SR1__TRY(sr1__protocol_split_results(p, whole, results, SR1__MAX_CALLS, &n));
+    if (n != actions || n > SR1__MAX_CALLS || !p->several || !whole.s) {
+        results[0] = whole;
+        n = 1;
+    }
     count_turn_calls(t, m->turn, results, n, c);
     return SR1_OK;
 }

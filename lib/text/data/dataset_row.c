@@ -220,7 +220,7 @@ static int is_known(const sr1_row *row, const char *text)
     return 0;
 }
 
-/* One answer: text, or a number as its text. One without a letter, as the gap of a CSV
+/* One answer: text, or a number as its text. A blank one, as the gap of a CSV
  * file, is none: it would be the right answer to nothing, or to all. */
 static sr1_status add_ground_truth(const struct sr1__fields *f, sr1_row *row,
                                    const json_t *v)

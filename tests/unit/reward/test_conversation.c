@@ -276,14 +276,15 @@ static sr1_status build_calls(const struct calls_case *c, sr1_trajectory **out)
 {
     static const int32_t id[1] = {5};
     struct sr1__trajectory_builder *b = NULL;
-    char text[300];
+    char text[4096];
     int k = 0;
 
     SR1__TRY(sr1__trajectory_builder_new(&b, "q", 1, NULL, 0));
     SR1__TRY(sr1__trajectory_builder_prompt(b, id, 1));
     SR1__TRY(sr1__trajectory_builder_policy(b, 7, -1, 0, c->said, strlen(c->said)));
     for (const char *at = c->said; (at = strstr(at, "{}")); at += 2)
-        SR1__TRY(sr1__trajectory_builder_action(b, 0, "{}", 2, c->status[k++], 0, NULL));
+        SR1__TRY(sr1__trajectory_builder_action(b, 0, "{}", 2, k < 3 ? c->status[k++] : 0,
+                                                0, NULL));
     snprintf(text, sizeof text, "<tool_response>\n%s\n</tool_response>", c->results);
     SR1__TRY(sr1__trajectory_builder_environment(b, id, 1, 0, text, strlen(text), 16,
                                                  strlen(c->results)));
@@ -314,6 +315,32 @@ static void calls_of_one_message_count_each(void **state)
             fail_msg("case %zu: %g, %g", i, whole, share);
         sr1_trajectory_free(t);
     }
+    sr1_reward_set_free(set);
+}
+
+/* What a file holds: more calls, and results, than a message of ours can make. */
+static void more_calls_than_there_may_be_are_counted(void **state)
+{
+    enum { CALLS = 33 };
+    static char said[CALLS * sizeof CALL], results[CALLS * sizeof BETWEEN + CALLS + 1];
+    struct calls_case c = {said, results, {0}, CALLS, CALLS};
+    sr1_reward_options o = {sizeof o, "tool_execution", NULL, "hermes", NULL};
+    sr1_reward_set *set = NULL;
+    sr1_trajectory *t = NULL;
+    double whole = 9;
+
+    (void)state;
+    for (int i = 0; i < CALLS; i++) {
+        strcat(said, CALL);
+        strcat(results, i == 0 ? "a" : BETWEEN "a");
+    }
+    assert_int_equal(build_calls(&c, &t), SR1_OK);
+    assert_int_equal(sr1_reward_set_new(&set, &o), SR1_OK);
+    assert_int_equal(
+        sr1_reward_set_score(set, (const sr1_trajectory *const *)&t, 1, &whole, NULL),
+        SR1_OK);
+    assert_true(fabs(whole - 0.2) < 1e-12);
+    sr1_trajectory_free(t);
     sr1_reward_set_free(set);
 }
 
@@ -394,6 +421,7 @@ int main(void)
         cmocka_unit_test(rewards_equal_python),
         cmocka_unit_test(a_good_conversation_gets_the_most),
         cmocka_unit_test(calls_of_one_message_count_each),
+        cmocka_unit_test(more_calls_than_there_may_be_are_counted),
         cmocka_unit_test(rewards_have_levels),
         cmocka_unit_test(any_allocation_may_fail),
     };

@@ -227,7 +227,7 @@ static void wrong_histories_are_refused(void **state)
 /* Without a word every prompt would have the place in it as it is written. */
 static void a_question_has_no_place_in_the_system(void **state)
 {
-    static const char *const wrong[] = {"Be wise. {{question}}", "{{marked_question}}"};
+    static const char *const wrong[] = {"Be wise. {{question}}", "{{ marked_question }}"};
     sr1_config *c = tiny_config("quiet", NULL);
     sr1_rollout *r = NULL;
     char pair[1200];
