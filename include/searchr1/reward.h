@@ -136,11 +136,11 @@ typedef struct sr1_config sr1_config; /* searchr1/config.h */
  * policy said in one turn, and a tag pair in it reaches from the first opening tag to the
  * first closing tag behind it. Gold answers and texts are compared in lower case.
  *
- *     tool_execution    turn: 0.2 * successes / attempts. An attempt is a message with an
- *                       action that something came back to; a success, when that has
- *                       result tags and does not begin with "Error:". A call that timed
- *                       out or whose tool was broken is no attempt. Turn by turn: 1 for a
- *                       success.
+ *     tool_execution    turn: 0.2 * successes / attempts. An attempt is an action of a
+ *                       message that got a result (of several in a message each is one);
+ *                       a success, when the result has result tags and does not begin
+ *                       with "Error:". A call that timed out or whose tool was broken is
+ *                       no attempt. Turn by turn: the number of its successes.
  *     answer_in_results turn: 0.5 if the first result holds a gold answer. Turn by turn:
  *                       1 in the turn before that result.
  *     answer_present    0.5 if the answer holds a gold answer. The answer is that of the

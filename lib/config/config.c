@@ -545,6 +545,17 @@ sr1_status sr1__config_list(const sr1_config *c, const char *key, char ***items,
     return SR1_OK;
 }
 
+int sr1__config_has_item(const sr1_config *c, const char *key, const char *item)
+{
+    const char *list = sr1__config_str(c, key);
+    size_t n = strlen(item);
+
+    for (const char *at = list; (at = strstr(at, item)) != NULL; at += n)
+        if ((at == list || strchr(", ", at[-1])) && strchr(", ", at[n]))
+            return 1;
+    return 0;
+}
+
 int sr1__config_is(const sr1_config *c, const char *key, const char *choice)
 {
     return strcmp(sr1__config_str(c, key), choice) == 0;

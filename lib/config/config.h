@@ -19,6 +19,8 @@ const char *sr1__config_protocol(const sr1_config *c);
  * block: free *items with sr1__free. */
 sr1_status sr1__config_list(const sr1_config *c, const char *key, char ***items,
                             size_t *n);
+/* Whether a LIST key has this item, or a CHOICE key this value. */
+int sr1__config_has_item(const sr1_config *c, const char *key, const char *item);
 /* Whether a CHOICE key has this value. */
 int sr1__config_is(const sr1_config *c, const char *key, const char *choice);
 /* Whether the key was set, by a file, a command line or a program. */

@@ -49,6 +49,11 @@ static void list_differences(json_t *first, json_t *other, int32_t rank,
         else
             add_difference(key, value, theirs, rank, text);
     }
+    json_object_foreach(other, key, value)
+    {
+        if (!json_object_get(first, key) && text->len <= 600)
+            add_difference(key, NULL, value, rank, text);
+    }
 }
 
 static json_t *parse_gathered(const struct sr1__gathered *g, int32_t rank)

@@ -105,14 +105,14 @@ static int searches_otherwise(const sr1_trainer *tr)
                                        "search_fallback"};
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        if (sr1__settings_lists(sr1__config_str(tr->config, keys[i]), "program"))
+        if (sr1__config_has_item(tr->config, keys[i], "program"))
             return 0;
     return 1;
 }
 
 static int asks_no_judge(const sr1_trainer *tr)
 {
-    return !sr1__settings_lists(sr1__config_str(tr->config, "rewards"), "judge");
+    return !sr1__config_has_item(tr->config, "rewards", "judge");
 }
 
 static int keeps_whole_weights(const sr1_trainer *tr)

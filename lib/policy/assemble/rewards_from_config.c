@@ -35,24 +35,11 @@ static sr1_status open_configured_reward_embedder(sr1_embedder **out, const sr1_
     return sr1__context(sr1_embedder_open(out, folder, &o), "reward_embedder");
 }
 
-/* Is a name in a list joined by commas? */
-static int is_reward_listed(const char *list, const char *name)
-{
-    size_t n = strlen(name);
-
-    for (const char *at = list; (at = strstr(at, name)) != NULL; at += n)
-        if ((at == list || strchr(", ", at[-1])) && strchr(", ", at[n]))
-            return 1;
-    return 0;
-}
-
 /* Problems and what runs programs, for the rewards that need them. */
 static sr1_status open_reward_checker(sr1_reward_options *o, const sr1_config *c)
 {
-    const char *rewards = sr1__config_str(c, "rewards");
-
-    if (!is_reward_listed(rewards, "execution") &&
-        !is_reward_listed(rewards, "judgement"))
+    if (!sr1__config_has_item(c, "rewards", "execution") &&
+        !sr1__config_has_item(c, "rewards", "judgement"))
         return SR1_OK;
     SR1__TRY(sr1__problems_from_config(&o->problems, c));
     return sr1_checker_open(&o->checker, c);
@@ -109,7 +96,7 @@ sr1_status sr1_judge_open_config(sr1_judge **out, const sr1_config *config)
 /* NULL where no reward needs one. */
 static sr1_status open_reward_judge(sr1_judge **out, const sr1_config *c)
 {
-    if (!is_reward_listed(sr1__config_str(c, "rewards"), "judge"))
+    if (!sr1__config_has_item(c, "rewards", "judge"))
         return SR1_OK;
     return sr1_judge_open_config(out, c);
 }

@@ -580,6 +580,22 @@ static int is_set(const sr1_config *c, const char *key)
     return set;
 }
 
+static void lists_have_items(void **state)
+{
+    sr1_config *c = NULL;
+
+    (void)state;
+    assert_int_equal(sr1_config_new(&c), SR1_OK);
+    assert_int_equal(sr1_config_set(c, "rewards", "format,judge , exact_match"), SR1_OK);
+    assert_true(sr1__config_has_item(c, "rewards", "format"));
+    assert_true(sr1__config_has_item(c, "rewards", "judge"));
+    assert_true(sr1__config_has_item(c, "rewards", "exact_match"));
+    assert_false(sr1__config_has_item(c, "rewards", "match"));
+    assert_false(sr1__config_has_item(c, "rewards", "exact"));
+    assert_true(sr1__config_has_item(c, "search_engine", "mock"));
+    sr1_config_free(c);
+}
+
 static void compat_moves_defaults_only(void **state)
 {
     sr1_config *c = NULL;
@@ -823,6 +839,7 @@ int main(void)
         cmocka_unit_test(the_saved_form_keeps_what_was_not_set),
         cmocka_unit_test(lists_are_cut),
         cmocka_unit_test(every_choice_has_its_row),
+        cmocka_unit_test(lists_have_items),
         cmocka_unit_test(memory_may_fail),
     };
 
