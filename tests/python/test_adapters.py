@@ -173,7 +173,7 @@ def run_port(name, folder, out):
     return [float(line.split()[-1]) for line in done.stdout.splitlines()]
 
 
-def test_the_port_of_a_lake(tmp_path):
+def test_the_port_of_a_lake_itself(tmp_path):
     pytest.importorskip("gymnasium")
     moves = [" right", " down"]
     rules = [("", "<move>"), *[("<move>", m) for m in moves], *[(m, "</move>") for m in moves]]

@@ -149,7 +149,7 @@ def test_gaps_of_pandas_are_null(tmp_path):
     assert (second.fields["level"], second.fields["count"]) == (2, 3)
 
 
-def test_two_columns_of_one_name_are_refused(tmp_path):
+def test_two_columns_of_one_name_of_pandas_are_refused(tmp_path):
     pandas = pytest.importorskip("pandas")
     pyarrow = pytest.importorskip("pyarrow")
     write_table = pytest.importorskip("pyarrow.parquet").write_table

@@ -124,7 +124,7 @@ lines, {not JSON}
 </function>"""
 
 
-def test_calls_in_tags_are_read_as_transformers_does():
+def test_calls_in_tags_are_read_as_transformers_itself_does():
     """As transformers reads them by a response schema, whose parser of values is TRL's for
     Qwen3.5: what is JSON, or the text."""
     want = {"a": 3, "why": "two\nlines, {not JSON}", "all": [1, "b"]}
