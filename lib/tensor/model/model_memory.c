@@ -332,7 +332,7 @@ int sr1__memory_is_cuda(const struct sr1__memory_model *m)
 /* Kernels of lib/tensor/ops/fused.c. */
 static int is_fused(const struct sr1__memory_model *m)
 {
-    return m->device == SR1__CPU && !is_narrow(m);
+    return m->device == SR1__CPU && m->dtype != SR1__F16;
 }
 
 static uint32_t traits_of_kernels(const struct sr1__memory_model *m)
