@@ -77,58 +77,22 @@ static int warn_validation(const sr1_trainer *tr, char *text, size_t size)
     return 1;
 }
 
-static int trains_all_weights(const sr1_trainer *tr)
+static int acts_otherwise(const sr1_config *c)
 {
-    return tr->set.lora.rank == 0;
-}
-
-static int has_no_validation(const sr1_trainer *tr)
-{
-    return !tr->validation;
-}
-
-static int asks_no_server(const sr1_trainer *tr)
-{
-    return !sr1__config_bool(tr->config, "use_openai");
-}
-
-static int acts_otherwise(const sr1_trainer *tr)
-{
-    const struct sr1__environment_choice *e = sr1__environment_choice(tr->config);
+    const struct sr1__environment_choice *e = sr1__environment_choice(c);
 
     return !e || !e->of_user;
 }
 
-static int searches_otherwise(const sr1_trainer *tr)
+static int searches_otherwise(const sr1_config *c)
 {
     static const char *const keys[] = {"search_engine", "search_hybrid",
                                        "search_fallback"};
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        if (sr1__config_has_item(tr->config, keys[i], "program"))
+        if (sr1__config_has_item(c, keys[i], "program"))
             return 0;
     return 1;
-}
-
-static int asks_no_judge(const sr1_trainer *tr)
-{
-    return !sr1__config_has_item(tr->config, "rewards", "judge");
-}
-
-static int keeps_whole_weights(const sr1_trainer *tr)
-{
-    return sr1__config_bool(tr->config, "forward_prefetch") &&
-           !sr1__config_bool(tr->config, "reshard_after_forward");
-}
-
-static int tells_no_mlflow(const sr1_trainer *tr)
-{
-    return *sr1__config_str(tr->config, "mlflow_tracking_uri") == '\0';
-}
-
-static int chooses_questions(const sr1_trainer *tr)
-{
-    return tr->sampler.rule != NULL;
 }
 
 /* Keys that nothing reads, since another that they serve is off: the first that is set.
@@ -138,39 +102,44 @@ static int warn_unread(const sr1_trainer *tr, char *text, size_t size)
     static const char no_adapter[] =
         "lora_rank is 0: all weights are trained; set lora_rank to train an adapter";
     static const char no_critic[] = "only an advantage with a critic (gae) reads it";
-    static const struct {
+    const sr1_config *c = tr->config;
+    const int no_lora = tr->set.lora.rank == 0, no_values = has_no_critic(tr);
+    const struct {
         const char *key;
-        int (*is_unread)(const sr1_trainer *);
+        int is_unread;
         const char *why;
     } rows[] = {
-        {"lora_alpha", trains_all_weights, no_adapter},
-        {"lora_targets", trains_all_weights, no_adapter},
-        {"lora_dropout", trains_all_weights, no_adapter},
-        {"critic_learning_rate", has_no_critic, no_critic},
-        {"critic_warmup", has_no_critic, no_critic},
-        {"critic_model", has_no_critic, no_critic},
-        {"value_clip", has_no_critic, no_critic},
-        {"openai_base_url", asks_no_server,
+        {"lora_alpha", no_lora, no_adapter},
+        {"lora_targets", no_lora, no_adapter},
+        {"lora_dropout", no_lora, no_adapter},
+        {"critic_learning_rate", no_values, no_critic},
+        {"critic_warmup", no_values, no_critic},
+        {"critic_model", no_values, no_critic},
+        {"value_clip", no_values, no_critic},
+        {"openai_base_url", !sr1__config_bool(c, "use_openai"),
          "use_openai is off: the policy generates in this process"},
-        {"environment_program", acts_otherwise,
+        {"environment_program", acts_otherwise(c),
          "environment is not program: it is not started"},
-        {"search_program", searches_otherwise,
+        {"search_program", searches_otherwise(c),
          "search_engine is not program: it is not started"},
-        {"judge_base_url", asks_no_judge, "rewards do not name judge: it is not asked"},
-        {"stop_at_exact_match", has_no_validation,
+        {"judge_base_url", !sr1__config_has_item(c, "rewards", "judge"),
+         "rewards do not name judge: it is not asked"},
+        {"stop_at_exact_match", !tr->validation,
          "there are no questions for validation: the run goes to its end"},
-        {"forward_prefetch", keeps_whole_weights,
+        {"forward_prefetch",
+         sr1__config_bool(c, "forward_prefetch") &&
+             !sr1__config_bool(c, "reshard_after_forward"),
          "reshard_after_forward is off: no weights travel in an update; set it, and "
          "fsdp_size"},
-        {"mlflow_experiment", tells_no_mlflow,
+        {"mlflow_experiment", *sr1__config_str(c, "mlflow_tracking_uri") == '\0',
          "mlflow_tracking_uri is not: nothing is sent; set it to the server's address, "
          "or to env"},
-        {"curriculum_field", chooses_questions,
+        {"curriculum_field", tr->sampler.rule != NULL,
          "query_selection chooses the questions, in no order of theirs; take order"},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (sr1__config_is_set(tr->config, rows[i].key) && rows[i].is_unread(tr)) {
+        if (rows[i].is_unread && sr1__config_is_set(c, rows[i].key)) {
             snprintf(text, size, "%s is set, and %s", rows[i].key, rows[i].why);
             return 1;
         }
