@@ -135,7 +135,7 @@ static sr1_status render_critique_prompt(const sr1_critique_style *style,
                                          const sr1_problem *problem, const char *answer,
                                          const char *hint, char **out)
 {
-    const char *values[3] = {sr1_problem_text(problem), answer, hint};
+    const char *values[SR1__CRITIQUE_PLACES] = {sr1_problem_text(problem), answer, hint};
     struct sr1__buf b;
     sr1_status st = SR1_OK;
 
@@ -144,7 +144,7 @@ static sr1_status render_critique_prompt(const sr1_critique_style *style,
         add_built_in(&b, values[0], answer, hint);
     } else {
         st = sr1__prompt_template_render(style->critique, values, &b, NULL);
-        if (!style->has_hint && *hint)
+        if (*hint && !sr1__prompt_template_has(style->critique, SR1__PLACE_HINT))
             sr1__buf_fmt(&b, "\n\n%s", hint);
     }
     if (st == SR1_OK)

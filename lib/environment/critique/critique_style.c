@@ -1,50 +1,36 @@
 /* environment/critique/critique_style.c - templates in place of the built-in prompts. */
 #include "environment/critique/critique_style.h"
 
-#include "base/file.h"
 #include "base/mem.h"
 
-#include <string.h>
-
-#define TEMPLATE_MAX ((size_t)1 << 20)
-
-static const char *const critique_places[] = {"problem", "answer", "hint"};
+static const char *const critique_places[SR1__CRITIQUE_PLACES] = {"problem", "answer",
+                                                                  "hint"};
 static const char *const solve_places[] = {"problem"};
 
 /* A template that is built in stays NULL. */
 static sr1_status load_style_template(struct sr1__prompt_template **out, const char *path,
-                                      const char *const *places, size_t n,
-                                      int32_t *has_hint)
+                                      const char *const *places, size_t n)
 {
-    struct sr1__buf text;
-    sr1_status st;
-
     if (!path || !*path)
         return SR1_OK;
-    SR1__TRY(sr1__file_read(path, TEMPLATE_MAX, &text));
-    *has_hint =
-        strstr(sr1__buf_cstr(&text), "hint}}") || strstr(sr1__buf_cstr(&text), "hint }}");
-    st = sr1__prompt_template_parse(out, sr1__buf_cstr(&text), text.len, path, places, n);
-    sr1__buf_free(&text);
-    if (st == SR1_OK)
-        st = sr1__prompt_template_needs_place(*out, path, places[0]);
-    return st;
+    SR1__TRY(sr1__prompt_template_load(out, path, places, n));
+    return sr1__prompt_template_needs_place(*out, path, places[0]);
 }
 
 sr1_status sr1_critique_style_open(sr1_critique_style **out, const char *critique,
                                    const char *solve)
 {
     struct sr1_critique_style *s;
-    int32_t ignored;
     sr1_status st;
 
     if (!out)
         return sr1__fail(SR1_E_INVALID, "critique style: out is NULL");
     SR1__CALLOC(s, 1, "critique style");
     s->references = 1;
-    st = load_style_template(&s->critique, critique, critique_places, 3, &s->has_hint);
+    st = load_style_template(&s->critique, critique, critique_places,
+                             SR1__CRITIQUE_PLACES);
     if (st == SR1_OK)
-        st = load_style_template(&s->solve, solve, solve_places, 1, &ignored);
+        st = load_style_template(&s->solve, solve, solve_places, 1);
     SR1__RETURN_NEW(out, s, st, sr1_critique_style_free);
 }
 

@@ -9,11 +9,13 @@
 
 #include <stdatomic.h>
 
+/* Places of a critique's template: problem, answer, hint. */
+enum { SR1__PLACE_HINT = 2, SR1__CRITIQUE_PLACES = 3 };
+
 struct sr1_critique_style {
     atomic_int references;
     struct sr1__prompt_template *critique; /* NULL: built-in */
     struct sr1__prompt_template *solve;    /* likewise */
-    int32_t has_hint;                      /* critique has a place for it */
 };
 
 #endif

@@ -126,24 +126,11 @@ static sr1_status open_rollout_tokenizer(sr1_rollout *r, const sr1_config *c)
 
 /* ---- prompts ---- */
 
-static int has_question_place(const char *text)
-{
-    const char *at = text;
-
-    while ((at = strstr(at, "{{")) != NULL) {
-        at += 2 + strspn(at + 2, " ");
-        at += strncmp(at, "marked_", 7) == 0 ? 7 : 0;
-        if (strncmp(at, "question", 8) == 0 &&
-            strncmp(at + 8 + strspn(at + 8, " "), "}}", 2) == 0)
-            return 1;
-    }
-    return 0;
-}
-
 /* A place of question_template would stand in every prompt as it is written. */
 static sr1_status refuse_question_place(const char *text, const char *path)
 {
-    if (!has_question_place(text))
+    if (!sr1__prompt_template_names(text, "question") &&
+        !sr1__prompt_template_names(text, "marked_question"))
         return SR1_OK;
     return sr1__fail(
         SR1_E_PARSE,

@@ -64,24 +64,42 @@ static sr1_status unknown_place(const struct parse *p, size_t at, const char *na
     return status;
 }
 
-/* The place that opens at `at`; *end is left behind its closing braces. */
-static sr1_status add_template_place(struct parse *p, size_t at, size_t *end)
+/* The name, n bytes, between the braces that open here; NULL: they are not closed. *end
+ * is left behind them. */
+static const char *read_place(const char *open, size_t *n, const char **end)
 {
-    const char *name = p->t->text + at + 2;
+    const char *name = open + 2;
     const char *close = strstr(name, "}}");
-    size_t n;
 
     if (!close)
-        return sr1__fail(SR1_E_PARSE, "%s:%zu: '{{' without '}}'", p->name,
-                         find_template_line(p->t, at));
-    *end = (size_t)(close - p->t->text) + 2;
+        return NULL;
+    *end = close + 2;
     while (name < close && *name == ' ')
         name++;
     while (close > name && close[-1] == ' ')
         close--;
-    n = (size_t)(close - name);
+    *n = (size_t)(close - name);
+    return name;
+}
+
+static int is_place(const char *place, const char *name, size_t n)
+{
+    return strlen(place) == n && memcmp(place, name, n) == 0;
+}
+
+/* The place that opens at `at`; *end is left behind its closing braces. */
+static sr1_status add_template_place(struct parse *p, size_t at, size_t *end)
+{
+    const char *behind = NULL;
+    size_t n = 0;
+    const char *name = read_place(p->t->text + at, &n, &behind);
+
+    if (!name)
+        return sr1__fail(SR1_E_PARSE, "%s:%zu: '{{' without '}}'", p->name,
+                         find_template_line(p->t, at));
+    *end = (size_t)(behind - p->t->text);
     for (size_t i = 0; i < p->n_names; i++) {
-        if (strlen(p->names[i]) == n && memcmp(p->names[i], name, n) == 0)
+        if (is_place(p->names[i], name, n))
             return add_template_piece(p, 0, 0, (int)i);
     }
     return unknown_place(p, at, name, n);
@@ -134,6 +152,25 @@ sr1_status sr1__prompt_template_load(struct sr1__prompt_template **out, const ch
         sr1__prompt_template_parse(out, sr1__buf_cstr(&b), b.len, path, names, n_names);
     sr1__buf_free(&b);
     return status;
+}
+
+int sr1__prompt_template_has(const struct sr1__prompt_template *t, int place)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->pieces[i].place == place)
+            return 1;
+    return 0;
+}
+
+int sr1__prompt_template_names(const char *text, const char *place)
+{
+    const char *name, *end;
+    size_t n;
+
+    for (; (text = strstr(text, "{{")) != NULL; text += 2)
+        if ((name = read_place(text, &n, &end)) != NULL && is_place(place, name, n))
+            return 1;
+    return 0;
 }
 
 sr1_status sr1__prompt_template_needs_place(const struct sr1__prompt_template *t,

@@ -18,6 +18,10 @@ sr1_status sr1__prompt_template_parse(struct sr1__prompt_template **out, const c
 /* From a file, at most 1 MiB. */
 sr1_status sr1__prompt_template_load(struct sr1__prompt_template **out, const char *path,
                                      const char *const *names, size_t n_names);
+/* Is names[place] inserted in it? */
+int sr1__prompt_template_has(const struct sr1__prompt_template *t, int place);
+/* Has a text that is no template this place? */
+int sr1__prompt_template_names(const char *text, const char *place);
 /* SR1_E_PARSE where nothing is inserted in it; place: what the text proposes. */
 sr1_status sr1__prompt_template_needs_place(const struct sr1__prompt_template *t,
                                             const char *name, const char *place);

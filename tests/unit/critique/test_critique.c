@@ -95,7 +95,7 @@ static void a_revision_is_asked_for(void **state)
 static void prompts_can_be_ones_own(void **state)
 {
     const char *critique = scratch_file("c.txt", "P {{problem}} A {{answer}}", 0);
-    const char *hinted = scratch_file("h.txt", "[{{hint}}] {{answer}}", 0);
+    const char *hinted = scratch_file("h.txt", "[{{  hint  }}] {{answer}}", 0);
     const char *solve = scratch_file("s.txt", "Do: {{problem}}", 0);
     sr1_problems *p = three_problems();
     const sr1_problem *neg = sr1_problems_find(p, "neg");
