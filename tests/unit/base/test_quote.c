@@ -3,6 +3,8 @@
 #include "base/error.h"
 #include "base/quote.h"
 
+#include "../../../tools/common/quote.h"
+
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +13,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+_Static_assert(QUOTED_SIZE == SR1__QUOTED_SIZE, "the tools compile the same function");
 
 static void a_shell_reads_the_word_back(void **state)
 {
