@@ -97,7 +97,7 @@ static sr1_status add_values(const sr1_config *c, struct sr1__buf *b)
 
     for (size_t i = 0; st == SR1_OK && i < COUNT(keys); i++) {
         sr1__buf_str(b, "\n");
-        st = sr1__json_dump(json_object_get(all, keys[i]), JSON_ENCODE_ANY, b);
+        st = sr1__json_dump(json_object_get(all, keys[i]), 0, b);
     }
     json_decref(all);
     return st;
@@ -118,7 +118,7 @@ static sr1_status add_changed_values(const sr1_config *c, const char *const *nam
         if (json_equal(v, json_object_get(defaults, names[i])))
             continue;
         sr1__buf_fmt(b, "\n%s ", names[i]);
-        st = sr1__json_dump(v, JSON_ENCODE_ANY, b);
+        st = sr1__json_dump(v, 0, b);
     }
     json_decref(all);
     json_decref(defaults);
