@@ -15,7 +15,8 @@ work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 mkdir "$work/shared"
-cp "$here"/*.yaml "$here"/model.json "$here"/openai.* "$here"/signals.sh "$work/shared"
+cp "$here"/*.yaml "$here"/model.json "$here"/openai.* "$here"/signals.sh "$here"/waits.sh \
+    "$work/shared"
 export PATH="$tools:$PATH" LC_ALL=C.UTF-8
 export SR1_SRC="${SR1_SRC:-$here/../..}"
 unset OPENAI_API_KEY
