@@ -246,6 +246,13 @@ sr1_status sr1__json_get_num(const json_t *o, const char *key, double *out)
     return SR1_OK;
 }
 
+const json_t *sr1__json_given(const json_t *o, const char *key)
+{
+    const json_t *v = json_object_get(o, key);
+
+    return json_is_null(v) ? NULL : v;
+}
+
 const json_t *sr1__json_at(const json_t *o, const char *path)
 {
     while (o && *path) {

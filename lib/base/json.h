@@ -26,6 +26,8 @@ sr1_status sr1__json_save(const json_t *j, int indent, const char *path); /* ato
 /* One JSON line into a file. Takes the value over; NULL: there was no memory for it. */
 struct sr1__file_writer;
 sr1_status sr1__json_write_line(struct sr1__file_writer *w, json_t *line);
+/* A member of an object; NULL where there is none, or null. */
+const json_t *sr1__json_given(const json_t *o, const char *key);
 /* Typed members of an object: on absence or wrong type an error naming `key`. */
 sr1_status sr1__json_get_str(const json_t *o, const char *key, const char **out);
 sr1_status sr1__json_get_int(const json_t *o, const char *key, int64_t *out);

@@ -25,8 +25,8 @@ sr1_status sr1__adapter_is_folder(const char *folder, int *yes)
 
 sr1_status sr1__adapter_base_named(const json_t *root, const char *name, const char **out)
 {
-    const json_t *v = json_object_get(root, "base_model_name_or_path");
-    const char *text = v && !json_is_null(v) ? json_string_value(v) : "";
+    const json_t *v = sr1__json_given(root, "base_model_name_or_path");
+    const char *text = v ? json_string_value(v) : "";
 
     if (!text)
         return sr1__fail(SR1_E_PARSE, "%s: 'base_model_name_or_path' is not a text",

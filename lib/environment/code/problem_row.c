@@ -16,9 +16,9 @@ sr1_status sr1__copy_text(char **out, const char *s, size_t n)
 
 sr1_status sr1__row_text(const json_t *row, const char *key, char **out)
 {
-    const json_t *v = json_object_get(row, key);
+    const json_t *v = sr1__json_given(row, key);
 
-    if (v == NULL || json_is_null(v))
+    if (v == NULL)
         return SR1_OK;
     if (!json_is_string(v))
         return sr1__fail(SR1_E_PARSE, "'%s' is no text", key);

@@ -163,13 +163,6 @@ sr1_status sr1__external_ask(struct sr1__external *x, const char *method, json_t
     return st;
 }
 
-const json_t *sr1__external_member(const json_t *answer, const char *name)
-{
-    const json_t *found = json_object_get(answer, name);
-
-    return json_is_null(found) ? NULL : found;
-}
-
 sr1_status sr1__external_tell(struct sr1__external *x, const char *method, json_t *params,
                               int64_t *incarnation)
 {

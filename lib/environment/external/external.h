@@ -23,8 +23,6 @@ void sr1__external_free(struct sr1__external *x);
  * the program's own, and SR1_E_PARSE for an answer of another form. */
 sr1_status sr1__external_ask(struct sr1__external *x, const char *method, json_t *params,
                              size_t n, json_t **out, int64_t *incarnation);
-/* A member of an answer; NULL where there is none, or null. */
-const json_t *sr1__external_member(const json_t *answer, const char *name);
 /* Tell it something, without an answer; takes params. As sr1__rpc_notify. */
 sr1_status sr1__external_tell(struct sr1__external *x, const char *method, json_t *params,
                               int64_t *incarnation);

@@ -4,6 +4,7 @@
 #include "environment/external/external.h"
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/mem.h"
 
 #include <pthread.h>
@@ -132,7 +133,7 @@ static sr1_status take_reward(sr1_env_sink *sink, size_t i, const json_t *v)
 /* *v stays as it is where there is no such member, or null. */
 static sr1_status read_truth(const json_t *o, const char *name, int *v)
 {
-    const json_t *found = sr1__external_member(o, name);
+    const json_t *found = sr1__json_given(o, name);
 
     if (!found)
         return SR1_OK;
@@ -159,7 +160,7 @@ static sr1_status take_truths(sr1_env_sink *sink, size_t i, const json_t *o)
 /* {"text", "reward", "done", "success", "status", "executed"} */
 static sr1_status take_observation(sr1_env_sink *sink, size_t i, const json_t *o)
 {
-    const json_t *reward = sr1__external_member(o, "reward");
+    const json_t *reward = sr1__json_given(o, "reward");
     const json_t *status = json_object_get(o, "status");
     const json_t *text = json_object_get(o, "text");
 

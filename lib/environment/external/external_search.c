@@ -3,6 +3,7 @@
 #include "environment/external/external.h"
 
 #include "base/error.h"
+#include "base/json.h"
 
 #include <stdio.h>
 
@@ -29,9 +30,9 @@ static sr1_status take_hit(sr1_search_sink *sink, size_t query, size_t k,
                            const json_t *hit)
 {
     const char *contents = json_string_value(json_object_get(hit, "contents"));
-    const json_t *id = sr1__external_member(hit, "id");
-    const json_t *title = sr1__external_member(hit, "title");
-    const json_t *score = sr1__external_member(hit, "score");
+    const json_t *id = sr1__json_given(hit, "id");
+    const json_t *title = sr1__json_given(hit, "title");
+    const json_t *score = sr1__json_given(hit, "score");
     const char *name = json_string_value(id);
     struct sr1__buf text;
     char number[24];

@@ -11,7 +11,7 @@
 static sr1_status read_positive(const json_t *root, const char *key, const char *name,
                                 int64_t *out)
 {
-    const json_t *v = sr1__hf_given(root, key);
+    const json_t *v = sr1__json_given(root, key);
 
     if (v && (!json_is_integer(v) || json_integer_value(v) < 1))
         return sr1__fail(SR1_E_PARSE, "%s: '%s' is not a whole number of at least 1",
@@ -48,7 +48,7 @@ static sr1_status read_window_in_use(const json_t *root, const char *name,
 static sr1_status read_layer_types(const json_t *root, const char *name,
                                    struct sr1__hf_config *c, int *given)
 {
-    const json_t *types = sr1__hf_given(root, "layer_types");
+    const json_t *types = sr1__json_given(root, "layer_types");
 
     *given = types != NULL;
     if (types && !json_is_array(types))
@@ -106,7 +106,7 @@ static sr1_status read_mistral_layers(const json_t *root, const char *name,
 static sr1_status read_qwen_layers(const json_t *root, const char *name,
                                    struct sr1__hf_config *c)
 {
-    const json_t *first = sr1__hf_given(root, "max_window_layers");
+    const json_t *first = sr1__json_given(root, "max_window_layers");
     int given;
 
     SR1__TRY(read_window_in_use(root, name, c));
@@ -158,7 +158,7 @@ static sr1_status read_no_rope_interval(const json_t *root, const char *name,
 static sr1_status read_smollm3_layers(const json_t *root, const char *name,
                                       struct sr1__hf_config *c)
 {
-    const json_t *list = sr1__hf_given(root, "no_rope_layers");
+    const json_t *list = sr1__json_given(root, "no_rope_layers");
     int given;
 
     SR1__TRY(list ? read_no_rope_list(list, name, c)
@@ -175,7 +175,7 @@ static sr1_status read_smollm3_layers(const json_t *root, const char *name,
 static sr1_status read_dense_layers(const json_t *root, const char *name,
                                     struct sr1__hf_config *c)
 {
-    const json_t *list = sr1__hf_given(root, "mlp_only_layers");
+    const json_t *list = sr1__json_given(root, "mlp_only_layers");
 
     if (list && !json_is_array(list))
         return sr1__fail(SR1_E_PARSE, "%s: 'mlp_only_layers' is not a list", name);

@@ -117,8 +117,8 @@ static sr1_status read_act(const char *text, const char *key, const char *name,
 /* num_labels, or what id2label counts, or 2. */
 static sr1_status read_labels(const json_t *root, const char *name, int64_t *out)
 {
-    const json_t *number = sr1__hf_given(root, "num_labels");
-    const json_t *labels = sr1__hf_given(root, "id2label");
+    const json_t *number = sr1__json_given(root, "num_labels");
+    const json_t *labels = sr1__json_given(root, "id2label");
 
     if (number && !json_is_integer(number))
         return sr1__fail(SR1_E_PARSE, "%s: 'num_labels' is not an integer", name);
@@ -133,7 +133,7 @@ static sr1_status read_labels(const json_t *root, const char *name, int64_t *out
 static sr1_status read_bert(const json_t *root, const char *name,
                             struct sr1__encoder_config *c)
 {
-    const json_t *list = sr1__hf_given(root, "architectures");
+    const json_t *list = sr1__json_given(root, "architectures");
     const char *architecture = json_string_value(json_array_get(list, 0));
     const char *positions = "absolute";
     const char *act = "gelu";

@@ -293,7 +293,7 @@ static sr1_status check_lower(struct sr1__encoder_use *u, const char *folder,
 static sr1_status read_length(struct sr1__encoder_use *u, const char *folder,
                               const json_t *root, const char *name)
 {
-    const json_t *length = sr1__hf_given(root, "max_seq_length");
+    const json_t *length = sr1__json_given(root, "max_seq_length");
     int64_t n = json_integer_value(length);
     int32_t lowers = 0;
 
@@ -327,7 +327,7 @@ static sr1_status read_prompt(const json_t *prompts, const char *key, const char
 static sr1_status read_prompts(struct sr1__encoder_use *u, const char *folder,
                                const json_t *root, const char *name)
 {
-    const json_t *prompts = sr1__hf_given(root, "prompts");
+    const json_t *prompts = sr1__json_given(root, "prompts");
 
     (void)folder;
     SR1__TRY(read_prompt(prompts, "query", name, &u->query_prefix));

@@ -74,7 +74,7 @@ static const struct sr1__hf_refused quantised = {"quantization_config",
 static sr1_status check_features(const json_t *root, int32_t arch, const char *name)
 {
     const char *key = sr1__archs[arch].act_key, *name_of_act = sr1__archs[arch].act;
-    const json_t *act = sr1__hf_given(root, key);
+    const json_t *act = sr1__json_given(root, key);
 
     SR1__TRY(sr1__hf_refuse_all(root, refused, sizeof refused / sizeof *refused, REMEDY,
                                 name));
@@ -159,7 +159,7 @@ static sr1_status read_sizes(const json_t *root, const char *name,
 static sr1_status read_expert_sizes(const json_t *root, const char *name,
                                     struct sr1__hf_config *c)
 {
-    const json_t *n = sr1__hf_given(root, "num_local_experts");
+    const json_t *n = sr1__json_given(root, "num_local_experts");
 
     if (!sr1__archs[c->arch].experts)
         return SR1_OK;
@@ -199,12 +199,12 @@ static sr1_status read_ropes(const json_t *root, const char *name,
                              struct sr1__hf_config *c)
 {
     const struct sr1__arch_row *arch = &sr1__archs[c->arch];
-    const json_t *by_layer = sr1__hf_given(root, "rope_parameters");
+    const json_t *by_layer = sr1__json_given(root, "rope_parameters");
     double most = (double)c->max_positions;
 
     c->rope.theta = arch->rope_theta;
     c->local_rope.theta = arch->local_rope_theta;
-    if (arch->local_rope_theta > 0 && sr1__hf_given(by_layer, "full_attention")) {
+    if (arch->local_rope_theta > 0 && sr1__json_given(by_layer, "full_attention")) {
         SR1__TRY(sr1__rope_config_read_object(&c->rope, by_layer, most, "full_attention",
                                               REMEDY, name));
         return sr1__rope_config_read_object(&c->local_rope, by_layer, most,
@@ -219,8 +219,8 @@ static sr1_status read_ropes(const json_t *root, const char *name,
 static sr1_status read_config_dtype(const json_t *root, const char *name,
                                     struct sr1__hf_config *c)
 {
-    const char *key = sr1__hf_given(root, "dtype") ? "dtype" : "torch_dtype";
-    const json_t *v = sr1__hf_given(root, key);
+    const char *key = sr1__json_given(root, "dtype") ? "dtype" : "torch_dtype";
+    const json_t *v = sr1__json_given(root, key);
 
     c->dtype = SR1__WEIGHT_F32;
     if (!v)
@@ -251,7 +251,7 @@ static sr1_status read_token_id(const json_t *v, const char *key, const char *na
 static sr1_status read_optional_id(const json_t *root, const char *key, const char *name,
                                    int32_t *out)
 {
-    const json_t *v = sr1__hf_given(root, key);
+    const json_t *v = sr1__json_given(root, key);
 
     *out = -1;
     return v ? read_token_id(v, key, name, out) : SR1_OK;
@@ -275,7 +275,7 @@ static sr1_status add_eos(struct sr1__hf_config *c, const json_t *v, const char 
 /* One id or a list of them. */
 static sr1_status read_eos(const json_t *root, const char *name, struct sr1__hf_config *c)
 {
-    const json_t *v = sr1__hf_given(root, "eos_token_id");
+    const json_t *v = sr1__json_given(root, "eos_token_id");
 
     if (v && !json_is_array(v))
         return add_eos(c, v, name);

@@ -3,17 +3,10 @@
 
 #include <inttypes.h>
 
-const json_t *sr1__hf_given(const json_t *root, const char *key)
-{
-    const json_t *v = json_object_get(root, key);
-
-    return json_is_null(v) ? NULL : v;
-}
-
 sr1_status sr1__hf_flag(const json_t *root, const char *key, const char *name,
                         int32_t *out)
 {
-    const json_t *v = sr1__hf_given(root, key);
+    const json_t *v = sr1__json_given(root, key);
 
     if (v && !json_is_boolean(v))
         return sr1__fail(SR1_E_PARSE, "%s: '%s' is not true or false", name, key);
@@ -25,7 +18,7 @@ sr1_status sr1__hf_flag(const json_t *root, const char *key, const char *name,
 sr1_status sr1__hf_real(const json_t *root, const char *key, const char *name,
                         double *out)
 {
-    const json_t *v = sr1__hf_given(root, key);
+    const json_t *v = sr1__json_given(root, key);
 
     if (v && !json_is_number(v))
         return sr1__fail(SR1_E_PARSE, "%s: '%s' is not a number", name, key);
@@ -37,7 +30,7 @@ sr1_status sr1__hf_real(const json_t *root, const char *key, const char *name,
 sr1_status sr1__hf_text(const json_t *root, const char *key, const char *name,
                         const char **out)
 {
-    const json_t *v = sr1__hf_given(root, key);
+    const json_t *v = sr1__json_given(root, key);
 
     if (v && !json_is_string(v))
         return sr1__fail(SR1_E_PARSE, "%s: '%s' is not a text", name, key);
@@ -93,7 +86,7 @@ sr1_status sr1__hf_sizes_read(const json_t *root, const struct sr1__hf_size *row
 {
     for (size_t i = 0; i < n; i++) {
         const struct sr1__hf_size *row = &rows[i];
-        const json_t *v = sr1__hf_given(root, row->key);
+        const json_t *v = sr1__json_given(root, row->key);
 
         if (!v && row->def == SR1__HF_NEEDED)
             return sr1__fail(SR1_E_PARSE, "%s: '%s' is missing", name, row->key);

@@ -4,17 +4,13 @@
 #define SR1__WEIGHTS_HF_KEYS_H
 
 #include "base/error.h"
-
-#include <jansson.h>
+#include "base/json.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 /* Bytes of a configuration file. */
 #define SR1__HF_FILE_MAX ((size_t)4 << 20)
-
-/* NULL when it is absent or null. */
-const json_t *sr1__hf_given(const json_t *root, const char *key);
 
 /* Each leaves *out as it is when the key is absent; SR1_E_PARSE for another type. */
 sr1_status sr1__hf_flag(const json_t *root, const char *key, const char *name,

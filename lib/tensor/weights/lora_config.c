@@ -270,7 +270,7 @@ static sr1_status check_text(const json_t *root, const char *key, const char *wa
 static sr1_status check_init(const json_t *root, const char *name)
 {
     static const char *const harmless[] = {"gaussian", "orthogonal", "eva"};
-    const json_t *v = sr1__hf_given(root, "init_lora_weights");
+    const json_t *v = sr1__json_given(root, "init_lora_weights");
     const char *text = json_string_value(v);
 
     if (!v || json_is_boolean(v))
@@ -301,7 +301,7 @@ static sr1_status check_texts(const json_t *v, const char *key, const char *name
 static sr1_status read_task(const json_t *root, const char *name,
                             struct sr1__lora_config *c)
 {
-    const json_t *saved = sr1__hf_given(root, "modules_to_save"), *v;
+    const json_t *saved = sr1__json_given(root, "modules_to_save"), *v;
     const char *task = "CAUSAL_LM";
     size_t i;
 
@@ -386,7 +386,7 @@ static sr1_status read_patterns(const json_t *root, const char *name,
     size_t n = 0;
 
     for (size_t k = 0; k < 2; k++) {
-        rows[k] = sr1__hf_given(root, keys[k]);
+        rows[k] = sr1__json_given(root, keys[k]);
         if (rows[k] && !json_is_object(rows[k]))
             return sr1__fail(SR1_E_PARSE, "%s: '%s' is no object of layers", name,
                              keys[k]);
@@ -458,7 +458,7 @@ static sr1_status read_config(const json_t *root, const char *name,
 
     if (!json_is_object(root))
         return sr1__fail(SR1_E_PARSE, "%s: not an object", name);
-    if (!sr1__hf_given(root, "peft_type"))
+    if (!sr1__json_given(root, "peft_type"))
         return sr1__fail(SR1_E_PARSE, "%s: 'peft_type' is missing", name);
     SR1__TRY(sr1__adapter_base_named(root, name, &base));
     SR1__TRY(check_texts(root, "", name));

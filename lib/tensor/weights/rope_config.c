@@ -62,13 +62,13 @@ static int type_has(const struct sr1__rope_config *c, const struct rope_member *
 static sr1_status read_rope_type(struct sr1__rope_config *c, const json_t *o,
                                  const char *key, const char *remedy, const char *name)
 {
-    const json_t *type = sr1__hf_given(o, "rope_type");
+    const json_t *type = sr1__json_given(o, "rope_type");
     const char *text;
 
     c->type = SR1__ROPE_DEFAULT;
     if (!type)
-        type = sr1__hf_given(o, "type");
-    if (!type && sr1__hf_given(o, "factor"))
+        type = sr1__json_given(o, "type");
+    if (!type && sr1__json_given(o, "factor"))
         return sr1__fail(SR1_E_PARSE, "%s: '%s' has a factor and no rope_type", name,
                          key);
     text = type ? json_string_value(type) : rope_types[SR1__ROPE_DEFAULT];
@@ -127,7 +127,7 @@ static sr1_status read_rope_members(struct sr1__rope_config *c, const json_t *o,
         *value = 0;
         if (!type_has(c, row))
             continue;
-        if (!sr1__hf_given(o, row->key) && (row->needed >> c->type & 1))
+        if (!sr1__json_given(o, row->key) && (row->needed >> c->type & 1))
             return sr1__fail(SR1_E_PARSE, "%s: '%s' of type %s needs '%s'", name, key,
                              rope_types[c->type], row->key);
         *value = row->def;
@@ -143,7 +143,7 @@ sr1_status sr1__rope_config_read_object(struct sr1__rope_config *c, const json_t
                                         double max_positions, const char *key,
                                         const char *remedy, const char *name)
 {
-    const json_t *o = sr1__hf_given(root, key);
+    const json_t *o = sr1__json_given(root, key);
     double partial = 1.0;
 
     if (!o)

@@ -407,9 +407,9 @@ static sr1_status read_ground_truths(const struct sr1__fields *f, sr1_row *row,
 static sr1_status read_row_history(const struct sr1__fields *f, sr1_row *row,
                                    const char *path)
 {
-    const json_t *v = json_object_get(row->json, f->history);
+    const json_t *v = sr1__json_given(row->json, f->history);
 
-    if (!v || json_is_null(v) || (json_is_string(v) && json_string_length(v) == 0))
+    if (!v || (json_is_string(v) && json_string_length(v) == 0))
         return SR1_OK;
     if (row->history.n)
         return sr1__fail(SR1_E_PARSE, "both '%s' and messages before the question",
@@ -471,13 +471,13 @@ static sr1_status take_row_id(const struct sr1__fields *f, sr1_row *row)
 static sr1_status take_data_source(const struct sr1__fields *f, sr1_row *row,
                                    const char *path)
 {
-    const json_t *v = json_object_get(row->json, f->source);
+    const json_t *v = sr1__json_given(row->json, f->source);
     const char *slash = strrchr(path, '/');
     const char *text = slash ? slash + 1 : path;
     size_t n = sr1__row_files_stem(text);
     struct sr1__buf b;
 
-    if (v && !json_is_null(v)) {
+    if (v) {
         SR1__TRY(read_text_field(v, f->source, &text));
         n = strlen(text);
     }

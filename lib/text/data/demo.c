@@ -105,8 +105,6 @@ static sr1_status read_tool_calls(const json_t *o)
 static sr1_status take_text(const struct demo_form *form, const json_t *o,
                             struct sr1__demo_segment *segment)
 {
-    const json_t *text = json_object_get(o, form->text_key);
-
     segment->text = "";
     if (form == &segments_form && has_other_parts(o))
         return sr1__fail(SR1_E_PARSE, "'tool_calls' and 'reasoning_content' are members "
@@ -115,7 +113,7 @@ static sr1_status take_text(const struct demo_form *form, const json_t *o,
         return get_text(o, form->text_key, &segment->text);
     segment->message = o;
     SR1__TRY(read_tool_calls(o));
-    return (!text || json_is_null(text)) && has_other_parts(o)
+    return has_other_parts(o) && !sr1__json_given(o, form->text_key)
                ? SR1_OK
                : get_text(o, form->text_key, &segment->text);
 }
@@ -229,9 +227,9 @@ static sr1_status first_user(struct sr1__demo *demo)
 
 static sr1_status read_demo_history(struct sr1__demo *demo)
 {
-    const json_t *list = json_object_get(demo->json, "history");
+    const json_t *list = sr1__json_given(demo->json, "history");
 
-    if (!list || json_is_null(list))
+    if (!list)
         return SR1_OK;
     if (!json_is_array(list))
         return sr1__fail(SR1_E_PARSE, "'history' is no list");
