@@ -643,9 +643,14 @@ static const struct args_option options[] = {
 
 static int given[sizeof(options) / sizeof(options[0])];
 
-static const struct args a = {
-    "sr1-data", help_text, options, sizeof(options) / sizeof(options[0]),
-    commands,   COMMANDS,  given,   1};
+static const struct args a = {.program = "sr1-data",
+                              .help = help_text,
+                              .options = options,
+                              .n_options = sizeof(options) / sizeof(options[0]),
+                              .commands = commands,
+                              .n_commands = COMMANDS,
+                              .given = given,
+                              .takes_keys = 1};
 
 /* COMMANDS: there is none of that name. */
 static size_t find_data_command(const char *name)
