@@ -70,10 +70,9 @@ int args_wrong(const struct args *a, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* "program: last error" on stderr after a failing call of the library, and in the file
- * that torchrun names (TORCHELASTIC_ERROR_FILE). Returns the exit
- * code: TOOL_USAGE for what the user can set right on the command line, in a
- * configuration or in a file, TOOL_INTERRUPTED after a stop on request, else
- * TOOL_FAILED. */
+ * that torchrun names (TORCHELASTIC_ERROR_FILE). Returns the exit code: TOOL_USAGE for
+ * what the user can set right on the command line, in a configuration or in a file,
+ * TOOL_INTERRUPTED after a stop on request, else TOOL_FAILED. */
 int tool_failed(const char *program, int32_t status);
 
 /* The same while nothing was written yet: a file that cannot be read, or is

@@ -15,8 +15,8 @@
  * resamples of the questions, with a seed of their own. The average over sets counts each
  * set once, and its interval resamples each set by itself. Where no two resamples differ,
  * the four scores have Wilson's interval (the average the mean of its ends). A question
- * with an answer that
- * could not be had (a search, or the server, failed) is left out and counted.
+ * with an answer that could not be had (a search, or the server, failed) is left out and
+ * counted.
  *
  * Ownership: free a suite with sr1_suite_free; arguments are borrowed for the call.
  * Errors:    outputs are untouched on failure.

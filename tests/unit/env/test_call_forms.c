@@ -101,9 +101,9 @@ static const struct {
      "{\"name\":\"f\",\"arguments\":{\"q\":\"x\"}}"},
     {"{\"name\": \"f\", \"parameters\": {}}", "{\"name\":\"f\",\"arguments\":{}}"},
     {"{\"name\": \"f\"}", "{\"name\":\"f\",\"arguments\":{}}"},
+    /* Without a schema a value is read as JSON where it is some, as TRL reads it. */
     {"<function=f>\n<parameter=n>\n3\n</parameter>\n</function>",
-     "{\"name\":\"f\",\"arguments\":{\"n\":3}}"}, /* as TRL reads them: no schema is at
-                                                     hand */
+     "{\"name\":\"f\",\"arguments\":{\"n\":3}}"},
     {"<function=f>\n<parameter=n>\ntwo words\n</parameter>\n</function>",
      "{\"name\":\"f\",\"arguments\":{\"n\":\"two words\"}}"},
     {"{\"name\": \"f\", \"id\": 7, \"given\": {\"n\": 1}}",
