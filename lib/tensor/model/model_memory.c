@@ -423,7 +423,9 @@ static double pass_inputs(const struct sr1__memory_model *m,
     return p->tokens * (2 * (double)m->config.head_dim * size_of(m) + 16);
 }
 
-/* The last layer's output, its norm, and the rows that predict targets. */
+/* The last layer's output, its norm, and the rows that predict targets: at most, since
+ * the output and norm may be of those rows alone, as what the layer keeps behind its
+ * attention (leaves_rows in causal_lm.c). */
 static double pass_outputs(const struct sr1__memory_model *m,
                            const struct sr1__memory_pass *p, int train)
 {
