@@ -22,7 +22,6 @@ class Registered:
         for messages before these."""
         self.what, self.decorator, self.call = what, decorator, call
         self.functions: Dict[str, Tuple[Callable[..., Any], Any]] = {}
-        self.keys: Dict[int, str] = {}
 
     def check_name(self, name: Any) -> None:
         """The decorator without its parentheses has the function for a name."""
