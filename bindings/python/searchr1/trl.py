@@ -108,6 +108,7 @@ def of_trl(function: Callable[..., Any]) -> Callable[[List[Trajectory]], List[An
             log_metric=_ignore,
             **columns.of(rows),
         )
-        return list(_async.result(scores))
+        given: List[Any] = _async.result(scores)
+        return given if hasattr(given, "__len__") else list(given)  # an iterator's
 
     return reward
