@@ -232,6 +232,24 @@ static void keys_lower_the_peak(void **state)
     sr1_plan_free(p);
 }
 
+/* Where each worker holds a gradient and a trajectory is a micro-batch whatever
+ * micro_batch_tokens says. */
+static void fewer_workers_lower_the_peak(void **state)
+{
+    const char *path = write_shape("shape.json", 1024, 28, 16, 3072, 1);
+    sr1_plan *p = PLAN(path, 24, "device=cpu", "full_determinism=true", "threads=16");
+    int fits = 0;
+
+    (void)state;
+    assert_int_equal(sr1_plan_fits(p), 0);
+    for (size_t i = 0; i < p->n_advice; i++) {
+        assert_null(strstr(p->advice[i].set, "micro_batch_tokens"));
+        fits |= strcmp(p->advice[i].set, "workers=1") == 0 && p->advice[i].fits;
+    }
+    assert_true(fits);
+    sr1_plan_free(p);
+}
+
 static void refuse(const char *model, const char *pair, sr1_status want, const char *text)
 {
     sr1_config *c = config_of(model, (const char *const[]){pair, NULL});
@@ -536,6 +554,7 @@ int main(void)
         cmocka_unit_test(on_the_cpu_nothing_moves),
         cmocka_unit_test(a_small_disk_is_told),
         cmocka_unit_test(keys_lower_the_peak),
+        cmocka_unit_test(fewer_workers_lower_the_peak),
         cmocka_unit_test(keys_are_chosen_by_memory),
         cmocka_unit_test(keys_are_left_by_a_word),
         cmocka_unit_test(cards_of_24_48_and_32_gb),
