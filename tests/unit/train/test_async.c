@@ -346,6 +346,7 @@ static void choices_ahead_are_resumed(void **state)
     }
     openai_stop(&server);
 }
+
 /* ---- weights that change in the midst ---- */
 
 struct ages {
