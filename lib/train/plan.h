@@ -49,7 +49,7 @@ struct sr1__plan_item {
     enum sr1__plan_place place;
     uint32_t phases; /* bits 1 << SR1__PLAN_* in which it is there */
 };
-#define SR1__PLAN_ITEMS 40
+#define SR1__PLAN_ITEMS 48
 
 /* Sizes of one step. */
 struct sr1__plan_step {
