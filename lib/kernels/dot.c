@@ -7,6 +7,7 @@
 #include "kernels/dot.h"
 
 #include "kernels/exp.h"
+#include "kernels/variants.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -415,8 +416,7 @@ static int have_avx2(void)
     int have = atomic_load_explicit(&known, memory_order_relaxed);
 
     if (have == 0) {
-        have = 1 + (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                    have_f16c());
+        have = 1 + (sr1__has_avx2() && have_f16c());
         atomic_store_explicit(&known, have, memory_order_relaxed);
     }
     return have == 2;

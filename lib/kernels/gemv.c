@@ -6,6 +6,7 @@
 #include "kernels/gemv.h"
 
 #include "kernels/exp.h"
+#include "kernels/variants.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -129,7 +130,7 @@ VARIANT(avx2, __attribute__((target("avx2,fma"))))
 void sr1__gemv(const struct sr1__gemv *g, size_t from, size_t to)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    if (sr1__has_avx2()) {
         gemv_avx2(g, from, to);
         return;
     }

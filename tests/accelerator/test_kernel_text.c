@@ -1,5 +1,5 @@
 /* NVRTC takes the text of CUDA's own kernels, for two generations of GPUs. The simulated
- * device runs that text as C++; no GPU has run it.
+ * device runs that text as C++.
  * usage: test_kernel_text FILE.cuh FUNCTION ... (77: there is no NVRTC) */
 #include <dlfcn.h>
 #include <stdio.h>

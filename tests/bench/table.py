@@ -117,13 +117,17 @@ ROWS = [
 ]
 
 
+def list_matching(lines, which):
+    return [line for line in lines
+            if all(line.get(key) == value for key, value in which.items())]
+
+
 def share_of_limit(lines, which, field):
     """The time that the machine's limits allow, as a share of ours, at the median; above 1
     where weights stay in a cache. None of figures without a limit, or without limits of
     the same run."""
     limits = [line for line in lines if line.get("what") == "limits"]
-    found = [line for line in lines
-             if all(line.get(key) == value for key, value in which.items())]
+    found = list_matching(lines, which)
     if limits and found and f"{field}_flop" in found[0]:
         least = found[0][f"{field}_flop"] / product_rate(limits, found[0]["dtype"])
         return least / pick(lines, which, field)[0]
@@ -154,8 +158,7 @@ def is_rate(field):
 
 
 def list_figures(lines, which, field):
-    return [line[field] for line in lines if field in line
-            and all(line.get(key) == value for key, value in which.items())]
+    return [line[field] for line in list_matching(lines, which) if field in line]
 
 
 def pick(lines, which, field):

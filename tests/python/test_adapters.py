@@ -179,7 +179,10 @@ def test_the_port_of_a_lake_itself(tmp_path):
     rules = [("", "<move>"), *[("<move>", m) for m in moves], *[(m, "</move>") for m in moves]]
     words = ["<move>", "</move>", "<seen>", "</seen>", *moves]
     tiny.make(tmp_path / "model", rules, gain=24.0, words=words, max_position_embeddings=2048)
-    rewards = run_port("from_gymnasium.py", tmp_path / "model", tmp_path / "run")
+    mine = tmp_path / "lake-move.yaml"
+    mine.write_text("mine")
+    rewards = run_port("from_gymnasium.py", tmp_path / "model", f"{tmp_path / 'lake'}/")
+    assert mine.read_text() == "mine"
     assert len(rewards) == 8 and max(rewards) > 0  # the goal was reached
 
 

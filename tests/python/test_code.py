@@ -159,6 +159,8 @@ def test_private_tests_of_livecodebench_are_unpacked(tmp_path):
     assert mine.read_text() == "mine"
     assert sorted(os.listdir(tmp_path)) == [source.name, target.name, mine.name]
     assert len(code.Problems(target)["q"].tests) == 2
+    with pytest.raises(FileNotFoundError, match=f"'{tmp_path}/nowhere'$"):
+        code.unpack_livecodebench(source, tmp_path / "nowhere" / "out.jsonl")
     assert livecodebench.main([str(source), str(source)]) == 0  # replaced at the end
     assert source.read_bytes() == target.read_bytes()
     assert livecodebench.main([str(source)]) == 2

@@ -107,6 +107,9 @@ def test_errors_are_told(tmp_path, capsys):
     ragged = write(tmp_path / "r.jsonl", [{"a": 1}, {"a": 1, "b": 2}])
     assert parquet.main([ragged, str(tmp_path / "r.parquet")]) == 1
     assert "lacks b" in capsys.readouterr().err
+    nowhere = tmp_path / "nowhere"
+    assert parquet.main([ragged, str(nowhere / "r.parquet")]) == 1
+    assert capsys.readouterr().err.endswith(f"No such file or directory: '{nowhere}'\n")
 
 
 def test_what_is_there_is_kept_without_force(tmp_path, capsys):

@@ -200,6 +200,15 @@ def test_other_settings_are_not_passed_over(register, first, then):
         register(name, **then)(changed)
 
 
+def test_a_text_is_one_name():
+    register_adv_est("one_text", gives="tokens", needs="values", options="eps")(changed)
+    register_policy_loss("one_text", options="clip_low")(changed)
+    (made,) = (one for one in advantage.table() if one.name == "one_text")
+    assert (made.gives, made.options) == (("tokens",), ("eps",))
+    (described,) = (one for one in loss.describe() if one["name"] == "one_text")
+    assert described["options"] == "clip_low"
+
+
 def test_tokens_and_returns():
     @register_adv_est(
         "by_token", gives=["tokens", "returns"], gamma=0.5, options=["gamma"]

@@ -177,6 +177,14 @@ def test_what_is_no_list_of_rewards_is_refused(trajectories, given):
         rewards.score(trajectories[:2])
 
 
+@pytest.mark.parametrize("given", [{0: 1.0, 1: 1.0}, "11", {0.5, 1.0}])
+def test_what_is_no_list_of_a_function_of_trl_is_refused(trajectories, given):
+    rewards = RewardSet([])
+    rewards.add("mine", of_trl(lambda completions, **kwargs: given))
+    with pytest.raises(TypeError, match="'mine' gave .*; it must give a list of rewards"):
+        rewards.score(trajectories[:2])
+
+
 @pytest.mark.parametrize("name", ["", "a,b", ",", "x" * 300])
 def test_names_that_are_refused(name):
     with pytest.raises(errors.InvalidError, match="1 to 200 bytes without a comma"):

@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -293,11 +294,10 @@ def test_threads_have_one_loop(monkeypatch):
     monkeypatch.setattr(_async, "_runners", {})
 
     def make_late():
-        arrived.wait(1)  # so that all of them would have found none
+        time.sleep(1)  # so that all of them would have found none
         made.append(new())
         return made[-1]
 
-    arrived = threading.Event()
     monkeypatch.setattr(asyncio, "new_event_loop", make_late)
 
     async def running():

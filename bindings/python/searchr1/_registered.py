@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from typing import Any, Callable, ContextManager, Dict, Sequence, Tuple
+from typing import Any, Callable, ContextManager, Dict, Iterable, Sequence, Tuple
 
 from . import _arrays, _callbacks
 
@@ -22,7 +22,6 @@ class Registered:
         for messages before these."""
         self.what, self.decorator, self.call = what, decorator, call
         self.functions: Dict[str, Tuple[Callable[..., Any], Any]] = {}
-        self.keys: Dict[int, str] = {}
 
     def check_name(self, name: Any) -> None:
         """The decorator without its parentheses has the function for a name."""
@@ -36,8 +35,7 @@ class Registered:
         self, name: str, options: Sequence[str], known: Sequence[str]
     ) -> None:
         """An option that the library does not have would never come."""
-        named = {options} if isinstance(options, str) else {*options}
-        unknown = sorted(named - {*known})
+        unknown = sorted({*options} - {*known})
         if unknown:
             raise ValueError(
                 f"{self.what} '{name}': options= is a list of the library's options that "
@@ -75,6 +73,11 @@ class Registered:
 def _place(function: Any) -> Tuple[Any, Any]:
     name = getattr(function, "__qualname__", id(function))
     return getattr(function, "__module__", None), name
+
+
+def names_of(given: Iterable[str]) -> Tuple[str, ...]:
+    """Those of a list; a text is one name, not its letters."""
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def taken(address: Any, kind: Any, n: int) -> Any:

@@ -49,7 +49,12 @@ def replaced(path: PathLike) -> Iterator[str]:
     It lies in a new folder beside it, so it is no file of anybody's."""
     whole = os.path.abspath(os.fsdecode(path))
     folder, name = os.path.split(whole)
-    with tempfile.TemporaryDirectory(prefix=".part-", dir=folder) as place:
+    try:
+        made = tempfile.TemporaryDirectory(prefix=".part-", dir=folder)
+    except OSError as error:
+        error.filename = folder  # nobody knows the new one
+        raise
+    with made as place:
         part = os.path.join(place, name)
         yield part
         os.replace(part, whole)

@@ -376,6 +376,7 @@ def register_adv_est(
     they are not grpo's. A name is taken for the life of the process; only the same
     function, defined again with the same settings, takes its place."""
     _estimators.check_name(name)
+    gives, needs, options = map(_registered.names_of, (gives, needs, options))
     _estimators.check_options(name, options, [n for n, *_ in AdvantageOptions._fields_])
 
     def register(function: Any) -> Any:
@@ -392,7 +393,7 @@ def register_adv_est(
             )
             lib.sr1_advantage_register(byref(ops), key)
 
-        how = (tuple(gives), tuple(needs), tuple(options), numbers)
+        how = (gives, needs, options, numbers)
         _estimators.add(name, function, how, to_library)
         return function
 

@@ -233,6 +233,7 @@ def register_policy_loss(
     so is the slope, and the forward pass may be spared. options: those it reads; numbers:
     their defaults where they are not grpo's. Names as with register_adv_est."""
     _losses.check_name(name)
+    options = _registered.names_of(options)
     _losses.check_options(name, options, [n for n, *_ in _structs.LossOptions._fields_])
 
     def register(function: Any) -> Any:
@@ -250,7 +251,7 @@ def register_policy_loss(
             )
             lib.sr1_loss_register(byref(ops), key)
 
-        how = (sequences, zero_without_advantage, tuple(options), aggregation, numbers)
+        how = (sequences, zero_without_advantage, options, aggregation, numbers)
         _losses.add(name, function, how, to_library)
         return function
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 import json
-from typing import Any, Callable, Dict, List, Mapping, Set, Union
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Set, Union
 
 from . import _async, _callbacks, _messages, log
 from .trajectory import Trajectory
@@ -78,7 +78,7 @@ class _Columns:
         ]
         self.told: Set[str] = set()
 
-    def of(self, rows: List[Mapping[str, Any]]) -> Dict[str, List[Any]]:
+    def of(self, rows: Sequence[Mapping[str, Any]]) -> Dict[str, List[Any]]:
         there = dict.fromkeys(name for row in rows for name in row if name not in _GIVEN)
         missing = [name for name in self.needed if name not in there]
         for name in missing:
@@ -108,6 +108,7 @@ def of_trl(function: Callable[..., Any]) -> Callable[[List[Trajectory]], List[An
             log_metric=_ignore,
             **columns.of(rows),
         )
-        return list(_async.result(scores))
+        given: List[Any] = _async.result(scores)
+        return given if hasattr(given, "__len__") else list(given)  # an iterator's
 
     return reward

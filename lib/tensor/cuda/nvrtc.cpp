@@ -9,6 +9,8 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
+#include <memory>
+
 namespace
 {
 
@@ -105,6 +107,8 @@ std::string compile_text(const functions &f, const char *text, const char *name)
     const char *const options[] = {architecture.c_str(), "--std=c++17"};
     program p = nullptr;
     int status = f.create(&p, text, name, 0, nullptr, nullptr);
+    auto destroy = [&f](program q) { f.destroy(&q); };
+    std::unique_ptr<struct nvrtc_program, decltype(destroy)> hold(p, destroy);
 
     if (status != 0)
         throw sr1::not_compiled("NVRTC: status " + std::to_string(status));
@@ -112,7 +116,6 @@ std::string compile_text(const functions &f, const char *text, const char *name)
     log = read_output(p, f.get_log_size, f.get_log);
     if (status == 0)
         code = read_output(p, f.get_cubin_size, f.get_cubin);
-    f.destroy(&p);
     if (code.empty())
         throw sr1::not_compiled("NVRTC: status " + std::to_string(status) + ", " + log);
     return code;

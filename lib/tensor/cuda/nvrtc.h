@@ -1,7 +1,6 @@
 /* tensor/cuda/nvrtc.h - kernels from their text: compiled by NVRTC for the device at
  * hand, launched by the driver. libtorch comes with the one and has loaded the other. C++
- * only.
- */
+ * only. */
 #ifndef SR1__CUDA_NVRTC_H
 #define SR1__CUDA_NVRTC_H
 

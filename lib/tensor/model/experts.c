@@ -12,19 +12,10 @@
 static sr1_tensor *replay_experts(sr1_scope *s, const struct sr1__routes *routes,
                                   int32_t layer, sr1_tensor *p, struct sr1__routing *r)
 {
-    int64_t *at = sr1__calloc((size_t)r->n + 1, sizeof *at), n = t_size(p, 0);
-    sr1_tensor *flat = t_reshape(s, p, T_SHAPE(n * r->n_experts)), *best;
+    int64_t n = t_size(p, 0);
 
-    if (!at) {
-        sr1__scope_check(s, sr1__fail_nomem("router replay"));
-        return NULL;
-    }
     sr1__route_log_apply(routes->log, routes->places, (size_t)n, layer, r->chosen);
-    for (int64_t i = 0; i < r->n; i++)
-        at[i] = i / r->k * r->n_experts + r->chosen[i];
-    best = t_index_select(s, flat, 0, t_from_i64(s, at, T_SHAPE(r->n)));
-    sr1__free(at);
-    return t_reshape(s, best, T_SHAPE(n, r->k));
+    return t_gather(s, p, 1, t_from_i64(s, r->chosen, T_SHAPE(n, r->k)));
 }
 
 /* Probabilities [N,k] of each token's experts, in x's type, and who they are. Logits are

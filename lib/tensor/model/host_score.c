@@ -249,10 +249,19 @@ static size_t choose_chunk(const sr1_model *m, int64_t asked, size_t targets)
     return rows < targets ? rows : targets;
 }
 
+static sr1_status make_logits(float **memory, float ***logits, size_t chunk, size_t vocab)
+{
+    SR1__CALLOC(*memory, chunk * vocab, "log-probs");
+    *logits = sr1__calloc(chunk, sizeof(float *));
+    SR1__CHECK_ALLOC(*logits, "log-probs");
+    for (size_t i = 0; i < chunk; i++)
+        (*logits)[i] = *memory + i * vocab;
+    return SR1_OK;
+}
+
 static sr1_status make_arrays(struct host_score *h, int64_t chunk)
 {
     size_t tokens = (size_t)h->in->cu_seqlens[h->in->n_seqs], n = h->targets->n;
-    size_t vocab = (size_t)h->m->config.vocab_size;
 
     h->chunk = choose_chunk(h->m, chunk, n);
     SR1__CALLOC(h->spans, h->in->n_seqs, "log-probs");
@@ -261,12 +270,7 @@ static sr1_status make_arrays(struct host_score *h, int64_t chunk)
     SR1__CALLOC(h->scored, n, "log-probs");
     SR1__CALLOC(h->wanted, n, "log-probs");
     SR1__CALLOC(h->hidden, n, "log-probs");
-    SR1__CALLOC(h->memory, h->chunk * vocab, "log-probs");
-    h->logits = sr1__calloc(h->chunk, sizeof(float *));
-    SR1__CHECK_ALLOC(h->logits, "log-probs");
-    for (size_t i = 0; i < h->chunk; i++)
-        h->logits[i] = h->memory + i * vocab;
-    return SR1_OK;
+    return make_logits(&h->memory, &h->logits, h->chunk, (size_t)h->m->config.vocab_size);
 }
 
 static sr1_status check_score_input(const struct host_score *h)
@@ -377,13 +381,10 @@ sr1_status sr1__host_score_kept(const sr1_model *m, struct sr1__host_pass *pass,
                                 float *entropies)
 {
     size_t vocab = (size_t)m->config.vocab_size, chunk = choose_chunk(m, 0, n);
-    float *memory = sr1__calloc(chunk * vocab, sizeof *memory);
-    struct kept_score k = {
-        sr1__calloc(chunk, sizeof(float *)), vocab, how, ids, log_probs, entropies};
-    sr1_status st = memory && k.logits ? SR1_OK : sr1__fail_nomem("log-probs");
+    struct kept_score k = {NULL, vocab, how, ids, log_probs, entropies};
+    float *memory = NULL;
+    sr1_status st = make_logits(&memory, &k.logits, chunk, vocab);
 
-    for (size_t i = 0; st == SR1_OK && i < chunk; i++)
-        k.logits[i] = memory + i * vocab;
     if (st == SR1_OK)
         st = score_kept(pass, pool, &k, chunk, n);
     sr1__free(memory);

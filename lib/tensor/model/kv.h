@@ -9,7 +9,6 @@
 #include "base/pool.h"
 #include "kernels/attention.h"
 #include "tensor/model/model.h"
-#include "tensor/ops/fused.h"
 
 /* Tokens [first, first + n) of a pass are tokens [past, past + n) of a row. The cache
  * sets first. */

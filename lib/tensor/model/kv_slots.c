@@ -20,6 +20,7 @@
 #include "base/mem.h"
 #include "tensor/model/capture_bridge.h"
 #include "tensor/model/kv_layout.h"
+#include "tensor/ops/fused.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -178,28 +178,27 @@ static sr1_status check_run(const char *kind, const char *folder)
 static sr1_status refuse_missing(const char *kind, const char *folder)
 {
     char cwd[PATH_MAX] = "", quoted[SR1__QUOTED_SIZE];
-    int relative = *folder != '/' && getcwd(cwd, sizeof cwd);
+    const char *in = *folder != '/' && getcwd(cwd, sizeof cwd) ? " in " : "";
     char sign = sr1__unexpanded_sign(folder);
 
     if (sign)
-        return sr1__fail(
-            SR1_E_NOT_FOUND,
-            "%s '%s' is not a folder%s%s: only a shell expands %c; write the "
-            "path out",
-            kind, folder, relative ? " in " : "", relative ? cwd : "", sign);
+        return sr1__fail(SR1_E_NOT_FOUND,
+                         "%s '%s' is not a folder%s%s: only a shell expands %c; write "
+                         "the path out",
+                         kind, folder, in, *in ? cwd : "", sign);
     sr1__quote_word(folder, quoted, sizeof quoted);
     if (is_hub_model_name(folder))
         return sr1__fail(SR1_E_NOT_FOUND,
                          "%s '%s' is not a folder%s%s; check the path. Nothing is "
                          "fetched: if %s is a name at Hugging Face, download it with 'hf "
                          "download %s --local-dir %s'",
-                         kind, folder, relative ? " in " : "", relative ? cwd : "",
-                         last_two(folder), last_two(folder), quoted);
+                         kind, folder, in, *in ? cwd : "", last_two(folder),
+                         last_two(folder), quoted);
     return sr1__fail(SR1_E_NOT_FOUND,
                      "%s '%s' is not a folder%s%s; check the path. Nothing is fetched: "
                      "'hf download OWNER/NAME --local-dir %s' gets a model of Hugging "
                      "Face",
-                     kind, folder, relative ? " in " : "", relative ? cwd : "", quoted);
+                     kind, folder, in, *in ? cwd : "", quoted);
 }
 
 sr1_status sr1__model_folder_check(const char *kind, const char *folder)

@@ -423,7 +423,9 @@ static double pass_inputs(const struct sr1__memory_model *m,
     return p->tokens * (2 * (double)m->config.head_dim * size_of(m) + 16);
 }
 
-/* The last layer's output, its norm, and the rows that predict targets. */
+/* The last layer's output, its norm, and the rows that predict targets: at most, since
+ * the output and norm may be of those rows alone, as what the layer keeps behind its
+ * attention (leaves_rows in causal_lm.c). */
 static double pass_outputs(const struct sr1__memory_model *m,
                            const struct sr1__memory_pass *p, int train)
 {
@@ -631,8 +633,7 @@ static int is_host_pass(const struct sr1__memory_model *m)
 static double host_panels(const struct sr1__memory_model *m, int int8)
 {
     return sr1__host_panels_bytes(&m->config, is_narrow(m), int8) +
-           sr1__host_adapter_bytes(&m->config, m->lora.rank,
-                                   m->lora.rank > 0 ? m->lora.targets : 0);
+           sr1__host_adapter_bytes(&m->config, m->lora.rank, m->lora.targets);
 }
 
 static double host_pass(const struct sr1__memory_model *m, double rows, double tokens,
@@ -643,9 +644,7 @@ static double host_pass(const struct sr1__memory_model *m, double rows, double t
                         .tokens = tokens,
                         .wanted = rows,
                         .threads = fmax(1, m->threads),
-                        .ranks = m->lora.rank > 0 ? sr1__host_adapter_ranks(
-                                                        m->lora.rank, m->lora.targets)
-                                                  : 0,
+                        .ranks = sr1__host_adapter_ranks(m->lora.rank, m->lora.targets),
                         .bf16 = is_narrow(m),
                         .int8 = int8});
 }

@@ -60,8 +60,7 @@ struct sr1__capture_table {
     void (*free)(sr1__graph *graph); /* waits for its last replay */
 
     /* silu(gate) * up of [N,2F] = [gate | up] in fp32 or bf16, a new tensor without
-     * gradients.
-     * SR1_E_UNSUPPORTED where it cannot be compiled. */
+     * gradients. SR1_E_UNSUPPORTED where it cannot be compiled. */
     sr1_status (*swiglu)(sr1_tensor **out, sr1_tensor *gate_up,
                          struct sr1__capture_error *error);
     /* Queries [n/rows,Hkv,rows*H/Hkv,D] normalised and turned to their positions, a new
