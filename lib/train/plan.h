@@ -95,7 +95,7 @@ const char *sr1__plan_chosen_key(size_t i); /* "micro_batch_tokens", ... */
 /* ---- plan_advice.c ---- */
 
 struct sr1__plan_advice {
-    char set[160]; /* "key=value", several with spaces between them */
+    char set[288]; /* "key=value", several with spaces between them */
     double peak, host;
     int fits;
 };

@@ -205,7 +205,7 @@ static void keys_lower_the_peak(void **state)
     assert_int_equal(sr1_plan_fits(p), 0);
     assert_true(p->n_advice >= 3);
     for (size_t i = 0; i < p->n_advice; i++) {
-        char set[160], *pair = set;
+        char set[sizeof p->advice[0].set], *pair = set;
         sr1_config *c =
             config_of(path, (const char *const[]){"batch_size=8", "group_size=8",
                                                   "max_tokens=1024", NULL});
