@@ -791,7 +791,7 @@ static void make_token(int32_t opening, char token[TOKEN_MAX])
 
 /* Seconds that opening the store is tried. A store of rank 0 may be met that goes away,
  * or its port that is still taken: those of a job that ends. A launcher's stays. */
-static double choose_patience(const struct sr1__dist *d)
+static double choose_opening_time(const struct sr1__dist *d)
 {
     if (d->agent_store)
         return 0.0;
@@ -819,7 +819,7 @@ static sr1_status find_others(struct sr1__dist *d, const struct sr1__launch *l)
             st = meet_at_store(d, token, until);
         if (st == SR1_E_TIMEOUT && lost.code) /* that none came after it */
             return sr1__error_raise(&lost);
-        if (st != SR1_E_NETWORK || sr1__now() - began >= choose_patience(d))
+        if (st != SR1_E_NETWORK || sr1__now() - began >= choose_opening_time(d))
             return st;
         sr1__error_save(&lost, st);
         free_store(d);

@@ -685,6 +685,7 @@ static sr1_status record_mini_batch(struct update *u)
 static sr1_status record_routers(struct update *u, size_t n, int64_t epochs)
 {
     sr1_status st;
+    int64_t budget;
 
     if (!u->objective->replays_routers || !u->tr->set.router_replay ||
         (epochs == 1 && end_mini_batch(u, 0, n) == n))
@@ -692,11 +693,14 @@ static sr1_status record_routers(struct update *u, size_t n, int64_t epochs)
     st = sr1__route_log_new(&u->tr->routes, &u->tr->model->config);
     st = sr1__dist_agree(u->tr->dist, "router replay", st);
     for (u->begin = 0; u->begin < n && st == SR1_OK; u->begin = u->end) {
+        budget = u->budget;
         u->end = end_mini_batch(u, u->begin, n);
         st = make_plan(u);
         if (st == SR1_OK && u->plan.n_policy_tokens > 0)
             st = record_mini_batch(u);
         sr1__batch_plan_free(&u->plan);
+        if (u->budget != budget) /* of those before ranks have other tokens now */
+            u->end = 0;
     }
     return st;
 }

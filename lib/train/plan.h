@@ -49,7 +49,7 @@ struct sr1__plan_item {
     enum sr1__plan_place place;
     uint32_t phases; /* bits 1 << SR1__PLAN_* in which it is there */
 };
-#define SR1__PLAN_ITEMS 40
+#define SR1__PLAN_ITEMS 48
 
 /* Sizes of one step. */
 struct sr1__plan_step {
@@ -95,7 +95,7 @@ const char *sr1__plan_chosen_key(size_t i); /* "micro_batch_tokens", ... */
 /* ---- plan_advice.c ---- */
 
 struct sr1__plan_advice {
-    char set[160]; /* "key=value", several with spaces between them */
+    char set[288]; /* "key=value", several with spaces between them */
     double peak, host;
     int fits;
 };

@@ -15,6 +15,7 @@ static const struct remedy {
     {"gradient_checkpointing", "true", 0},
     {"micro_batch_tokens", NULL, 256},
     {"max_rows", NULL, 1},
+    {"workers", "1", 0},
     {"reference_offload", "true", 0},
     {"fsdp_size", "-1", 0},
     {"reshard_after_forward", "true", 0},
@@ -35,6 +36,8 @@ static int is_taken(const sr1_config *c, const struct remedy *r)
         return sr1__config_bool(c, r->key);
     if (strcmp(r->key, "lora_rank") == 0)
         return sr1__config_int(c, r->key) > 0;
+    if (strcmp(r->key, "workers") == 0)
+        return sr1__config_int(c, r->key) == 1;
     if (strcmp(r->key, "fsdp_size") == 0)
         return sr1__config_int(c, r->key) != 1;
     return sr1__config_is(c, r->key, r->value);

@@ -433,6 +433,22 @@ static void plan_learners(struct planner *p)
     plan_learner(p, &p->critic, &critic);
 }
 
+/* The experts that router replay keeps (tensor/model/route_log.h), in memory that doubles
+ * while it grows. */
+static void plan_routes(struct planner *p)
+{
+    const struct sr1__plan_step *s = &p->out->step;
+    const struct sr1__hf_config *c = &p->policy.config;
+    double mini = (double)p->set.mini_batch_size;
+    int steps = p->set.update_times > 1 || (mini > 0 && mini < s->trajectories);
+
+    if (p->set.router_replay && steps)
+        add_item(p, "kept experts",
+                 2 * ceil(s->trajectories / s->ranks) * s->packed * (double)c->n_layers *
+                     (double)c->experts_per_token * sizeof(uint16_t),
+                 SR1__PLAN_HOST, IN(UPDATE));
+}
+
 static void plan_rest(struct planner *p)
 {
     const struct sr1__plan_step *s = &p->out->step;
@@ -534,6 +550,7 @@ sr1_status sr1__plan_figure(struct sr1__plan_figures *out, const sr1_config *c,
     plan_learners(&p);
     plan_generation(&p);
     plan_log_probs(&p);
+    plan_routes(&p);
     plan_rest(&p);
     add_up(&p);
     plan_disk(&p);

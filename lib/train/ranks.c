@@ -133,15 +133,23 @@ static sr1_status add_validation(json_t *all, const sr1_dataset *d)
     return add_hash(all, "validation", hash);
 }
 
-static sr1_status add_trained(json_t *all, const sr1_trainer *tr)
+static sr1_status add_critic(json_t *all, const sr1_trainer *tr)
 {
-    SR1__TRY(add_weights(all, "weights", tr->model));
     return add_weights(all, "critic", tr->critics ? tr->critics[0] : NULL);
 }
 
+static sr1_status add_trained(json_t *all, const sr1_trainer *tr)
+{
+    SR1__TRY(add_weights(all, "weights", tr->model));
+    return add_critic(all, tr);
+}
+
+/* all: the policy's fingerprint, in which weights are "" where a server has them. */
 static sr1_status add_parts(json_t *all, const sr1_trainer *tr)
 {
-    SR1__TRY(add_trained(all, tr));
+    if (!*json_string_value(json_object_get(all, "weights")))
+        SR1__TRY(add_weights(all, "weights", tr->model));
+    SR1__TRY(add_critic(all, tr));
     SR1__TRY(add_weights(all, "proxy", sr1__rollout_reviser(tr->rollout)));
     SR1__TRY(add_validation(all, tr->validation));
     return json_object_set(all, "files", tr->rule_files) == 0

@@ -204,7 +204,7 @@ static sr1_status check_sampling(const sr1_config *c)
 void sr1__settings_isolate(struct sr1__settings *s, const sr1_config *c,
                            sr1__device device)
 {
-    s->alone = device == SR1__CPU && sr1__config_bool(c, "full_determinism");
+    s->alone = sr1__has_own_order(c, device);
     if (!s->alone)
         return;
     s->micro_batch_tokens = 1;

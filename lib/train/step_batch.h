@@ -62,7 +62,8 @@ struct sr1__step_batch {
     int64_t sampled;          /* policy tokens in it */
     double searches_per_call; /* of the search engine, of all rounds */
     int64_t search_calls;
-    double reward_kl; /* KL taken off the rewards, a trajectory's a policy token */
+    double reward_kl; /* KL taken off the rewards: mean over trajectories of that of
+                         tokens */
     int64_t tokens;   /* prompts, sampled and inserted, of all trajectories */
 };
 

@@ -60,6 +60,7 @@ struct ranks {
     uint16_t port;
     double limit, patience;
     int32_t debug;
+    int32_t chosen; /* a rank that a test does something to */
     struct ranks_shared *shared;
 };
 

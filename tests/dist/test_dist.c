@@ -376,48 +376,37 @@ static void test_mismatch(void **state)
 static void lose_rank(const struct ranks *r)
 {
     struct sr1__dist *d = NULL;
-    int32_t victim = (int32_t)r->shared->at[RANKS_MAX - 1];
     char named[40];
     double began;
 
     RANK_CHECK(ranks_open(r, &d) == SR1_OK);
     RANK_CHECK(sr1__dist_meet(d, "before") == SR1_OK);
-    if (ranks_self == victim) {
+    if (ranks_self == r->chosen) {
         usleep(200000); /* the others wait already */
         kill(getpid(), SIGKILL);
     }
     began = sr1__now();
     RANK_CHECK(sr1__dist_meet(d, "after") == SR1_E_NETWORK);
-    snprintf(named, sizeof named, "a rank is gone (rank %d)", (int)victim);
+    snprintf(named, sizeof named, "a rank is gone (rank %d)", (int)r->chosen);
     RANK_CHECK(sr1__now() - began < r->limit / 2 && strstr(sr1_last_error(), named));
     sr1__dist_free(d);
 }
 
-static void lose_rank_0(const struct ranks *r)
-{
-    r->shared->at[RANKS_MAX - 1] = 0;
-    lose_rank(r);
-}
-
-static void lose_rank_1(const struct ranks *r)
-{
-    r->shared->at[RANKS_MAX - 1] = 1;
-    lose_rank(r);
-}
-
 static void test_killed(void **state)
 {
-    struct ranks r = {.size = 3, .limit = 20}, s = r;
+    static const int32_t victims[] = {1, 0};
 
     (void)state;
-    ranks_run(&r, lose_rank_1, 1u << 1);
-    ranks_run(&s, lose_rank_0, 1u << 0);
+    for (size_t i = 0; i < 2; i++) {
+        struct ranks r = {.size = 3, .limit = 20, .chosen = victims[i]};
+
+        ranks_run(&r, lose_rank, 1u << r.chosen);
+    }
 }
 
 /* A rank stands still, rank 0 with its store, until the other has given up on it. */
 static void stand_still(const struct ranks *r)
 {
-    int32_t still = (int32_t)r->shared->at[RANKS_MAX - 1];
     struct sr1__dist *d = NULL;
     char named[60];
 
@@ -425,36 +414,26 @@ static void stand_still(const struct ranks *r)
     r->shared->hash[ranks_self] = (uint64_t)getpid();
     for (int i = 0; i < 5; i++)
         RANK_CHECK(sr1__dist_meet(d, "before") == SR1_OK);
-    if (ranks_self == still) {
+    if (ranks_self == r->chosen) {
         raise(SIGSTOP);
     } else {
         RANK_CHECK(sr1__dist_meet(d, "after") == SR1_E_TIMEOUT);
-        snprintf(named, sizeof named, "rank %d of a world of 2 is missing", (int)still);
+        snprintf(named, sizeof named, "rank %d of a world of 2 is missing",
+                 (int)r->chosen);
         RANK_CHECK(strstr(sr1_last_error(), named));
-        kill((pid_t)r->shared->hash[still], SIGCONT);
+        kill((pid_t)r->shared->hash[r->chosen], SIGCONT);
     }
     sr1__dist_free(d);
 }
 
-static void stand_still_0(const struct ranks *r)
-{
-    r->shared->at[RANKS_MAX - 1] = 0;
-    stand_still(r);
-}
-
-static void stand_still_1(const struct ranks *r)
-{
-    r->shared->at[RANKS_MAX - 1] = 1;
-    stand_still(r);
-}
-
 static void test_stopped(void **state)
 {
-    struct ranks r = {.size = 2, .limit = 2}, s = r;
-
     (void)state;
-    ranks_run(&r, stand_still_0, 0);
-    ranks_run(&s, stand_still_1, 0);
+    for (int32_t still = 0; still < 2; still++) {
+        struct ranks r = {.size = 2, .limit = 2, .chosen = still};
+
+        ranks_run(&r, stand_still, 0);
+    }
 }
 
 /* The cause is told at its own rank too, where the others are gone already. */

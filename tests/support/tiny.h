@@ -361,16 +361,6 @@ static inline void tiny_nothing_leaks(void **state)
     assert_int_equal(sr1__mem_live(), tiny_lasting);
 }
 
-/* How often the text has these words. */
-static inline size_t tiny_count(const char *text, const char *words)
-{
-    size_t n = 0;
-
-    for (; (text = strstr(text, words)) != NULL; text++)
-        n++;
-    return n;
-}
-
 /* All weights of a model, flat; *n numbers. Free with free. */
 static inline float *tiny_weights(sr1_model *m, size_t *n)
 {

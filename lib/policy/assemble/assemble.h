@@ -71,6 +71,8 @@ int32_t sr1__choose_engine_count(const sr1_config *c, const sr1_model *m);
 /* The same for weights that are not there: so many parameters on this device. */
 int32_t sr1__plan_engine_count(const sr1_config *c, sr1__device device,
                                double parameters);
+/* Does no sum depend on how the work is divided? Those of libtorch do among threads. */
+int sr1__has_own_order(const sr1_config *c, sr1__device device);
 /* CPU threads of each of so many. */
 int32_t sr1__plan_engine_threads(const sr1_config *c, sr1__device device,
                                  int32_t engines);

@@ -244,8 +244,7 @@ static int32_t cpu_threads(const sr1_config *c)
     return n > 0 ? (int32_t)n : (int32_t)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-/* Does no sum depend on how the work is divided? Those of libtorch do among threads. */
-static int has_own_order(const sr1_config *c, sr1__device device)
+int sr1__has_own_order(const sr1_config *c, sr1__device device)
 {
     return device == SR1__CPU && sr1__config_bool(c, "full_determinism");
 }
@@ -256,14 +255,15 @@ int32_t sr1__plan_engine_count(const sr1_config *c, sr1__device device, double p
 
     if (n > 0)
         return (int32_t)n;
-    if (device != SR1__CPU || (parameters > SMALL_MODEL && !has_own_order(c, device)))
+    if (device != SR1__CPU ||
+        (parameters > SMALL_MODEL && !sr1__has_own_order(c, device)))
         return 1;
     return cpu_threads(c);
 }
 
 int32_t sr1__plan_engine_threads(const sr1_config *c, sr1__device device, int32_t engines)
 {
-    int32_t each = has_own_order(c, device) ? 1 : cpu_threads(c) / engines;
+    int32_t each = sr1__has_own_order(c, device) ? 1 : cpu_threads(c) / engines;
 
     return each > 0 ? each : 1;
 }

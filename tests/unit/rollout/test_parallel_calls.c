@@ -234,7 +234,7 @@ static void a_message_of_calls_ends_where_the_policy_ends_it(void **state)
         if (memcmp(text + s.text_begin, ENDED, strlen(ENDED)) != 0)
             continue; /* one that the limit has ended */
         assert_memory_equal(text + s.body_begin, "\nIt is", 6);
-        calls = tiny_count(text, CALL) - tiny_count(text + s.text_begin, CALL);
+        calls = count_text(text, CALL) - count_text(text + s.text_begin, CALL);
         while (!mask[k])
             k++;
         assert_int_equal(ids[k + 3 * calls], end); /* the policy's, with a log-prob */
@@ -266,10 +266,10 @@ static void long_results_are_cut_within_their_blocks(void **state)
             const char *text = sr1_trajectory_generated_text(t, NULL);
 
             assert_true(sr1_trajectory_environment_count(t) <= room);
-            assert_int_equal(tiny_count(text, "<tool_response>\n"), 2);
-            assert_int_equal(tiny_count(text, "\n</tool_response>"), 2);
+            assert_int_equal(count_text(text, "<tool_response>\n"), 2);
+            assert_int_equal(count_text(text, "\n</tool_response>"), 2);
             assert_non_null(strstr(text, "\n</tool_response>\n<tool_response>\n"));
-            cut += tiny_count(text, "It is in the old town.") < 2;
+            cut += count_text(text, "It is in the old town.") < 2;
         }
         sr1_trajectory_free(t);
     }

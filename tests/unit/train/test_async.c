@@ -108,7 +108,7 @@ static void the_next_rollout_begins_before_the_update(void **state)
     assert_true(fabs(metric(rows, 3, "rollout_corr/rollout_is_max") - 1.0) > 1e-4);
     json_decref(rows);
     text = slurp_trajectories("ahead");
-    assert_int_equal(tiny_count(text, "\"weights_version\":4"), GROUP);
+    assert_int_equal(count_text(text, "\"weights_version\":4"), GROUP);
     sr1_free(text);
     asked = list_questions("ahead");
     openai_reload(&server, scratch_path("searcher"));
@@ -346,6 +346,7 @@ static void choices_ahead_are_resumed(void **state)
     }
     openai_stop(&server);
 }
+
 /* ---- weights that change in the midst ---- */
 
 struct ages {

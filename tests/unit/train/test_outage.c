@@ -525,7 +525,7 @@ static void a_run_without_any_reward_has_failed(void **state)
     (void)state;
     REFUSED(run_judged(UINT32_MAX, "unjudged", notes), SR1_E_NETWORK,
             "no trajectory of the 6 steps had a reward");
-    assert_int_equal(tiny_count(notes, alarm_text), 1);
+    assert_int_equal(count_text(notes, alarm_text), 1);
     assert_non_null(strstr(notes, "warning: step 3: no trajectory of"));
     assert_non_null(
         strstr(notes, "nothing was learned in 6 steps: no trajectory had a reward"));
@@ -534,7 +534,7 @@ static void a_run_without_any_reward_has_failed(void **state)
     assert_non_null(strstr(sr1__buf_cstr(&record), "of the 6 steps had a reward"));
     sr1__buf_free(&record);
     OK(sr1__file_read(scratch_path("unjudged/metrics.jsonl"), 0, &record));
-    assert_int_equal(tiny_count(sr1__buf_cstr(&record), "\"health/alarm_rewards\":1"), 4);
+    assert_int_equal(count_text(sr1__buf_cstr(&record), "\"health/alarm_rewards\":1"), 4);
     sr1__buf_free(&record);
 }
 
@@ -544,10 +544,10 @@ static void a_judge_that_comes_back_is_waited_for(void **state)
 
     (void)state;
     OK(run_judged(0x6, "short", notes)); /* away in steps 2 and 3 */
-    assert_int_equal(tiny_count(notes, alarm_text), 0);
+    assert_int_equal(count_text(notes, alarm_text), 0);
     OK(run_judged(0x3e, "long", notes)); /* away from step 2 on */
-    assert_int_equal(tiny_count(notes, alarm_text), 1);
-    assert_int_equal(tiny_count(notes, "nothing was learned"), 0);
+    assert_int_equal(count_text(notes, alarm_text), 1);
+    assert_int_equal(count_text(notes, "nothing was learned"), 0);
 }
 
 /* ---- evaluation ---- */

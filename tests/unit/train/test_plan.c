@@ -205,7 +205,7 @@ static void keys_lower_the_peak(void **state)
     assert_int_equal(sr1_plan_fits(p), 0);
     assert_true(p->n_advice >= 3);
     for (size_t i = 0; i < p->n_advice; i++) {
-        char set[160], *pair = set;
+        char set[sizeof p->advice[0].set], *pair = set;
         sr1_config *c =
             config_of(path, (const char *const[]){"batch_size=8", "group_size=8",
                                                   "max_tokens=1024", NULL});
@@ -229,6 +229,24 @@ static void keys_lower_the_peak(void **state)
         sr1_config_free(c);
     }
     assert_true(best <= 24e9);
+    sr1_plan_free(p);
+}
+
+/* Where each worker holds a gradient and a trajectory is a micro-batch whatever
+ * micro_batch_tokens says. */
+static void fewer_workers_lower_the_peak(void **state)
+{
+    const char *path = write_shape("shape.json", 1024, 28, 16, 3072, 1);
+    sr1_plan *p = PLAN(path, 24, "device=cpu", "full_determinism=true", "threads=16");
+    int fits = 0;
+
+    (void)state;
+    assert_int_equal(sr1_plan_fits(p), 0);
+    for (size_t i = 0; i < p->n_advice; i++) {
+        assert_null(strstr(p->advice[i].set, "micro_batch_tokens"));
+        fits |= strcmp(p->advice[i].set, "workers=1") == 0 && p->advice[i].fits;
+    }
+    assert_true(fits);
     sr1_plan_free(p);
 }
 
@@ -404,6 +422,37 @@ static void threads_have_rows_of_their_own(void **state)
     assert_true((double)(peaks[2] - peaks[1]) < 4 * 512 * token * 1.1);
 }
 
+/* Two bytes for each expert of a token in a layer, in memory that doubles. */
+static void kept_experts_are_counted(void **state)
+{
+    static const char mixture[] =
+        "{\"architectures\": [\"Qwen3MoeForCausalLM\"], \"hidden_size\": 1024, "
+        "\"num_hidden_layers\": 24, \"num_attention_heads\": 8, "
+        "\"num_key_value_heads\": 4, \"head_dim\": 128, \"intermediate_size\": 3072, "
+        "\"vocab_size\": 151936, \"num_experts\": 64, \"num_experts_per_tok\": 8, "
+        "\"moe_intermediate_size\": 768}";
+    static const char *const replay[] = {"router_replay=none", "router_replay=r2"};
+    static const char *const steps[] = {"update_times=1", "update_times=2",
+                                        "mini_batch_size=4"};
+    const char *path = scratch_file("mixture.json", mixture, 0);
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        int64_t peaks[2];
+
+        for (size_t k = 0; k < 2; k++) {
+            sr1_plan *p = PLAN(path, 200, "device=cpu", "share_prompts=false",
+                               "batch_size=8", "group_size=8", "max_prompt_tokens=512",
+                               "max_tokens=512", "update_times=1", steps[i], replay[k]);
+
+            peaks[k] = sr1_plan_peak(p, "update");
+            sr1_plan_free(p);
+        }
+        tiny_near((double)(peaks[1] - peaks[0]),
+                  i == 0 ? 0 : 2.0 * 64 * 1024 * 24 * 8 * 2, 2);
+    }
+}
+
 static void int8_generation_takes_half(void **state)
 {
     const char *path = write_shape("shape.json", 4096, 36, 32, 12288, 0);
@@ -536,6 +585,7 @@ int main(void)
         cmocka_unit_test(on_the_cpu_nothing_moves),
         cmocka_unit_test(a_small_disk_is_told),
         cmocka_unit_test(keys_lower_the_peak),
+        cmocka_unit_test(fewer_workers_lower_the_peak),
         cmocka_unit_test(keys_are_chosen_by_memory),
         cmocka_unit_test(keys_are_left_by_a_word),
         cmocka_unit_test(cards_of_24_48_and_32_gb),
@@ -543,6 +593,7 @@ int main(void)
         cmocka_unit_test(what_is_chosen_has_bounds),
         cmocka_unit_test(int8_references_take_half),
         cmocka_unit_test(threads_have_rows_of_their_own),
+        cmocka_unit_test(kept_experts_are_counted),
         cmocka_unit_test(int8_generation_takes_half),
         cmocka_unit_test(int8_references_are_refused),
         cmocka_unit_test(both_forms_agree),

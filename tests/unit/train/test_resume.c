@@ -1,5 +1,6 @@
 /* Going on with a run by other keys, in another place, or after its files were edited. */
 #include "runs.h"
+#include "support/count_text.h"
 
 #include "config/run_config.h"
 
@@ -584,7 +585,7 @@ static void alarms_go_on_with_their_run(void **state)
         notes[0] = '\0';
         run_heard(tr, 0, notes);
         same_records("heard", run);
-        assert_int_equal(tiny_count(notes, "the last three steps has a reward"), i == 0);
+        assert_int_equal(count_text(notes, "the last three steps has a reward"), i == 0);
     }
 }
 

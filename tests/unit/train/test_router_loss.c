@@ -200,6 +200,38 @@ static void mini_batches_go_by_it_too(void **state)
     assert_true(fabs(plain.loss - r.loss) > 1e-3);
 }
 
+/* Memory may run out at any place, while experts are kept too: the update either does
+ * without it, in smaller micro-batches and by the same experts, or fails. */
+static void so_they_do_when_they_are_cut_finer(void **state)
+{
+    sr1_step_report r =
+        update_far("router_replay=r2", "update_times=1", "mini_batch_size=3");
+    int cut = 0;
+
+    (void)state;
+    for (int64_t at = 1; at < 4000; at = at * 5 / 4 + 1) {
+        sr1_step_report again = {.struct_size = sizeof again};
+        sr1_trainer *tr =
+            tiny_trainer(tiny_config("mixture", FAR, "router_replay=r2", "update_times=1",
+                                     "mini_batch_size=3", NULL));
+        sr1_status st;
+
+        sr1__mem_fail_at(at);
+        st = sr1_trainer_update(tr, rolled, N, &again);
+        sr1__mem_fail_at(0);
+        sr1_trainer_free(tr);
+        if (st != SR1_OK) {
+            assert_int_equal(st, SR1_E_NOMEM);
+            continue;
+        }
+        tiny_near(again.loss, r.loss, 1e-4 * fabs(r.loss));
+        tiny_near(again.grad_norm, r.grad_norm, 1e-3 * r.grad_norm);
+        cut += again.loss != r.loss || again.grad_norm != r.grad_norm;
+    }
+    printf("%d updates were cut finer\n", cut);
+    assert_true(cut > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +244,7 @@ int main(void)
         cmocka_unit_test(one_step_is_the_same),
         cmocka_unit_test(later_passes_go_by_the_first),
         cmocka_unit_test(mini_batches_go_by_it_too),
+        cmocka_unit_test(so_they_do_when_they_are_cut_finer),
         cmocka_unit_test(nothing_leaks),
     };
 
