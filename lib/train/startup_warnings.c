@@ -123,7 +123,7 @@ static int warn_unread(const sr1_trainer *tr, char *text, size_t size)
         {"search_program", searches_otherwise(c),
          "search_engine is not program: it is not started"},
         {"judge_base_url", !sr1__config_has_item(c, "rewards", "judge"),
-         "rewards do not name judge: it is not asked"},
+         "rewards do not name judge: none of them asks it"},
         {"stop_at_exact_match", !tr->validation,
          "there are no questions for validation: the run goes to its end"},
         {"forward_prefetch",
