@@ -373,6 +373,30 @@ static void forget_synthesis(void)
     assert_int_equal(remove(scratch_path("by.jsonl.state")), 0);
 }
 
+/* A line of the user's own, and lines that he corrected, are not cut off. */
+static void edited_demonstrations_are_refused(void **state)
+{
+    static const char own[] = "{\"prompt\": \"by hand\", \"completion\": \"mine\"}\n";
+    static const char changed[] = "by.jsonl has been changed by others";
+    struct sr1__buf text;
+    FILE *f;
+
+    (void)state;
+    OK(synthesise_by("sure", "seed=1", "1", 2));
+    OK(sr1__file_read(scratch_path("by.jsonl"), 0, &text));
+    f = fopen(scratch_path("by.jsonl"), "a");
+    assert_true(fputs(own, f) >= 0 && fclose(f) == 0);
+    REFUSED(synthesise_by("sure", "seed=1", "1", 4), SR1_E_STATE, changed);
+    text.data[text.len - 5] ^= 1;
+    (void)scratch_file("by.jsonl", text.data, text.len);
+    REFUSED(synthesise_by("sure", "seed=1", "1", 4), SR1_E_STATE, changed);
+    text.data[text.len - 5] ^= 1;
+    (void)scratch_file("by.jsonl", text.data, text.len);
+    OK(synthesise_by("sure", "seed=1", "1", 4));
+    sr1__buf_free(&text);
+    forget_synthesis();
+}
+
 /* A program is what its file holds, a server what is behind its address. */
 static void what_answers_is_of_the_policy(void **state)
 {
@@ -811,6 +835,7 @@ int main(void)
         cmocka_unit_test(rewards_do_not_see_what_is_left_out),
         cmocka_unit_test(demonstrations_without_a_reward_are_counted),
         cmocka_unit_test(a_synthesis_names_the_row_it_cannot_read),
+        cmocka_unit_test(edited_demonstrations_are_refused),
         cmocka_unit_test(a_synthesis_is_gone_on_with_by_its_policy_only),
         cmocka_unit_test(what_answers_is_of_the_policy),
         cmocka_unit_test(a_synthesis_is_gone_on_with_on_another_day),
