@@ -122,9 +122,8 @@ static sr1_status remove_below(const char *folder, const char *name)
 /* What a run writes into its folders, by how their names begin. */
 static const struct {
     const char *folder, *begin;
-} written_below[] = {{"checkpoints", "step-"},
-                     {"logs", "rank-"},
-                     {"tensorboard", "events.out.tfevents."}};
+} written_below[] = {
+    {"checkpoints", "step-"}, {"logs", "rank-"}, {"tensorboard", "events.out.tfevents."}};
 
 static sr1_status refuse_others_in(const char *run, const char *folder, const char *begin)
 {
@@ -145,13 +144,11 @@ static sr1_status refuse_others_in(const char *run, const char *folder, const ch
     return st;
 }
 
-/* The folders of a run that failed before its first step go: nothing of others is in them.
- */
+/* The folders of a run that failed early go, if all that they hold is its own. */
 static sr1_status refuse_others_below(const char *run)
 {
     for (size_t i = 0; i < sizeof(written_below) / sizeof(written_below[0]); i++)
-        SR1__TRY(
-            refuse_others_in(run, written_below[i].folder, written_below[i].begin));
+        SR1__TRY(refuse_others_in(run, written_below[i].folder, written_below[i].begin));
     return SR1_OK;
 }
 

@@ -236,8 +236,8 @@ static void results_of_another_precision_are_refused(void **state)
     remove_sets();
 }
 
-/* Somebody's file in the folder of results stays; one whose first line a kill cut short is
- * begun again. */
+/* Somebody's file in the folder of results stays; one whose first line a kill cut short
+ * is begun again. */
 static void other_files_are_no_results(void **state)
 {
     static const struct {
