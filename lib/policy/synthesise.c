@@ -415,8 +415,7 @@ sr1_status sr1_synthesise(const char *path, sr1_rollout *rollout, sr1_reward_set
                           const sr1_dataset *data, const sr1_synth_options *options,
                           sr1_synth_report *report)
 {
-    struct synth s = {
-        .rollout = rollout, .rewards = rewards, .data = data, .path = path};
+    struct synth s = {.rollout = rollout, .rewards = rewards, .data = data, .path = path};
     int64_t time;
     sr1_status st;
 
