@@ -17,15 +17,9 @@ static sr1_status hash_file(const sr1_config *c, const char *key, uint64_t *hash
     return sr1__rule_file_hash(sr1__config_str(c, key), hash);
 }
 
-/* An index is too large to be read for this: its size and its end, where one of ours has
- * the checksums of all its parts (retrieval/search/sections.h). */
 static sr1_status hash_index(const sr1_config *c, const char *key, uint64_t *hash)
 {
-    const char *path = sr1__config_str(c, key);
-
-    return *path && sr1__path_exists(path) && !sr1__path_is_dir(path)
-               ? sr1__file_end_hash(path, UINT64_MAX, hash)
-               : SR1_OK;
+    return sr1__index_file_hash(sr1__config_str(c, key), hash);
 }
 
 /* What of a tokenizer's folder decides ids and prompts. */

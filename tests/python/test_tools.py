@@ -204,3 +204,16 @@ def test_a_union_with_none_is_optional():
 
     if sys.version_info >= (3, 10):
         assert Tool(look).schema["properties"] == {"floor": {"type": "integer"}}
+
+
+def test_the_class_of_a_tool_is_no_tool():
+    class Adder:
+        name = "adder"
+
+        def call(self, a: int, b: int) -> int:
+            """Add two numbers."""
+            return a + b
+
+    with pytest.raises(TypeError, match=r"give Adder\(...\), not the class"):
+        Tool(Adder)
+    assert Tool(Adder()).name == "adder"

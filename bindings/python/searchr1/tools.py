@@ -63,6 +63,10 @@ class Tool:
     ) -> None:
         """deadline: seconds after which a call is given up; 0: never. waits: it takes
         long but little work here. concurrent: several threads may call it at a time."""
+        if inspect.isclass(function):
+            raise TypeError(
+                f"a tool is an object: give {function.__name__}(...), not the class"
+            )
         called = function if callable(function) else getattr(function, "call", None)
         if called is None:
             raise TypeError(

@@ -146,7 +146,7 @@ static void why_there_is_no_score_is_told(void **state)
          "for line in sys.stdin:\n"
          "    i = json.loads(line)['id']\n"
          "    print(json.dumps({'id': i, 'result': [None]}), flush=True)\n",
-         "null.py gave null, or NaN, in place of a number"},
+         "null.py gave null, or what is no number, as a score"},
     };
 
     (void)state;
@@ -164,6 +164,33 @@ static void why_there_is_no_score_is_told(void **state)
         sr1_reward_set_free(set);
     }
     sr1_log_set(NULL, NULL);
+}
+
+/* Right and wrong are 1 and 0, and what is no score costs its own trajectory. */
+static void truths_are_scores(void **state)
+{
+    static const char text[] =
+        "import json, sys\n"
+        "for line in sys.stdin:\n"
+        "    m = json.loads(line)\n"
+        "    print(json.dumps({'id': m['id'], 'result': [True, False, 'yes', 3]}),\n"
+        "          flush=True)\n";
+    sr1_reward_options o = {.struct_size = sizeof o, .rewards = ""};
+    sr1_trajectory *t[4];
+    sr1_reward_set *set = NULL;
+    double totals[4];
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        t[i] = answered("Where?", "Rome");
+    OK(sr1_reward_set_new(&set, &o));
+    OK(sr1_reward_set_add_external(set, scratch_file("truths.py", text, 0), "mine", 1,
+                                   NULL));
+    OK(sr1_reward_set_score(set, (const sr1_trajectory *const *)t, 4, NULL, totals));
+    assert_true(totals[0] == 1 && totals[1] == 0 && isnan(totals[2]) && totals[3] == 3);
+    sr1_reward_set_free(set);
+    for (size_t i = 0; i < 4; i++)
+        sr1_trajectory_free(t[i]);
 }
 
 /* ---- search ---- */
@@ -779,6 +806,7 @@ int main(void)
         cmocka_unit_test(an_outage_is_no_score),
         cmocka_unit_test(a_late_program_is_started_anew),
         cmocka_unit_test(why_there_is_no_score_is_told),
+        cmocka_unit_test(truths_are_scores),
         cmocka_unit_test(a_program_searches),
         cmocka_unit_test(members_of_a_hit_have_their_types),
         cmocka_unit_test(long_requests_and_answers_cross),

@@ -416,6 +416,11 @@ static void what_answers_is_of_the_policy(void **state)
     OK(synthesise_by("sure", "search_url=http://127.0.0.1:9000/retrieve", "1", 2));
     REFUSED(synthesise_by("sure", "search_url=http://127.0.0.1:9000/other", "1", 3),
             SR1_E_STATE, other);
+    forget_synthesis();
+    snprintf(pair, sizeof pair, "search_index=%s", scratch_file("x.bm25", "one", 0));
+    OK(synthesise_by("sure", pair, "1", 1));
+    (void)scratch_file("x.bm25", "two", 0);
+    REFUSED(synthesise_by("sure", pair, "1", 3), SR1_E_STATE, other);
 }
 
 /* As if its tokenizer was opened at this time; 0: now. */
