@@ -44,6 +44,16 @@ static sr1_status find_places(int64_t **out, const struct sr1__microbatch *mb,
     return st;
 }
 
+/* Does a span go on where another ends? Their number does not tell: an answer of one token
+ * has no span behind its prompt. */
+static int continues_any(const struct sr1__microbatch *mb)
+{
+    for (size_t i = 0; i < mb->n_spans; i++)
+        if (mb->continues[i] >= 0)
+            return 1;
+    return 0;
+}
+
 /* cu_seqlens are freed with sr1__free. */
 static sr1_status pack_microbatch(struct sr1__packed *out,
                                   const struct sr1__microbatch *mb, int64_t **cu_seqlens)
@@ -56,8 +66,7 @@ static sr1_status pack_microbatch(struct sr1__packed *out,
     *out = (struct sr1__packed){.ids = mb->ids,
                                 .cu_seqlens = cu,
                                 .n_seqs = mb->n_spans,
-                                .continues =
-                                    mb->n_spans > mb->n_seqs ? mb->continues : NULL};
+                                .continues = continues_any(mb) ? mb->continues : NULL};
     *cu_seqlens = cu;
     return SR1_OK;
 }
