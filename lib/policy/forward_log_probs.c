@@ -44,8 +44,8 @@ static sr1_status find_places(int64_t **out, const struct sr1__microbatch *mb,
     return st;
 }
 
-/* Does a span go on where another ends? Their number does not tell: an answer of one token
- * has no span behind its prompt. */
+/* Does a span go on where another ends? Their number does not tell: an answer of one
+ * token has no span behind its prompt. */
 static int continues_any(const struct sr1__microbatch *mb)
 {
     for (size_t i = 0; i < mb->n_spans; i++)

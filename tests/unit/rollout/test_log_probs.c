@@ -180,8 +180,8 @@ static void failed_searches_are_scored_too(void **state)
     sr1_rollout_free(r);
 }
 
-/* An answer of one token has no row of its own where a prompt is shared: the prompt's last
- * row predicts it. Beside it the others' log-probs are what they are without it, in
+/* An answer of one token has no row of its own where a prompt is shared: the prompt's
+ * last row predicts it. Beside it the others' log-probs are what they are without it, in
  * whatever order they stand. */
 static void answers_of_one_token_cost_the_others_nothing(void **state)
 {

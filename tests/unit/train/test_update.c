@@ -192,9 +192,9 @@ static void shared_prompts_serve_answers_of_one_token(void **state)
             for (size_t i = 0; i < 2; i++) {
                 sr1_step_report r = {.struct_size = sizeof r};
 
-                w[i] = updated(
-                    tiny_config("model", GRADIENT, workers[k], shared[i], NULL), t, of,
-                    &r, &n);
+                w[i] =
+                    updated(tiny_config("model", GRADIENT, workers[k], shared[i], NULL),
+                            t, of, &r, &n);
                 for (size_t j = 0; j < n; j++)
                     w[i][j] -= start[j];
             }
