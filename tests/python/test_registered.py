@@ -74,6 +74,7 @@ def test_an_estimator_is_given_all_that_there_is():
 
     @register_adv_est("py_all", needs=["confidences", "components"], options=["eps"])
     def py_all(batch, options):
+        """all arrays, and no formula"""
         seen.append(batch)
         return [0.0] * batch.n
 
