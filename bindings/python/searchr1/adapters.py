@@ -251,7 +251,7 @@ def _functions(rubric: Any) -> List[Tuple[Any, Any, float]]:
         return [one for inner in rubric.rubrics for one in _functions(inner)]
     functions = getattr(rubric, "funcs", None) or getattr(rubric, "reward_funcs", [])
     weights = getattr(rubric, "weights", None) or getattr(rubric, "reward_weights", [])
-    found = []
+    found: List[Tuple[Any, Any, float]] = []
     for function, weight in zip(functions, weights):
         if not _OF_GROUPS & set(inspect.signature(function).parameters):
             found.append((rubric, function, float(weight)))
@@ -397,11 +397,12 @@ class Verifiers(_Episodes):
     # ---- turns ----
 
     def _new_state(self, row: Mapping[str, Any]) -> Any:
-        row = {"task": getattr(self._environment, "env_id", None) or "default", **row}
-        if isinstance(row.get("info"), str):  # rows that differ have it as JSON
-            row["info"] = json.loads(row["info"])
-        state = _state_type()(input=dict(row))
-        state.update(row, answer=row.get("answer", ""), prompt=_as_installed(row["prompt"]))
+        task = getattr(self._environment, "env_id", None) or "default"
+        given: Dict[str, Any] = {"task": task, **row}
+        if isinstance(given.get("info"), str):  # rows that differ have it as JSON
+            given["info"] = json.loads(given["info"])
+        state = _state_type()(input=dict(given))
+        state.update(given, answer=row.get("answer", ""), prompt=_as_installed(row["prompt"]))
         state.update(trajectory=[], turn=0, completion=[], error=None, tool_defs=[])
         state.update(is_completed=False, is_truncated=False, final_env_response=None)
         made = _async.result(self._environment.setup_state(state))

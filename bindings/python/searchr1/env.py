@@ -235,8 +235,8 @@ def own_environment(
 ) -> Tuple[Config, Optional[Environment]]:
     """What env= and tools= mean: a configuration without an environment of its own, and
     the environment; the configuration itself and None where neither is given. Tools have
-    the protocol hermes unless one is set. An engine is one more tool, and so are those of
-    the MCP servers of the key tools."""
+    the protocol hermes unless one is set. An engine is one more tool, and the MCP servers
+    of the key tools have others."""
     tools = as_tools(tools)
     if env is None and not tools:
         return config, None
