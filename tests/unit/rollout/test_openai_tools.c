@@ -121,7 +121,7 @@ static void sr1_eval_scores_the_server(void **state)
     server.fail_code = 500;
     server.fail_every = 5; /* some rows cannot be scored */
     assert_int_equal(CALL("sr1-eval", model, questions), 1);
-    says("err", "is not among the rows");
+    says("err", " not among the rows"); /* one or two of them */
     openai_stop(&server);
 }
 
