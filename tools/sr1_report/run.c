@@ -189,6 +189,24 @@ static json_t *load_changes(const char *path)
     return rows;
 }
 
+/* The steps that a resumed run was told to do at last; 0: those of its beginning. */
+static int64_t find_changed_steps(const json_t *changes)
+{
+    int64_t steps = 0;
+    size_t i;
+    json_t *row;
+
+    json_array_foreach(changes, i, row)
+    {
+        const char *key = json_string_value(json_object_get(row, "key"));
+        const char *to = json_string_value(json_object_get(row, "to"));
+
+        if (key != NULL && to != NULL && strcmp(key, "max_steps") == 0)
+            steps = strtoll(to, NULL, 10);
+    }
+    return steps > 0 ? steps : 0;
+}
+
 /* ---- the whole ---- */
 
 static int report_no_run(const struct loaded_run *r)
@@ -224,6 +242,7 @@ int run_read(struct loaded_run *r, const char *folder)
 {
     char path[4096];
     struct stat st;
+    int64_t changed;
     int code;
 
     memset(r, 0, sizeof(*r));
@@ -237,6 +256,9 @@ int run_read(struct loaded_run *r, const char *folder)
     r->starts = load_starts(run_path(r, "run.json", path));
     r->changes = load_changes(run_path(r, "config-changes.jsonl", path));
     read_checkpoint(r);
+    changed = find_changed_steps(r->changes);
+    if (changed > 0)
+        r->planned = changed;
     if (r->planned <= 0)
         r->planned = json_integer_value(json_object_get(r->config, "max_steps"));
     run_path(r, "model", path);

@@ -554,6 +554,34 @@ static void a_new_program_is_asked_nothing_of_old_episodes(void **state)
     sr1_env_free(env);
 }
 
+/* Nor is it told that they are over: one that keeps a table of them need not expect it.
+ */
+static void a_new_program_is_told_nothing_of_old_episodes(void **state)
+{
+    sr1_env_reply reply = {.struct_size = sizeof reply};
+    sr1_env *env = NULL;
+    char code[1024], *text = NULL;
+    int64_t old, new;
+    size_t n;
+
+    (void)state;
+    snprintf(code, sizeof code,
+             "exec(open('%s').read().replace('episodes.pop(params[\"episode\"], None)', "
+             "'del episodes[params[\"episode\"]]'))\n",
+             program);
+    OK(sr1_env_open_external(&env, scratch_file("strict.py", code, 0), NULL, NULL));
+    OK(sr1_env_begin(env, "q1", "Where?", 6, 7, &old));
+    assert_int_not_equal(sr1_env_step(env, old, "please die", 10, &reply, &text, &n),
+                         SR1_OK);
+    OK(sr1_env_begin(env, "q2", "When?", 5, 8, &new));
+    sr1_env_finish(env, old);
+    (void)step(env, new, "count", BLOCK("1 begun, When?"));
+    sr1_env_finish(env, new);
+    OK(sr1_env_begin(env, "q3", "Who?", 4, 9, &new));
+    (void)step(env, new, "count", BLOCK("1 begun, Who?")); /* what it knew it forgot */
+    sr1_env_free(env);
+}
+
 /* A program that loads for long reads nothing meanwhile: what a pipe does not hold waits,
  * as long as a request may take. */
 static void a_program_may_take_long_to_start(void **state)
@@ -814,6 +842,7 @@ int main(void)
         cmocka_unit_test(a_program_is_an_environment),
         cmocka_unit_test(bytes_that_are_no_text_are_shown),
         cmocka_unit_test(a_new_program_is_asked_nothing_of_old_episodes),
+        cmocka_unit_test(a_new_program_is_told_nothing_of_old_episodes),
         cmocka_unit_test(a_program_may_take_long_to_start),
         cmocka_unit_test(members_of_an_answer_have_their_types),
         cmocka_unit_test(the_example_is_an_environment),

@@ -1,5 +1,11 @@
 /* Answering a file of questions and scoring it: nothing is dropped, over all rows and for
  * each data source, whatever the size of the chunks. */
+#define TEN(x) x x x x x x x x x x
+#define WORDS(x) TEN(TEN(x " " x " " x " " x " " x " ")) /* 500 */
+#define TINY_MORE_WORDS                                                                  \
+    WORDS("1"), WORDS("2"), WORDS("3"), WORDS("4"), WORDS("5"), WORDS("6"), WORDS("7"),  \
+        WORDS("8"), WORDS("9")
+
 #include "support/tiny.h"
 
 #include "base/mem.h"
@@ -20,8 +26,15 @@ static int make(void **state)
         {" tower", "</search>"}, {"</information>", "<answer>"},
         {"<answer>", " Paris"},  {" Paris", "</answer>"}};
 
+    static const struct tiny_rule author[] = {
+        {"", "<answer>"},         {"<answer>", WORDS("1")}, {WORDS("1"), WORDS("2")},
+        {WORDS("2"), WORDS("3")}, {WORDS("3"), WORDS("4")}, {WORDS("4"), WORDS("5")},
+        {WORDS("5"), WORDS("6")}, {WORDS("6"), WORDS("7")}, {WORDS("7"), WORDS("8")},
+        {WORDS("8"), WORDS("9")}, {WORDS("9"), "</answer>"}};
+
     if (scratch_make(state) != 0)
         return -1;
+    tiny_model("author", author, sizeof author / sizeof *author, 30);
     tiny_model("sure", sure, 6, 30);
     tiny_model("unsure", sure, 5, 30);
     return 0;
@@ -155,6 +168,38 @@ static void every_row_counts(void **state)
         sr1_dataset_free(d);
         sr1_rollout_free(r);
     }
+}
+
+static void on_limit(void *user, int32_t level, const char *text)
+{
+    (void)level;
+    *(int *)user += strstr(text, "over 4096 tokens; it counts 0") != NULL;
+}
+
+static void what_rouge_l_cannot_compare_counts_0(void **state)
+{
+    const char *path = scratch_file("long.jsonl",
+                                    "{\"question\": \"Which?\", \"golden_answers\": "
+                                    "[\"1 2 3\"]}\n",
+                                    0);
+    sr1_rollout *r = tiny_rollout(tiny_config("author", "environment=none", NULL), NULL);
+    sr1_eval_options o = {.struct_size = sizeof o, .greedy = 1};
+    sr1_eval_scores s = {.struct_size = sizeof s};
+    sr1_evaluation *e = NULL;
+    sr1_dataset *d = NULL;
+    int told = 0;
+
+    (void)state;
+    OK(sr1_dataset_open(&d, &path, 1, NULL));
+    sr1_log_set(on_limit, &told);
+    OK(sr1_evaluate(&e, r, d, &o));
+    sr1_log_set(NULL, NULL);
+    OK(sr1_evaluation_scores(e, 0, &s));
+    assert_true(s.answered == 1 && s.rouge1 > 0 && s.rougeL == 0);
+    assert_int_equal(told, 1);
+    sr1_evaluation_free(e);
+    sr1_dataset_free(d);
+    sr1_rollout_free(r);
 }
 
 static void cut_short_is_no_answer(void **state)
@@ -835,6 +880,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_counts),
+        cmocka_unit_test(what_rouge_l_cannot_compare_counts_0),
         cmocka_unit_test(cut_short_is_no_answer),
         cmocka_unit_test(rewards_are_scored_too),
         cmocka_unit_test(rewards_do_not_see_what_is_left_out),
