@@ -785,11 +785,12 @@ static sr1_status run_whole(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
 
 sr1_status sr1_trainer_run(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
 {
+    int32_t threads;
     sr1_status st;
 
     SR1__REQUIRE(tr, "run: trainer");
-    sr1__life_hold(&tr->life);
+    threads = sr1__trainer_enter(tr);
     st = run_whole(tr, callbacks);
-    sr1__trainer_release(tr);
+    sr1__trainer_leave(tr, threads);
     return st;
 }
