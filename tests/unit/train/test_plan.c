@@ -494,6 +494,31 @@ static void int8_references_are_refused(void **state)
     sr1_config_free(c);
 }
 
+/* An adapter as the critic's beginning has its base's shape, for the plan as for the run.
+ */
+static void a_critic_may_be_an_adapter(void **state)
+{
+    sr1_trainer *tr = tiny_trainer(tiny_config("model", "lora_rank=2", NULL));
+    sr1_plan *own = NULL, *given = NULL;
+    char pair[600];
+    sr1_config *c;
+
+    (void)state;
+    snprintf(pair, sizeof pair, "critic_model=%s", scratch_path("critic-adapter"));
+    OK(sr1_trainer_save_model(tr, scratch_path("critic-adapter")));
+    sr1_trainer_free(tr);
+    c = tiny_config("model", "advantage=gae", NULL);
+    OK(sr1_plan_new(&own, c, 0));
+    OK(sr1_config_set_pair(c, pair));
+    OK(sr1_plan_new(&given, c, 0));
+    assert_true(given->shapes.has_critic);
+    assert_int_equal(sr1_plan_peak(given, "update_critic"),
+                     sr1_plan_peak(own, "update_critic"));
+    sr1_trainer_free(tiny_trainer(c));
+    sr1_plan_free(own);
+    sr1_plan_free(given);
+}
+
 /* ---- forms ---- */
 
 static void both_forms_agree(void **state)
@@ -594,8 +619,10 @@ int main(void)
         cmocka_unit_test(int8_references_take_half),
         cmocka_unit_test(threads_have_rows_of_their_own),
         cmocka_unit_test(kept_experts_are_counted),
+        cmocka_unit_test(experts_are_kept_by_whole_weights),
         cmocka_unit_test(int8_generation_takes_half),
         cmocka_unit_test(int8_references_are_refused),
+        cmocka_unit_test(a_critic_may_be_an_adapter),
         cmocka_unit_test(both_forms_agree),
         cmocka_unit_test(headers_are_compared),
         cmocka_unit_test(what_has_no_shape_is_refused),
