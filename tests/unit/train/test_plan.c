@@ -422,15 +422,16 @@ static void threads_have_rows_of_their_own(void **state)
     assert_true((double)(peaks[2] - peaks[1]) < 4 * 512 * token * 1.1);
 }
 
+static const char mixture[] =
+    "{\"architectures\": [\"Qwen3MoeForCausalLM\"], \"hidden_size\": 1024, "
+    "\"num_hidden_layers\": 24, \"num_attention_heads\": 8, "
+    "\"num_key_value_heads\": 4, \"head_dim\": 128, \"intermediate_size\": 3072, "
+    "\"vocab_size\": 151936, \"num_experts\": 64, \"num_experts_per_tok\": 8, "
+    "\"moe_intermediate_size\": 768}";
+
 /* Two bytes for each expert of a token in a layer, in memory that doubles. */
 static void kept_experts_are_counted(void **state)
 {
-    static const char mixture[] =
-        "{\"architectures\": [\"Qwen3MoeForCausalLM\"], \"hidden_size\": 1024, "
-        "\"num_hidden_layers\": 24, \"num_attention_heads\": 8, "
-        "\"num_key_value_heads\": 4, \"head_dim\": 128, \"intermediate_size\": 3072, "
-        "\"vocab_size\": 151936, \"num_experts\": 64, \"num_experts_per_tok\": 8, "
-        "\"moe_intermediate_size\": 768}";
     static const char *const replay[] = {"router_replay=none", "router_replay=r2"};
     static const char *const steps[] = {"update_times=1", "update_times=2",
                                         "mini_batch_size=4"};
@@ -451,6 +452,30 @@ static void kept_experts_are_counted(void **state)
         tiny_near((double)(peaks[1] - peaks[0]),
                   i == 0 ? 0 : 2.0 * 64 * 1024 * 24 * 8 * 2, 2);
     }
+}
+
+/* The pass that keeps experts has whole weights, which the update has in parts. */
+static void experts_are_kept_by_whole_weights(void **state)
+{
+    static const char *const replay[] = {"router_replay=none", "router_replay=r2"};
+    const char *path = scratch_file("mixture.json", mixture, 0);
+    int64_t updates[2], kept[2];
+
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        sr1_plan *p = PLAN(path, 200, "fsdp_size=8", "reshard_after_forward=true",
+                           "batch_size=8", "group_size=8", "max_prompt_tokens=128",
+                           "max_tokens=128", "micro_batch_tokens=256",
+                           "gradient_checkpointing=true", "update_times=2", replay[k]);
+
+        updates[k] = sr1_plan_peak(p, "update");
+        kept[k] = sr1_plan_peak(p, "router_replay");
+        assert_true(k == 0 || sr1__memory_weights(&p->figures.policy) < (double)kept[k]);
+        sr1_plan_free(p);
+    }
+    assert_int_equal(updates[0], updates[1]); /* what is kept is on the host */
+    assert_int_equal(kept[0], 0);
+    assert_true(kept[1] > updates[1]);
 }
 
 static void int8_generation_takes_half(void **state)
