@@ -570,7 +570,12 @@ sr1_status sr1__plan_figure(struct sr1__plan_figures *out, const sr1_config *c,
     return SR1_OK;
 }
 
+int sr1__plan_host_fits(const sr1_plan *p, const struct sr1__plan_figures *f)
+{
+    return p->host_memory <= 0 || f->host <= p->host_memory;
+}
+
 int sr1__plan_fits(const sr1_plan *p, const struct sr1__plan_figures *f)
 {
-    return f->peak <= p->memory && (p->host_memory <= 0 || f->host <= p->host_memory);
+    return f->peak <= p->memory && sr1__plan_host_fits(p, f);
 }

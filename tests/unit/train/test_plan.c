@@ -250,6 +250,44 @@ static void fewer_workers_lower_the_peak(void **state)
     sr1_plan_free(p);
 }
 
+/* The advice of a plan once more, on a host of so many bytes. */
+static void plan_on_host(sr1_plan *p, double bytes)
+{
+    p->host_memory = bytes;
+    p->n_advice = 0;
+    OK(sr1__plan_advise(p));
+    sr1__free(p->text);
+    OK(sr1__plan_write_text(p));
+}
+
+/* What was moved to the host goes back where the device has room for it; what else is
+ * there is spilled. */
+static void keys_relieve_the_host(void **state)
+{
+    const char *path = write_shape("shape.json", 1024, 28, 16, 3072, 1);
+    sr1_plan *p = PLAN(path, 80, "optimizer_offload=true", "reference_offload=true",
+                       "kl_reference=frozen", "beta=0.1");
+
+    (void)state;
+    plan_on_host(p, 2.5e9);
+    assert_int_equal(sr1_plan_fits(p), 0);
+    assert_string_equal(p->advice[0].set, "optimizer_offload=false");
+    assert_true(p->advice[0].fits && p->advice[0].host < p->figures.host);
+    assert_string_equal(p->advice[1].set, "reference_offload=false");
+    assert_false(p->advice[1].fits);
+    assert_non_null(strstr(sr1_plan_text(p), " host  optimizer_offload=false  (fits)"));
+    plan_on_host(p, 0.95e9); /* both are needed */
+    assert_string_equal(p->advice[p->n_advice - 1].set,
+                        "optimizer_offload=false reference_offload=false");
+    assert_int_equal(p->advice[p->n_advice - 1].fits, 1);
+    sr1_plan_free(p);
+    p = PLAN(path, 1000, "batch_size=4096", "group_size=16", "max_tokens=4096");
+    plan_on_host(p, 2e9);
+    assert_string_equal(p->advice[0].set, "trajectory_memory=268435456");
+    assert_int_equal(p->advice[0].fits, 1);
+    sr1_plan_free(p);
+}
+
 static void refuse(const char *model, const char *pair, sr1_status want, const char *text)
 {
     sr1_config *c = config_of(model, (const char *const[]){pair, NULL});
@@ -636,6 +674,7 @@ int main(void)
         cmocka_unit_test(a_small_disk_is_told),
         cmocka_unit_test(keys_lower_the_peak),
         cmocka_unit_test(fewer_workers_lower_the_peak),
+        cmocka_unit_test(keys_relieve_the_host),
         cmocka_unit_test(keys_are_chosen_by_memory),
         cmocka_unit_test(keys_are_left_by_a_word),
         cmocka_unit_test(cards_of_24_48_and_32_gb),
