@@ -177,7 +177,8 @@ static sr1_status exchange_columns(struct column_job *j, sr1_status st)
         return st;
     if (st == SR1_OK)
         st = sr1__buf_status(&j->done, j->f->name);
-    SR1__TRY(sr1__dist_gather(d, j->f->name, st, j->done.data, j->done.len, &g));
+    SR1__TRY(sr1__dist_await(d, j->f->name, st)); /* passes may differ in length */
+    SR1__TRY(sr1__dist_gather(d, j->f->name, SR1_OK, j->done.data, j->done.len, &g));
     st = take_columns(j, &g);
     sr1__gathered_free(&g);
     return sr1__dist_agree(d, "columns", st);

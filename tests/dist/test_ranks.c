@@ -8,6 +8,7 @@
 #include "tensor/ops/ops.h"
 #include "text/tokenizer/tokenizer.h"
 #include "train/learner.h"
+#include "train/step_batch.h"
 #include "train/unit_pass.h"
 
 #include <searchr1/ext/ranks.h>
@@ -501,6 +502,34 @@ static void parts_without_memory_fail_on_all(void **state)
     assert_int_equal(r.shared->status[1], SR1_E_NOMEM);
 }
 
+/* ---- passes of unequal length ---- */
+
+/* One rank has its numbers later than distributed_timeout allows. */
+static void score_late(const struct ranks *r)
+{
+    sr1_config *c = config_of("late", 1);
+    sr1_trajectory *t[2 * GROUP];
+    sr1_trainer *tr;
+
+    ranks_set_variables(r);
+    OK(sr1_config_set(c, "distributed_timeout", "3"));
+    tr = open_trainer(c);
+    make_batch(tr, t);
+    if (ranks_self == 1)
+        sleep(4);
+    RANK_CHECK(sr1__forward_column(tr, SR1_COLUMN_OLD, t, 2 * GROUP) == SR1_OK);
+    tiny_free_all(t, 2 * GROUP);
+    sr1_trainer_free(tr);
+}
+
+static void a_slow_pass_is_waited_for(void **state)
+{
+    struct ranks r = {.size = 2};
+
+    (void)state;
+    ranks_run(&r, score_late, 0);
+}
+
 /* ---- other files under the same names ---- */
 
 /* A folder for rank 1 alone, of which one file differs: what a key names there is under
@@ -695,6 +724,7 @@ int main(void)
         cmocka_unit_test(every_objective_is_shared),
         cmocka_unit_test(a_reward_is_computed_by_one_rank),
         cmocka_unit_test(batches_that_differ_are_an_error),
+        cmocka_unit_test(a_slow_pass_is_waited_for),
         cmocka_unit_test(other_files_are_named),
         cmocka_unit_test(weights_that_drift_apart_are_not_saved),
         cmocka_unit_test(not_finite_on_one_is_skipped_by_all),
