@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #define AMX __attribute__((target("amx-tile,amx-bf16,avx2,fma")))
-/* Compilers whose ldtilecfg is said to read 8 bytes of its operand (GCC before 11.5, 12.4
- * and 13.3) may drop the stores of the others, but for a reader of all. */
+/* GCC before 11.5, 12.4 and 13.3 takes ldtilecfg to read 8 bytes of its operand (PR
+ * 114098) and may drop the stores of the other 56; the empty statement reads all. */
 #define LOAD_TILE_CONFIG(config)                                                         \
     do {                                                                                 \
         __asm__ volatile("" : : "m"(config));                                            \
