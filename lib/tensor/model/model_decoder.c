@@ -505,8 +505,8 @@ static sr1_status upload_lanes(struct sr1__decoder *d, size_t n, int64_t total)
     return sr1__lane_upload(&d->lanes, total);
 }
 
-/* One token of each of n rows. No graph can hold a layer with experts, which waits for the
- * host to sort tokens by them (experts.c). */
+/* One token of each of n rows. No graph can hold a layer with experts, which waits for
+ * the host to sort tokens by them (experts.c). */
 static sr1_status run_lanes(struct sr1__decoder *d, size_t n, int64_t total)
 {
     struct decode_pass p = {.d = d, .n = n, .total = total};
