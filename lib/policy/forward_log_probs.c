@@ -279,10 +279,31 @@ static sr1_status recompute_log_probs(sr1_rollout *r, const sr1_trajectory *cons
     return st;
 }
 
+/* Those that were sampled alike go together. */
+static sr1_status recompute_all(sr1_rollout *r, const sr1_trajectory *const *t, size_t n,
+                                float *out)
+{
+    size_t done = 0;
+
+    for (size_t i = 0, end; i < n; i = end) {
+        size_t tokens = 0;
+
+        for (end = i; end < n && same_sampling(sampling_of(t[i]), sampling_of(t[end]));
+             end++)
+            tokens += sr1_trajectory_policy_count(t[end]);
+        if (tokens)
+            SR1__TRY(recompute_log_probs(r, t + i, end - i, out + done));
+        done += tokens;
+    }
+    return SR1_OK;
+}
+
 sr1_status sr1_rollout_log_probs(sr1_rollout *r, const sr1_trajectory *const *t, size_t n,
                                  float *out, size_t out_len)
 {
-    size_t total = 0, done = 0;
+    size_t total = 0;
+    int32_t threads;
+    sr1_status st;
 
     if (!r || (n && (!t || !out)))
         return sr1__fail(SR1_E_INVALID, "rollout, trajectories and out are required");
@@ -297,15 +318,8 @@ sr1_status sr1_rollout_log_probs(sr1_rollout *r, const sr1_trajectory *const *t,
         return sr1__fail(SR1_E_INVALID,
                          "out holds %zu log-probs, the trajectories have %zu", out_len,
                          total);
-    for (size_t i = 0, end; i < n; i = end) {
-        size_t tokens = 0;
-
-        for (end = i; end < n && same_sampling(sampling_of(t[i]), sampling_of(t[end]));
-             end++)
-            tokens += sr1_trajectory_policy_count(t[end]);
-        if (tokens)
-            SR1__TRY(recompute_log_probs(r, t + i, end - i, out + done));
-        done += tokens;
-    }
-    return SR1_OK;
+    threads = sr1__torch_threads_swap(r->threads);
+    st = recompute_all(r, t, n, out);
+    (void)sr1__torch_threads_swap(threads);
+    return st;
 }

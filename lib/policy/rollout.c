@@ -56,6 +56,8 @@ void sr1_rollout_free(sr1_rollout *r)
     sr1__turn_delimiters_free(&r->border);
     sr1__turn_delimiters_free(&r->ipython);
     sr1__prompt_template_free(r->question);
+    if (r->deterministic)
+        sr1__torch_determinism_release();
     pthread_mutex_destroy(&r->env_lock);
     sr1__free(r);
 }
@@ -274,6 +276,11 @@ int32_t sr1__rollout_replicas(const sr1_rollout *r, sr1_model ***replicas,
     *replicas = r->replicas;
     *pool = r->pool;
     return r->n_engines;
+}
+
+int32_t sr1__rollout_threads(const sr1_rollout *r)
+{
+    return r->threads;
 }
 
 sr1_model *sr1__rollout_reviser(const sr1_rollout *r)

@@ -17,6 +17,11 @@ struct sr1__pool;
 int32_t sr1__rollout_replicas(const sr1_rollout *r, sr1_model ***replicas,
                               struct sr1__pool **pool);
 
+/* Threads of one operation of each of them, 0 where there are none. Who computes with
+ * its weights on the caller's thread swaps them in for that time
+ * (sr1__torch_threads_swap): what was opened since may have others. */
+int32_t sr1__rollout_threads(const sr1_rollout *r);
+
 /* Of answers of servers. */
 struct sr1__remote_stats {
     int64_t answers;

@@ -1,6 +1,6 @@
 /* train/internal.h - the inside of sr1_trainer, shared by the files of this module.
  *
- *     trainer.c           build; trainer_free.c: the end
+ *     trainer.c           build; trainer_free.c: calls, and the end
  *     ranks.h             one process of several: what they exchange
  *     settings*.c         the configuration's numbers
  *     stages.c            what a step of a run is: reinforcement or imitation
@@ -255,8 +255,10 @@ static inline int sr1__in_critic_warmup(const sr1_trainer *tr)
 
 /* ---- trainer_free.c ---- */
 
-/* What a call held (base/life.h). Unlike sr1_trainer_free it stops no run. */
-void sr1__trainer_release(sr1_trainer *tr);
+/* Around a call that trains: it holds the trainer (base/life.h), whose workers' threads
+ * the caller's thread has meanwhile. Pass on what the first returns. */
+int32_t sr1__trainer_enter(sr1_trainer *tr);
+void sr1__trainer_leave(sr1_trainer *tr, int32_t threads);
 
 /* ---- step.c ---- */
 

@@ -21,8 +21,10 @@
  * "", or "critic_" for the critic's, whose dropout is the policy's. */
 sr1_status sr1__lora_configured(struct sr1__lora_config *out, const char *before,
                                 const sr1_config *c);
-/* SR1_E_CONFIG unless c asks for the adapter that model_name_or_path holds. */
-sr1_status sr1__adapter_check(const struct sr1__lora_config *held, const sr1_config *c);
+/* SR1_E_CONFIG unless c asks for the adapter that model_name_or_path holds, of a base of
+ * this shape. */
+sr1_status sr1__adapter_check(const struct sr1__lora_config *held,
+                              const struct sr1__hf_config *shape, const sr1_config *c);
 /* Give the policy m the adapter that c asks for; one that m was loaded with must be it.
  */
 sr1_status sr1__adapter_configured(sr1_model *m, const sr1_config *c);

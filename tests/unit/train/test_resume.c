@@ -634,11 +634,65 @@ static void alarms_go_on_with_their_run(void **state)
     }
 }
 
+/* All alike in step 4. */
+static sr1_status score_one_step_alike(void *self, const sr1_trajectory *const *t,
+                                       size_t n, double *out)
+{
+    sr1_trainer *const *tr = self;
+    int64_t step = sr1_trainer_steps_done(*tr) + 1;
+
+    (void)t;
+    for (size_t i = 0; i < n; i++)
+        out[i] = step == 4 ? 1.0 : (double)(i % 2);
+    return SR1_OK;
+}
+
+static sr1_status fail_validation(void *user, int64_t step, const sr1_evaluation *e)
+{
+    (void)user, (void)step, (void)e;
+    return sr1_set_error(SR1_E_IO, "the figures have nowhere to go");
+}
+
+/* Step 4 is done, and its record fails by its validation, which is wanted no more where
+ * the run goes on: the alarm of the step is told there, and is in the row of step 6. */
+static void an_owed_row_has_its_alarms(void **state)
+{
+    sr1_reward_ops ops = {
+        .struct_size = sizeof ops, .name = "alike", .score = score_one_step_alike};
+    char notes[4000] = "";
+    sr1_run_callbacks cb = {.struct_size = sizeof cb,
+                            .validation = fail_validation,
+                            .note = keep_note,
+                            .user = notes};
+    sr1_trainer *tr = open_trainer(RUN("owed", "rewards=none", "max_tokens=3",
+                                       "update_times=1", "log_interval=6",
+                                       "validation_split=0.3", "validate_interval=4"));
+    json_t *rows;
+
+    (void)state;
+    OK(sr1_trainer_add_reward(tr, &ops, &tr, 1.0));
+    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "nowhere to go");
+    sr1_trainer_free(tr);
+    assert_null(strstr(notes, "step 4: "));
+    OK(resume(&tr, "owed", "validate_interval=0"));
+    assert_int_equal(sr1_trainer_steps_done(tr), 4);
+    OK(sr1_trainer_add_reward(tr, &ops, &tr, 1.0));
+    OK(sr1_trainer_run(tr, &cb));
+    sr1_trainer_free(tr);
+    assert_non_null(strstr(notes, "step 4: "));
+    rows = metrics("owed");
+    assert_int_equal(json_array_size(rows), 1);
+    assert_true(metric(rows, 0, "step") == 6);
+    assert_true(metric(rows, 0, "health/alarm_zero_advantage") == 1);
+    json_decref(rows);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(more_steps_are_those_of_a_longer_run),
         cmocka_unit_test(alarms_go_on_with_their_run),
+        cmocka_unit_test(an_owed_row_has_its_alarms),
         cmocka_unit_test(a_rate_holds_from_its_step_on),
         cmocka_unit_test(bound_keys_are_refused_by_name_and_reason),
         cmocka_unit_test(addresses_and_patience_are_free),

@@ -873,6 +873,47 @@ static void mini_batches_are_updates_in_a_row(void **state)
     tiny_free_all(t, N);
 }
 
+/* ---- beside other rollouts ---- */
+
+static sr1_status note_threads(void *seen, const sr1_trajectory *const *t, size_t n,
+                               double *out)
+{
+    (void)t;
+    for (size_t i = 0; i < n; i++)
+        out[i] = (double)(i % 2);
+    *(int32_t *)seen = sr1__torch_threads_get();
+    return SR1_OK;
+}
+
+/* What another rollout is opened with, and closed, is its own: operations of a trainer
+ * keep their threads, and libtorch its kernels of fixed order, as long as anybody asked
+ * for these. */
+static void another_rollout_changes_nothing(void **state)
+{
+    static const sr1_reward_ops ops = {
+        .struct_size = sizeof ops, .name = "threads", .score = note_threads};
+    sr1_trainer *tr = tiny_trainer(tiny_config("model", "threads=3", NULL)), *exact;
+    sr1_query q = tiny_query("one?");
+    int32_t seen = 0, before;
+    sr1_rollout *beside;
+
+    (void)state;
+    OK(sr1_trainer_add_reward(tr, &ops, &seen, 1.0));
+    exact = tiny_trainer(tiny_config("model", "full_determinism=true", NULL));
+    beside =
+        tiny_rollout(tiny_config("model", "workers=2", "threads=2", NULL), tiny_engine());
+    before = sr1__torch_threads_get();
+    OK(sr1_trainer_train_step(tr, &q, 1, GROUP, NULL, NULL));
+    assert_int_equal(seen, 3);
+    assert_int_equal(sr1__torch_threads_get(), before);
+    assert_int_equal(sr1__torch_determinism_get(), 1);
+    sr1_rollout_free(beside);
+    sr1_trainer_free(tr);
+    assert_int_equal(sr1__torch_determinism_get(), 1);
+    sr1_trainer_free(exact);
+    assert_int_equal(sr1__torch_determinism_get(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -902,6 +943,7 @@ int main(void)
         cmocka_unit_test(out_of_memory_falls_back_to_smaller_micro_batches),
         cmocka_unit_test(what_cannot_be_trained_on_is_refused_by_name),
         cmocka_unit_test(token_advantages_are_used),
+        cmocka_unit_test(another_rollout_changes_nothing),
         cmocka_unit_test(tiny_nothing_leaks),
     };
 
