@@ -2,7 +2,7 @@
 error the name of each test that did not pass.
 
     python3 tests/count.py build/meson-logs/testlog.json
-    python3 tests/count.py build/pytest.xml
+    python3 tests/count.py build/pytest-0.xml
 
 A cmocka program counts as its cases; any other meson test counts as one. Where the golden
 data lie beside the checkout, a test has no reason to skip for want of them: then a skipped
