@@ -121,6 +121,11 @@ static sr1_status load_original(sr1_config *c, const char *run)
         st = sr1__file_read(path, 1 << 20, &b);
     if (st == SR1_OK)
         st = sr1__config_load_text(c, sr1__buf_cstr(&b), b.len, path);
+    if (st == SR1_E_PARSE)
+        st = sr1__fail(st,
+                       "%s; put the file back from a copy; without one, a model of the "
+                       "run is %s/checkpoints/step-N/model",
+                       sr1_last_error(), run);
     sr1__buf_free(&b);
     sr1__free(path);
     return st;

@@ -82,7 +82,7 @@ static sr1_tensor *run_packed_forward(sr1_scope *s, sr1_model *m,
     int64_t *cu = NULL;
     uint64_t *keys = dropout ? make_dropout_keys(mb, dropout) : NULL;
     struct sr1__lora_dropout drops = {dropout ? dropout->p : 0.0, keys};
-    struct sr1__routes routes = {.log = how->routes};
+    struct sr1__routes routes = {.log = how->routes, .recording = how->recording};
     struct sr1__packed in;
     struct sr1__forward_options o = {.checkpoint = how->checkpoint,
                                      .dropout = &drops,
@@ -144,10 +144,10 @@ sr1_tensor *sr1__forward_values(sr1_scope *s, sr1_model *critic,
 }
 
 sr1_status sr1__record_routes(sr1_model *m, const struct sr1__microbatch *mb,
-                              struct sr1__route_log *log)
+                              size_t number, struct sr1__route_log *log)
 {
     sr1_scope *s = sr1__scope_open(m->device, "router replay");
-    struct sr1__log_prob_options o = {.routes = log};
+    struct sr1__log_prob_options o = {.routes = log, .recording = (uint32_t)number + 1};
 
     sr1__scope_no_grad(s);
     (void)run_packed_forward(s, m, mb, &o, NULL);

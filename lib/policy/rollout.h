@@ -128,13 +128,15 @@ struct sr1__log_prob_options {
     const struct sr1__token_dropout *dropout; /* NULL: none */
     struct sr1__router_loss *router;          /* NULL: none */
     struct sr1__route_log *routes; /* which experts tokens go through; NULL: any */
+    uint32_t recording;            /* as in struct sr1__routes */
 };
 sr1_tensor *sr1__forward_log_probs(sr1_scope *s, sr1_model *m,
                                    const struct sr1__microbatch *mb,
                                    const struct sr1__log_prob_options *o);
-/* Keep the experts that tokens of a micro-batch go through (tensor/model/route_log.h). */
+/* Keep the experts that tokens of a micro-batch, by its number from 0 on, go through
+ * (tensor/model/route_log.h). */
 sr1_status sr1__record_routes(sr1_model *m, const struct sr1__microbatch *mb,
-                              struct sr1__route_log *log);
+                              size_t number, struct sr1__route_log *log);
 /* The same numbers where no gradient is wanted, under the distribution of `how`: in fp32
  * on a CPU by the pass that decodes, and with its bits. */
 sr1_status sr1__score_log_probs(sr1_model *m, const struct sr1__microbatch *mb,

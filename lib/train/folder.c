@@ -17,6 +17,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* The metrics of a run that has a row of training in them begin with this much. */
 #define FIRST_ROWS ((size_t)64 << 10)
@@ -321,19 +322,33 @@ int sr1__folder_text_others(const sr1_trainer *tr, char *text, size_t size)
     return others > 0;
 }
 
+static int is_link(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
 /* The folder, or the nearest above it that exists, has to be one. */
 static sr1_status refuse_file(const char *folder)
 {
     char *path = sr1__strdup(folder), *slash;
-    sr1_status st = path ? SR1_OK : sr1__fail_nomem("path");
+    const char *what = NULL;
+    sr1_status st;
 
-    while (path && !sr1__path_exists(path) && (slash = strrchr(path, '/')) != NULL)
+    SR1__CHECK_ALLOC(path, "path");
+    while (!sr1__path_exists(path) && !is_link(path) &&
+           (slash = strrchr(path, '/')) != NULL)
         *slash = '\0';
-    if (path && sr1__path_exists(path) && !sr1__path_is_dir(path))
-        st = sr1__fail(SR1_E_CONFIG,
-                       "%s is a file, and a run needs a folder; choose one with "
-                       "out=FOLDER",
-                       path);
+    if (!sr1__path_exists(path))
+        what = is_link(path) ? "a link to nothing" : NULL;
+    else if (!sr1__path_is_dir(path))
+        what = "a file";
+    st = what ? sr1__fail(SR1_E_CONFIG,
+                          "%s is %s, and a run needs a folder; choose one with "
+                          "out=FOLDER",
+                          path, what)
+              : SR1_OK;
     sr1__free(path);
     return st;
 }

@@ -189,22 +189,37 @@ static json_t *load_changes(const char *path)
     return rows;
 }
 
-/* The steps that a resumed run was told to do at last; 0: those of its beginning. */
-static int64_t find_changed_steps(const json_t *changes)
+/* A change is recorded as text; in place of a number it is one again. */
+static json_t *read_changed_value(const json_t *before, json_t *to)
 {
-    int64_t steps = 0;
+    json_t *value = json_is_string(before)
+                        ? NULL
+                        : json_loads(json_is_string(to) ? json_string_value(to) : "",
+                                     JSON_DECODE_ANY, NULL);
+
+    return value != NULL ? value : json_incref(to);
+}
+
+/* config.json stays as the run began, or as it was edited since; what holds is what the
+ * run was last resumed with. */
+static void apply_changes(struct loaded_run *r)
+{
     size_t i;
     json_t *row;
 
-    json_array_foreach(changes, i, row)
+    json_array_foreach(r->changes, i, row)
     {
         const char *key = json_string_value(json_object_get(row, "key"));
-        const char *to = json_string_value(json_object_get(row, "to"));
+        const char *by = json_string_value(json_object_get(row, "by"));
+        json_t *to = json_object_get(row, "to");
 
-        if (key != NULL && to != NULL && strcmp(key, "max_steps") == 0)
-            steps = strtoll(to, NULL, 10);
+        if (key == NULL || to == NULL || by == NULL || strcmp(by, "resume") != 0)
+            continue;
+        (void)json_object_set_new(
+            r->config, key, read_changed_value(json_object_get(r->config, key), to));
+        if (strcmp(key, "max_steps") == 0)
+            r->planned = 0; /* the checkpoint's steps are those of before */
     }
-    return steps > 0 ? steps : 0;
 }
 
 /* ---- the whole ---- */
@@ -242,7 +257,6 @@ int run_read(struct loaded_run *r, const char *folder)
 {
     char path[4096];
     struct stat st;
-    int64_t changed;
     int code;
 
     memset(r, 0, sizeof(*r));
@@ -256,9 +270,7 @@ int run_read(struct loaded_run *r, const char *folder)
     r->starts = load_starts(run_path(r, "run.json", path));
     r->changes = load_changes(run_path(r, "config-changes.jsonl", path));
     read_checkpoint(r);
-    changed = find_changed_steps(r->changes);
-    if (changed > 0)
-        r->planned = changed;
+    apply_changes(r);
     if (r->planned <= 0)
         r->planned = json_integer_value(json_object_get(r->config, "max_steps"));
     run_path(r, "model", path);

@@ -1,10 +1,11 @@
 /* Answering a file of questions and scoring it: nothing is dropped, over all rows and for
  * each data source, whatever the size of the chunks. */
+#define JOERG " J\xc3\xb6rg"
 #define TEN(x) x x x x x x x x x x
 #define WORDS(x) TEN(TEN(x " " x " " x " " x " " x " ")) /* 500 */
 #define TINY_MORE_WORDS                                                                  \
     WORDS("1"), WORDS("2"), WORDS("3"), WORDS("4"), WORDS("5"), WORDS("6"), WORDS("7"),  \
-        WORDS("8"), WORDS("9")
+        WORDS("8"), WORDS("9"), JOERG
 
 #include "support/tiny.h"
 
@@ -200,6 +201,41 @@ static void what_rouge_l_cannot_compare_counts_0(void **state)
     sr1_evaluation_free(e);
     sr1_dataset_free(d);
     sr1_rollout_free(r);
+}
+
+/* A file of a Mac has "o" and a mark; the policy writes one letter. */
+static void answers_are_compared_in_normal_form(void **state)
+{
+    static const struct tiny_rule rules[] = {
+        {"", "<answer>"}, {"<answer>", JOERG}, {JOERG, "</answer>"}};
+    const char *path =
+        scratch_file("letters.jsonl",
+                     "{\"question\": \"Who?\", \"golden_answers\": [\"x\", "
+                     "\" Jo\xcc\x88rg\"]}\n",
+                     0);
+    sr1_eval_options o = {.struct_size = sizeof o, .greedy = 1};
+    sr1_eval_scores s = {.struct_size = sizeof s};
+    sr1_evaluation *e = NULL;
+    sr1_rollout *r = NULL;
+    sr1_dataset *d = NULL;
+    sr1_search *engine = tiny_engine();
+    sr1_config *c;
+
+    (void)state;
+    tiny_model("letters", rules, 3, 30);
+    c = tiny_config("letters", NULL);
+    OK(sr1_rollout_new(&r, c, NULL, NULL, engine));
+    OK(sr1_dataset_open(&d, &path, 1, NULL));
+    OK(sr1_evaluate(&e, r, d, &o));
+    OK(sr1_evaluation_scores(e, 0, &s));
+    assert_true(s.rows == 1 && s.answered == 1);
+    assert_true(s.exact_match == 1 && s.f1 == 1 && s.sub_match == 1);
+    assert_true(s.rouge1 == 1 && s.rougeL == 1);
+    sr1_evaluation_free(e);
+    sr1_dataset_free(d);
+    sr1_rollout_free(r);
+    sr1_search_free(engine);
+    sr1_config_free(c);
 }
 
 static void cut_short_is_no_answer(void **state)
@@ -881,6 +917,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_counts),
         cmocka_unit_test(what_rouge_l_cannot_compare_counts_0),
+        cmocka_unit_test(answers_are_compared_in_normal_form),
         cmocka_unit_test(cut_short_is_no_answer),
         cmocka_unit_test(rewards_are_scored_too),
         cmocka_unit_test(rewards_do_not_see_what_is_left_out),
