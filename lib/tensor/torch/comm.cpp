@@ -29,6 +29,13 @@ sr1_status report_comm(sr1_status code, const char *text)
     return sr1__fail(code, "%s", line.c_str());
 }
 
+/* ProcessGroupWrapper's check that all ranks are at a collective: it wraps what its
+ * helper's connections report, and no mismatch. */
+bool is_failed_barrier(const c10::Error &e)
+{
+    return strstr(e.what_without_backtrace(), "Monitored Barrier encountered error");
+}
+
 std::chrono::milliseconds limit_of(int64_t limit_ms)
 {
     return std::chrono::milliseconds(limit_ms);
@@ -59,7 +66,8 @@ sr1_status caught_comm() noexcept
     } catch (const c10::DistError &e) {
         return report_comm(SR1_E_NETWORK, e.what_without_backtrace());
     } catch (const c10::Error &e) {
-        return report_comm(SR1_E_INVALID, e.what_without_backtrace());
+        return report_comm(is_failed_barrier(e) ? SR1_E_NETWORK : SR1_E_INVALID,
+                           e.what_without_backtrace());
     } catch (const std::bad_alloc &) {
         return sr1__fail_nomem("process group");
     } catch (const std::exception &e) { /* gloo::IoException is one */
