@@ -29,11 +29,14 @@ sr1_status report_comm(sr1_status code, const char *text)
     return sr1__fail(code, "%s", line.c_str());
 }
 
-/* ProcessGroupWrapper's check that all ranks are at a collective: it wraps what its
- * helper's connections report, and no mismatch. */
+/* ProcessGroupWrapper's barrier before each collective: a rank is late or gone, as its
+ * helper's connections report. Ranks at different collectives are told otherwise. */
 bool is_failed_barrier(const c10::Error &e)
 {
-    return strstr(e.what_without_backtrace(), "Monitored Barrier encountered error");
+    const char *text = e.what_without_backtrace();
+
+    return strstr(text, "monitoredBarrier") ||
+           strstr(text, "Monitored Barrier encountered error");
 }
 
 std::chrono::milliseconds limit_of(int64_t limit_ms)
