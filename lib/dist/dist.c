@@ -944,21 +944,36 @@ void sr1__dist_free(struct sr1__dist *d)
     sr1__free(d);
 }
 
+/* By what ranks exchange tensors. */
+static const struct backend {
+    const char *name;
+    int by_nccl;
+} backends[] = {{"gloo", 0}, {"nccl", 1}};
+
+static const struct backend *find_backend(const char *name)
+{
+    for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++)
+        if (strcmp(backends[i].name, name) == 0)
+            return &backends[i];
+    return NULL;
+}
+
 sr1_status sr1__dist_open(struct sr1__dist **out, const struct sr1__launch *l,
                           const struct sr1__dist_options *o)
 {
+    const struct backend *backend = find_backend(o->backend);
     struct sr1__dist *d;
 
     if (l->world_size == 1) {
         *out = NULL;
         return SR1_OK;
     }
-    if (strcmp(o->backend, "gloo") != 0 && strcmp(o->backend, "nccl") != 0)
+    if (!backend)
         return sr1__fail(SR1_E_UNSUPPORTED,
                          "distributed_backend %s is not there; gloo and nccl are",
                          o->backend);
     SR1__CALLOC(d, 1, "process group");
-    d->by_nccl = strcmp(o->backend, "nccl") == 0;
+    d->by_nccl = backend->by_nccl;
     d->device = d->by_nccl ? o->device : SR1__CPU;
     d->reduces = d->by_nccl && o->reduces;
     d->rank = l->rank;
