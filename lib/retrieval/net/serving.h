@@ -116,7 +116,7 @@ sr1_status sr1__serving_get(struct sr1__serving_call *c, const char *path,
 /* POST to root + path, or to the whole URL `path`; takes over body, NULL: none. */
 sr1_status sr1__serving_post(struct sr1__serving_call *c, const char *path, json_t *body);
 /* The same, and meanwhile work(c, wait, arg) here, which the request's failure gives up.
- * The status is that of the one that failed first. */
+ * The status is work's, unless it was given up. */
 typedef sr1_status (*sr1__serving_work)(struct sr1__serving_call *c,
                                         const struct sr1__serving_wait *wait, void *arg);
 sr1_status sr1__serving_post_beside(struct sr1__serving_call *c, const char *path,

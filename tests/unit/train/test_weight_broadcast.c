@@ -3,9 +3,9 @@
  * nor vLLM runs. */
 #include "support/nccl_server.h"
 
+#include "runs.h"
 #include "step_metric.h"
 
-#include "train/internal.h"
 #include "train/plan.h"
 
 #include <searchr1/ext/run_info.h>
@@ -32,6 +32,7 @@ static int make(void **state)
         return -1;
     tiny_model("searcher", TINY_SEARCHER, 16);
     tiny_model("quiet", quiet, 2, 16);
+    runs_files();
     sr1_log_set(on_log, NULL);
     return 0;
 }
@@ -290,6 +291,51 @@ static void each_broadcast_is_proved_by_log_probs(void **state)
     stop_all();
 }
 
+/* What the servers had at a checkpoint, or rollouts that were under way by it, is kept
+ * nowhere: the present weights go out before anything is generated. */
+static void a_resumed_run_sends_its_present_weights(void **state)
+{
+    static const char *const rows[][3] = {
+        {"openai_sync_interval=3", "max_staleness=2", "async_level=0"},
+        {"openai_sync_interval=1", "importance_correction=token_truncate",
+         "async_level=1"},
+    };
+    static const char push[] =
+        "join;pause wait;start;update;finish;flush;version;resume;";
+
+    (void)state;
+    start_all();
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        char name[32];
+        sr1_config *c;
+        sr1_trainer *tr;
+        json_t *rows_of;
+
+        snprintf(name, sizeof name, "cut-%zu", k);
+        c = config_of(1, PAIRS(rows[k][0], rows[k][1], rows[k][2], train_path,
+                               knowledge_path, out_pair(name), "max_steps=6",
+                               "save_interval=2", "openai_concurrency=1"));
+        tr = open_trainer(c);
+        run_until(tr, 5);
+        sr1_trainer_free(tr);
+        assert_true(sr1__dir_has(scratch_path(name), "checkpoints/step-4/state.json"));
+        assert_false(sr1__dir_has(scratch_path(name), "checkpoints/step-4/served"));
+        servers[0].steps[0] = servers[0].version[0] = '\0';
+        tr = NULL;
+        OK(sr1_trainer_resume(&tr, scratch_path(name), NULL));
+        assert_string_equal(servers[0].steps, "");
+        OK(sr1_trainer_run(tr, NULL));
+        sr1_trainer_free(tr);
+        assert_int_equal(strncmp(servers[0].steps, push, strlen(push)), 0);
+        rows_of = metrics(name);
+        assert_int_equal(json_array_size(rows_of), 6);
+        if (k == 0) /* of step 4, not of 3 */
+            assert_true(metric(rows_of, 4, "rollout/staleness") == 0);
+        json_decref(rows_of);
+    }
+    stop_all();
+}
+
 /* No folder, and nothing in checkpoints; merged matrices take memory beside. */
 static void a_plan_counts_no_files(void **state)
 {
@@ -361,6 +407,7 @@ int main(void)
         cmocka_unit_test(a_server_that_fails_is_left_out),
         cmocka_unit_test(a_server_that_was_restarted_is_joined_anew),
         cmocka_unit_test(each_broadcast_is_proved_by_log_probs),
+        cmocka_unit_test(a_resumed_run_sends_its_present_weights),
         cmocka_unit_test(a_plan_counts_no_files),
         cmocka_unit_test(keys_that_contradict_are_refused),
         cmocka_unit_test(tiny_nothing_leaks),
