@@ -6,6 +6,8 @@
 #include "runs.h"
 #include "step_metric.h"
 
+#include "base/clock.h"
+
 #include "train/plan.h"
 
 #include <searchr1/ext/run_info.h>
@@ -183,17 +185,15 @@ static void numbers_of_16_bits_are_sent_as_they_are(void **state)
 static void a_server_that_fails_is_left_out(void **state)
 {
     static const struct {
-        int no_route, refuse_join, other_world, stall_join; /* where it has no group */
-        int refuse_update, die_at, stall_update, breaks;
+        int no_route, refuse_join, other_world; /* where it has no group */
+        int refuse_update, die_at, breaks;
         const char *why;
     } rows[] = {
         {.no_route = 1, .why = "joining (vLLM 0.30 or newer"},
         {.refuse_join = 400, .why = "HTTP 400"},
         {.other_world = 7, .why = "NCCL: invalid usage"},
-        {.stall_join = 1, .why = "NCCL: the server's workers did not take part"},
         {.refuse_update = 409, .why = "/update_weights: "},
         {.die_at = 3, .why = "NCCL: remote process exited"},
-        {.stall_update = 1, .why = "NCCL: the server's workers did not take part"},
         {.breaks = 1, .why = "NCCL: invalid usage: stub"},
     };
     sr1_step_report r;
@@ -202,15 +202,12 @@ static void a_server_that_fails_is_left_out(void **state)
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         struct openai_server *bad = &servers[1];
         struct nccl_server *w = &behind[1];
-        int stalls = rows[k].stall_join || rows[k].stall_update;
-        int joins = rows[k].no_route || rows[k].refuse_join || rows[k].other_world ||
-                    rows[k].stall_join;
+        int joins = rows[k].no_route || rows[k].refuse_join || rows[k].other_world;
         sr1_trainer *tr;
         int before;
 
         start_all();
-        tr = tiny_trainer(config_of(
-            SERVERS, PAIRS(stalls ? "weight_sync_timeout=2" : "weight_sync_timeout=60")));
+        tr = tiny_trainer(config_of(SERVERS, NULL));
         OK(run_step(tr, &r));
         before = bad->completions;
         assert_true(before > 0);
@@ -219,33 +216,52 @@ static void a_server_that_fails_is_left_out(void **state)
         w->no_route = rows[k].no_route;
         w->refuse_join = rows[k].refuse_join;
         w->other_world = rows[k].other_world;
-        w->stall_join = rows[k].stall_join;
         w->refuse_update = rows[k].refuse_update;
         w->die_at = rows[k].die_at;
-        w->stall_update = rows[k].stall_update;
-        if (rows[k].breaks) { /* whichever server is the first */
+        if (rows[k].breaks) { /* the other is down, so the first broadcast is its own */
             servers[0].down = 1;
             stub_fails = 1;
-        }
-        if (rows[k].breaks) {
             REFUSED(run_step(tr, &r), SR1_E_NETWORK, rows[k].why);
         } else {
             OK(run_step(tr, &r));
             assert_int_equal(bad->completions, before);
             assert_int_equal(step_metric(&r, "rollout/servers/live"), SERVERS - 1);
             assert_non_null(strstr(told, bad->http.url));
-            /* the limit is the request's, too */
-            if (!strstr(told, rows[k].why) && !(stalls && strstr(told, "answer in time")))
+            if (!strstr(told, rows[k].why))
                 fail_msg("row %zu: %s", k, told);
         }
         bad->down = servers[0].down = 0;
-        w->no_route = w->refuse_join = w->other_world = w->stall_join = 0;
-        w->refuse_update = w->die_at = w->stall_update = 0;
+        w->no_route = w->refuse_join = w->other_world = 0;
+        w->refuse_update = w->die_at = 0;
         OK(run_step(tr, &r));
         assert_true(bad->completions > before);
         assert_int_equal(step_metric(&r, "rollout/servers/live"), SERVERS);
         assert_true(step_metric(&r, "sampling/sampling_logp_difference/max") < 2e-5);
         assert_non_null(strstr(told, "is back, with the present weights"));
+        sr1_trainer_free(tr);
+        stop_all();
+    }
+}
+
+/* Its workers do not join, or join and take no weights; it says nothing for a minute. */
+static void nothing_waits_longer_than_the_limit(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        double began = sr1__now();
+        sr1_step_report r;
+        sr1_trainer *tr;
+
+        start_all();
+        behind[0].stall_join = k == 0;
+        behind[0].stall_update = k == 1;
+        tr = tiny_trainer(config_of(1, PAIRS("weight_sync_timeout=1")));
+        assert_int_equal(run_step(tr, &r), SR1_E_TIMEOUT);
+        /* the limit is the request's, too */
+        if (!strstr(sr1_last_error(), "NCCL: the server's workers did not take part") &&
+            !strstr(sr1_last_error(), "no answer in time"))
+            fail_msg("%s", sr1_last_error());
+        assert_true(sr1__now() - began < 40);
         sr1_trainer_free(tr);
         stop_all();
     }
@@ -405,6 +421,7 @@ int main(void)
         cmocka_unit_test(an_adapter_is_merged_into_what_is_sent),
         cmocka_unit_test(numbers_of_16_bits_are_sent_as_they_are),
         cmocka_unit_test(a_server_that_fails_is_left_out),
+        cmocka_unit_test(nothing_waits_longer_than_the_limit),
         cmocka_unit_test(a_server_that_was_restarted_is_joined_anew),
         cmocka_unit_test(each_broadcast_is_proved_by_log_probs),
         cmocka_unit_test(a_resumed_run_sends_its_present_weights),
