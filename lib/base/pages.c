@@ -119,7 +119,7 @@ static struct page_block *add_block(size_t size)
     size_t used = bytes.used + size;
     char *at;
 
-    return_kept(bytes.most > used ? bytes.most - used : 0);
+    return_kept((bytes.most > used ? bytes.most - used : 0) + SR1__PAGES_BEYOND);
     if (n_blocks == BLOCKS_MOST)
         return NULL;
     at = map_pages(size);

@@ -1,9 +1,9 @@
 /* base/pages.h - large blocks of memory, in huge pages of the system where it has them.
  *
  * A block that is freed is kept for a later one of its size: the system would clear it
- * anew. What is kept never raises the peak: with the blocks in use it has at most as many
- * bytes as were in use at once before, and the blocks freed first go back to the system.
- */
+ * anew. What is kept hardly raises the peak: with the blocks in use it has at most
+ * SR1__PAGES_BEYOND bytes more than were in use at once before, and the blocks freed
+ * first go back to the system. */
 #ifndef SR1__BASE_PAGES_H
 #define SR1__BASE_PAGES_H
 
@@ -14,6 +14,7 @@ extern "C" {
 #endif
 
 #define SR1__PAGES_LEAST ((size_t)1 << 20) /* bytes of a block */
+#define SR1__PAGES_BEYOND ((size_t)64 << 20)
 
 /* At a huge page; its bytes are of any value. NULL: there is no memory, fewer than
  * SR1__PAGES_LEAST were asked for, or this build leaves all blocks to malloc. */
