@@ -39,8 +39,8 @@ typedef struct sr1_dataset_options {
      * into objects: "answer.aliases". Where the default is missing, an object "answer" is
      * taken, or else the target in "reward_model", as in sr1_dataset_write_records. */
     const char *answer_field;
-    const char *id_field;     /* ["id"]: text or integer; absent: a hash of the content */
-    const char *source_field; /* ["data_source"]: text; absent: the file's base name */
+    const char *id_field;     /* ["id"]: text or number; absent: a hash of the content */
+    const char *source_field; /* ["data_source"]: likewise; absent: the file's name */
     int32_t answers_optional; /* 1: rows without answers are fine */
     int32_t skip_check;       /* 1: do not read every row when opening */
     /* ["history"]: the conversation before the question, a list of {"role", "content"}

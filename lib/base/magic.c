@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#define UTF16_REMEDY "write it in UTF-8: iconv -f UTF-16 -t UTF-8"
+
 static const struct {
     const char *bytes;
     size_t n;
@@ -18,6 +20,8 @@ static const struct {
     {"PAR1", 4, "a Parquet file",
      "write its rows as .jsonl first (pandas: to_json(FILE, orient='records', "
      "lines=True))"},
+    {"\xff\xfe", 2, "text in UTF-16", UTF16_REMEDY},
+    {"\xfe\xff", 2, "text in UTF-16", UTF16_REMEDY},
     {"GGUF", 4, "a GGUF model of llama.cpp", "use the model's Hugging Face folder"},
 };
 

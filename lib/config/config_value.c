@@ -93,6 +93,19 @@ static sr1_status parse_real(const struct config_key *key, const char *text,
     return check_key_bounds(key, v->r, text);
 }
 
+/* A choice by its name in torch and transformers, where the key lists it. */
+static const char *resolve_choice(const struct config_key *key, const char *text)
+{
+    static const struct {
+        const char *name, *choice;
+    } rows[] = {{"bfloat16", "bf16"}, {"float16", "fp16"}, {"float32", "fp32"}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (strcmp(text, rows[i].name) == 0 && sr1__config_lists(key, rows[i].choice))
+            return rows[i].choice;
+    return text;
+}
+
 /* Is text the choice of n characters at c? One that ends with ":N" is any number from 0
  * to 63 there, as written in full. */
 static int matches_choice(const char *c, size_t n, const char *text)
@@ -140,9 +153,16 @@ static sr1_status parse_text_value(const struct config_key *key, const char *tex
         return sr1__fail(SR1_E_CONFIG,
                          "key '%s': text of %zu bytes; at most %zu are allowed",
                          key->name, n, most);
+    if (is_bytes && !of_record && text[0] == '~' && (text[1] == '/' || !text[1]))
+        return sr1__fail(SR1_E_CONFIG,
+                         "key '%s': only a shell expands ~, at the beginning of a word; "
+                         "write the path out (./%s for a file of this name)",
+                         key->name, text);
     /* A path is bytes to the system; every other text must be readable. */
     if (!is_bytes && !sr1__utf8_valid(text, n))
         return sr1__fail(SR1_E_CONFIG, "key '%s': the text is not UTF-8", key->name);
+    if (key->type == SR1_CONFIG_CHOICE)
+        text = resolve_choice(key, text);
     if (key->type == SR1_CONFIG_CHOICE &&
         !(of_record && sr1__added_choice_may_be(key->name, text)))
         SR1__TRY(sr1__config_check_choice(key, text));

@@ -14,6 +14,7 @@
 #include "environment/env/thinking_turn.h"
 #include "signal/reward/embedding_score.h"
 #include "signal/reward/format.h"
+#include "signal/reward/ground_truths.h"
 #include "environment/trajectory/trajectory.h"
 #include "text/data/dataset.h"
 #include "text/tokenizer/tokenizer.h"
@@ -24,6 +25,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,11 +70,15 @@ static sr1_status score_rouge_2(const char *a, size_t n, const char *const *t, s
 static sr1_status score_rouge_l(const char *a, size_t n, const char *const *t, size_t k,
                                 double *out)
 {
+    static atomic_ullong last_limit;
     sr1_status st = sr1_metric_rouge_l(a, n, t, k, out);
 
-    if (st == SR1_E_LIMIT)
-        *out = 0.0;
-    return st == SR1_E_LIMIT ? SR1_OK : st;
+    if (st != SR1_E_LIMIT)
+        return st;
+    if (sr1__log_is_news(&last_limit, sr1_last_error()))
+        sr1__log(SR1_LOG_WARN, "%s; it counts 0", sr1_last_error());
+    *out = 0.0;
+    return SR1_OK;
 }
 
 static const struct {
@@ -93,22 +99,64 @@ static double *score_field(sr1_eval_scores *s, size_t offset)
     return (double *)(void *)((char *)s + offset);
 }
 
+static sr1_status copy_settled(char **out, const char *text)
+{
+    struct sr1__str settled = sr1__str_of(text);
+    struct sr1__buf b;
+    sr1_status st;
+
+    sr1__buf_init(&b, 0);
+    st = sr1__settle_answer(&settled, &b);
+    *out = st == SR1_OK ? sr1__strndup(settled.s, settled.n) : NULL;
+    sr1__buf_free(&b);
+    return st != SR1_OK || *out ? st : sr1__fail_nomem("answers to compare with");
+}
+
+static sr1_status score_metrics(struct sr1__str answer, char **truths, const sr1_query *q,
+                                sr1_eval_scores *out)
+{
+    for (size_t k = 0; k < q->n_answers; k++)
+        SR1__TRY(copy_settled(&truths[k], q->answers[k]));
+    for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++)
+        SR1__TRY(metrics[i].fn(answer.s, answer.n, (const char *const *)truths,
+                               q->n_answers, score_field(out, metrics[i].offset)));
+    return SR1_OK;
+}
+
+/* As rewards compare answers. */
+static sr1_status score_answer_text(struct sr1__str answer, const sr1_query *q,
+                                    sr1_eval_scores *out)
+{
+    char **truths = sr1__calloc(q->n_answers, sizeof(*truths));
+    struct sr1__buf b;
+    sr1_status st;
+
+    SR1__CHECK_ALLOC(truths, "answers to compare with");
+    sr1__buf_init(&b, 0);
+    st = sr1__settle_answer(&answer, &b);
+    if (st == SR1_OK)
+        st = score_metrics(answer, truths, q, out);
+    for (size_t k = 0; k < q->n_answers; k++)
+        sr1__free(truths[k]);
+    sr1__free(truths);
+    sr1__buf_free(&b);
+    return st;
+}
+
 /* Only a closed answer counts: what was cut short is no answer. */
 static sr1_status score_trajectory(const struct evaluation_run *w,
                                    const sr1_trajectory *t, const sr1_query *q,
                                    sr1_eval_scores *out)
 {
-    size_t n;
-    const char *answer = sr1_trajectory_final_answer(t, &n);
+    struct sr1__str answer;
     sr1_status st = SR1_OK;
 
+    answer.s = sr1_trajectory_final_answer(t, &answer.n);
     *out =
         (sr1_eval_scores){.struct_size = sizeof(*out), .with_answers = q->n_answers > 0};
     out->answered = sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER;
-    for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]) && st == SR1_OK; i++)
-        if (out->answered > 0 && q->n_answers)
-            st = metrics[i].fn(answer, n, q->answers, q->n_answers,
-                               score_field(out, metrics[i].offset));
+    if (out->answered > 0 && q->n_answers)
+        st = score_answer_text(answer, q, out);
     out->format = sr1__is_well_formed(sr1__env_protocol(w->rollout->env), t,
                                       w->rollout->closed_thoughts);
     out->searches = (double)sr1_trajectory_search_count(t);

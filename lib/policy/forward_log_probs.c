@@ -44,6 +44,16 @@ static sr1_status find_places(int64_t **out, const struct sr1__microbatch *mb,
     return st;
 }
 
+/* Does a span go on where another ends? Their number does not tell: an answer of one
+ * token has no span behind its prompt. */
+static int continues_any(const struct sr1__microbatch *mb)
+{
+    for (size_t i = 0; i < mb->n_spans; i++)
+        if (mb->continues[i] >= 0)
+            return 1;
+    return 0;
+}
+
 /* cu_seqlens are freed with sr1__free. */
 static sr1_status pack_microbatch(struct sr1__packed *out,
                                   const struct sr1__microbatch *mb, int64_t **cu_seqlens)
@@ -56,8 +66,7 @@ static sr1_status pack_microbatch(struct sr1__packed *out,
     *out = (struct sr1__packed){.ids = mb->ids,
                                 .cu_seqlens = cu,
                                 .n_seqs = mb->n_spans,
-                                .continues =
-                                    mb->n_spans > mb->n_seqs ? mb->continues : NULL};
+                                .continues = continues_any(mb) ? mb->continues : NULL};
     *cu_seqlens = cu;
     return SR1_OK;
 }
@@ -73,7 +82,7 @@ static sr1_tensor *run_packed_forward(sr1_scope *s, sr1_model *m,
     int64_t *cu = NULL;
     uint64_t *keys = dropout ? make_dropout_keys(mb, dropout) : NULL;
     struct sr1__lora_dropout drops = {dropout ? dropout->p : 0.0, keys};
-    struct sr1__routes routes = {.log = how->routes};
+    struct sr1__routes routes = {.log = how->routes, .recording = how->recording};
     struct sr1__packed in;
     struct sr1__forward_options o = {.checkpoint = how->checkpoint,
                                      .dropout = &drops,
@@ -135,10 +144,10 @@ sr1_tensor *sr1__forward_values(sr1_scope *s, sr1_model *critic,
 }
 
 sr1_status sr1__record_routes(sr1_model *m, const struct sr1__microbatch *mb,
-                              struct sr1__route_log *log)
+                              size_t number, struct sr1__route_log *log)
 {
     sr1_scope *s = sr1__scope_open(m->device, "router replay");
-    struct sr1__log_prob_options o = {.routes = log};
+    struct sr1__log_prob_options o = {.routes = log, .recording = (uint32_t)number + 1};
 
     sr1__scope_no_grad(s);
     (void)run_packed_forward(s, m, mb, &o, NULL);

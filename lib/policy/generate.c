@@ -294,6 +294,8 @@ sr1_status sr1_rollout_generate(sr1_rollout *r, const sr1_query *queries, size_t
     SR1__REQUIRE(r && (!n || (queries && out)), "rollout: rollout, queries and out");
     SR1__TRY(read_rollout_options(&o, options));
     SR1__TRY(sr1__queries_check(queries, n));
+    if (!o.no_search)
+        SR1__TRY(sr1__rollout_check_env(r));
     if (atomic_exchange(&r->working, 1))
         return sr1__fail(SR1_E_STATE, "rollout: it works already; a callback of its own "
                                       "cannot ask it for more");

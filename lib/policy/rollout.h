@@ -56,6 +56,9 @@ sr1_status sr1__evaluate_filtered(sr1_evaluation **out, struct sr1__dist *d,
 int sr1__engine_is_unnamed(const sr1_config *c);
 sr1_status sr1__engine_check(const sr1_config *c);
 sr1_status sr1__rollout_check_engine(const sr1_rollout *r);
+/* SR1_E_CONFIG where the program of the run gave it an environment and nobody gives the
+ * rollout one; the one above finds that too. */
+sr1_status sr1__rollout_check_env(const sr1_rollout *r);
 /* What to say of such a configuration. */
 void sr1__engine_warning(const sr1_config *c, char *text, size_t size);
 /* 1 with what to say where the policy is told to do what its environment does not answer,
@@ -125,13 +128,15 @@ struct sr1__log_prob_options {
     const struct sr1__token_dropout *dropout; /* NULL: none */
     struct sr1__router_loss *router;          /* NULL: none */
     struct sr1__route_log *routes; /* which experts tokens go through; NULL: any */
+    uint32_t recording;            /* as in struct sr1__routes */
 };
 sr1_tensor *sr1__forward_log_probs(sr1_scope *s, sr1_model *m,
                                    const struct sr1__microbatch *mb,
                                    const struct sr1__log_prob_options *o);
-/* Keep the experts that tokens of a micro-batch go through (tensor/model/route_log.h). */
+/* Keep the experts that tokens of a micro-batch, by its number from 0 on, go through
+ * (tensor/model/route_log.h). */
 sr1_status sr1__record_routes(sr1_model *m, const struct sr1__microbatch *mb,
-                              struct sr1__route_log *log);
+                              size_t number, struct sr1__route_log *log);
 /* The same numbers where no gradient is wanted, under the distribution of `how`: in fp32
  * on a CPU by the pass that decodes, and with its bits. */
 sr1_status sr1__score_log_probs(sr1_model *m, const struct sr1__microbatch *mb,

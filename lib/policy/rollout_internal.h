@@ -73,6 +73,7 @@ struct sr1_rollout {
     struct sr1__env_executor *executor; /* of env when it lets one wait or a
                                           server generates, else NULL */
     sr1_env *no_search_env; /* searches find nothing: the no_search ablation */
+    char *no_env;           /* why env is none that may be asked; else NULL */
     char *no_engine; /* what to say where env searches a mock that knows nothing, since
                       * nobody named an engine; else NULL */
     char *odd_pair;  /* likewise where its protocol is that of another environment */

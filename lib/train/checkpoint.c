@@ -135,6 +135,27 @@ static sr1_status hash_members(const json_t *all, char text[17])
     return st;
 }
 
+/* What is wrong with what state.json says; NULL where nothing is. */
+static sr1_status find_fault(const json_t *all, const char **fault)
+{
+    const char *said = json_string_value(json_object_get(all, CHECK));
+    char text[17];
+
+    SR1__TRY(hash_members(all, text));
+    if (!said || strcmp(said, text) != 0)
+        *fault = STATE_FILE " does not match its own check";
+    else if (json_integer_value(json_object_get(all, "format")) != FORMAT_VERSION)
+        *fault = STATE_FILE " is of another format";
+    else
+        *fault = NULL;
+    return SR1_OK;
+}
+
+static int64_t get_state_step(const json_t *all)
+{
+    return json_integer_value(json_object_get(all, "step"));
+}
+
 /* ---- writing ---- */
 
 static sr1_status make_state(json_t **out, json_t *manifest, int64_t step,
@@ -230,12 +251,27 @@ sr1_status sr1__checkpoint_count(const char *run, int64_t *n_out)
     return SR1_OK;
 }
 
-/* The checkpoint that made this one needless is written: what cannot be removed stays. */
+/* Is the folder of this step a whole checkpoint of another, which somebody keeps? */
+static int is_copy(const char *folder, int64_t step)
+{
+    char *path = sr1__path_join(folder, STATE_FILE);
+    const char *fault = NULL;
+    json_t *all = NULL;
+    int yes = path && sr1__json_load(&all, path, SR1__STATE_MAX) == SR1_OK &&
+              find_fault(all, &fault) == SR1_OK && !fault && get_state_step(all) != step;
+
+    json_decref(all);
+    sr1__free(path);
+    return yes;
+}
+
+/* The checkpoint that made this one needless is written: what cannot be removed stays,
+ * and a copy of another. */
 static void remove_step(const char *run, int64_t step, const char *suffix)
 {
     char *folder = sr1__run_step_folder(run, step, suffix);
 
-    if (folder && sr1__dir_remove(folder) != SR1_OK)
+    if (folder && !is_copy(folder, step) && sr1__dir_remove(folder) != SR1_OK)
         sr1__log(SR1_LOG_WARN, "an old checkpoint stays: %s", sr1_last_error());
     sr1__free(folder);
 }
@@ -347,24 +383,6 @@ sr1_status sr1__checkpoint_write(const struct sr1__checkpoint *c)
 
 /* ---- reading ---- */
 
-/* What is wrong with what state.json says; NULL where nothing is. */
-static sr1_status find_fault(const json_t *all, int64_t step, const char **fault)
-{
-    const char *said = json_string_value(json_object_get(all, CHECK));
-    char text[17];
-
-    SR1__TRY(hash_members(all, text));
-    if (!said || strcmp(said, text) != 0)
-        *fault = STATE_FILE " does not match its own check";
-    else if (json_integer_value(json_object_get(all, "format")) != FORMAT_VERSION)
-        *fault = STATE_FILE " is of another format";
-    else if (json_integer_value(json_object_get(all, "step")) != step)
-        *fault = STATE_FILE " is of another step";
-    else
-        *fault = NULL;
-    return SR1_OK;
-}
-
 /* The first file of the manifest that was not found so; NULL: none. */
 static const char *find_difference(const json_t *manifest, const json_t *found)
 {
@@ -398,6 +416,7 @@ struct candidate {
     const char *folder;
     int64_t step;
     json_t *state;   /* new reference once it proved whole */
+    int64_t copied;  /* the step that it is a copy of under another number; 0: none */
     char fault[512]; /* why it is torn */
 };
 
@@ -447,9 +466,11 @@ static sr1_status examine_candidate(struct candidate *c)
     sr1_status st = load_state_file(c, &all);
 
     if (st == SR1_OK && all)
-        st = find_fault(all, c->step, &fault);
+        st = find_fault(all, &fault);
     if (st == SR1_OK && fault)
         snprintf(c->fault, sizeof(c->fault), "%s", fault);
+    else if (st == SR1_OK && all && get_state_step(all) != c->step)
+        c->copied = get_state_step(all);
     else if (st == SR1_OK && all)
         st = match_files(c, all);
     json_decref(all);
@@ -465,7 +486,12 @@ static sr1_status take_whole(const char *folder, int64_t step, json_t **state)
     struct candidate c = {.folder = folder, .step = step};
 
     SR1__TRY(examine_candidate(&c));
-    if (!c.state)
+    if (c.copied)
+        sr1__log(SR1_LOG_WARN,
+                 "%s is a copy of the checkpoint of step %" PRId64
+                 ", passed over and kept; give it another name (step-%" PRId64 ".copy)",
+                 folder, c.copied, c.copied);
+    else if (!c.state)
         sr1__log(SR1_LOG_WARN, "%s is torn and passed over: %s", folder, c.fault);
     *state = c.state;
     return SR1_OK;

@@ -17,6 +17,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* The metrics of a run that has a row of training in them begin with this much. */
 #define FIRST_ROWS ((size_t)64 << 10)
@@ -117,6 +118,39 @@ static sr1_status remove_below(const char *folder, const char *name)
 
     sr1__free(path);
     return st;
+}
+
+/* What a run writes into its folders, by how their names begin. */
+static const struct {
+    const char *folder, *begin;
+} written_below[] = {
+    {"checkpoints", "step-"}, {"logs", "rank-"}, {"tensorboard", "events.out.tfevents."}};
+
+static sr1_status refuse_others_in(const char *run, const char *folder, const char *begin)
+{
+    char *path = sr1__path_join(run, folder), **names = NULL;
+    size_t n = 0;
+    sr1_status st = path ? SR1_OK : sr1__fail_nomem("path");
+
+    if (st == SR1_OK && sr1__path_is_dir(path))
+        st = sr1__dir_list(path, &names, &n);
+    for (size_t i = 0; i < n && st == SR1_OK; i++)
+        if (strncmp(names[i], begin, strlen(begin)) != 0)
+            st = sr1__fail(SR1_E_CONFIG,
+                           "%s holds %s, which no run wrote, and a run would remove; "
+                           "move it, or choose another folder with out=FOLDER",
+                           path, names[i]);
+    sr1__dir_list_free(names, n);
+    sr1__free(path);
+    return st;
+}
+
+/* The folders of a run that failed early go, if all that they hold is its own. */
+static sr1_status refuse_others_below(const char *run)
+{
+    for (size_t i = 0; i < sizeof(written_below) / sizeof(written_below[0]); i++)
+        SR1__TRY(refuse_others_in(run, written_below[i].folder, written_below[i].begin));
+    return SR1_OK;
 }
 
 /* What a run that failed before its first step left, and nothing else. */
@@ -288,19 +322,33 @@ int sr1__folder_text_others(const sr1_trainer *tr, char *text, size_t size)
     return others > 0;
 }
 
+static int is_link(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
 /* The folder, or the nearest above it that exists, has to be one. */
 static sr1_status refuse_file(const char *folder)
 {
     char *path = sr1__strdup(folder), *slash;
-    sr1_status st = path ? SR1_OK : sr1__fail_nomem("path");
+    const char *what = NULL;
+    sr1_status st;
 
-    while (path && !sr1__path_exists(path) && (slash = strrchr(path, '/')) != NULL)
+    SR1__CHECK_ALLOC(path, "path");
+    while (!sr1__path_exists(path) && !is_link(path) &&
+           (slash = strrchr(path, '/')) != NULL)
         *slash = '\0';
-    if (path && sr1__path_exists(path) && !sr1__path_is_dir(path))
-        st = sr1__fail(SR1_E_CONFIG,
-                       "%s is a file, and a run needs a folder; choose one with "
-                       "out=FOLDER",
-                       path);
+    if (!sr1__path_exists(path))
+        what = is_link(path) ? "a link to nothing" : NULL;
+    else if (!sr1__path_is_dir(path))
+        what = "a file";
+    st = what ? sr1__fail(SR1_E_CONFIG,
+                          "%s is %s, and a run needs a folder; choose one with "
+                          "out=FOLDER",
+                          path, what)
+              : SR1_OK;
     sr1__free(path);
     return st;
 }
@@ -317,7 +365,7 @@ static sr1_status check_place(const char *folder, const sr1_trainer *tr)
     }
     SR1__TRY(has_work(folder, &taken));
     if (!taken)
-        return SR1_OK;
+        return refuse_others_below(folder);
     sr1__quote_word(folder, quoted, sizeof(quoted));
     return sr1__fail(
         SR1_E_CONFIG,

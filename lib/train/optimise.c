@@ -662,7 +662,7 @@ static sr1_status record_worker(void *arg, size_t worker)
         sr1_status st;
 
         SR1__TRY(sr1__microbatch_store(&mb, &u->plan, k, u->from, 0));
-        st = sr1__record_routes(u->learner->replicas[worker], &mb, u->tr->routes);
+        st = sr1__record_routes(u->learner->replicas[worker], &mb, k, u->tr->routes);
         sr1__microbatch_free(&mb);
         SR1__TRY(st);
     }
@@ -674,6 +674,7 @@ static sr1_status record_mini_batch(struct update *u)
     sr1_status st;
 
     do {
+        sr1__route_log_restart(u->tr->routes);
         st = sr1__pool_run(u->tr->pool, (size_t)u->tr->n_workers, record_worker, u);
         st = sr1__dist_agree(u->tr->dist, "router replay", st);
     } while (sr1__is_memory(st) && (st = cut_finer(u, st)) == SR1_OK);

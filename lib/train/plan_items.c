@@ -2,7 +2,9 @@
 #include "dist/shard.h"
 #include "train/plan.h"
 
+#include "base/mem.h"
 #include "config/choices.h"
+#include "config/config.h"
 #include "policy/assemble/assemble.h"
 
 #include <math.h>
@@ -461,6 +463,27 @@ static void plan_routes(struct planner *p)
              SR1__PLAN_HOST, IN(ROUTER_REPLAY) | IN(UPDATE));
 }
 
+/* Under an adapter each server gets merged matrices, one at a time: the change, that once
+ * scaled, the base and the sum in fp32, and the result. Whole weights are sent from where
+ * they lie. */
+static double count_sent_bytes(const struct planner *p)
+{
+    const struct sr1__hf_config *c = &p->policy.config;
+    double inner =
+        fmax((double)c->intermediate_size, (double)c->n_heads * (double)c->head_dim);
+    char **servers = NULL;
+    size_t n = 0;
+
+    if (!sr1__config_bool(p->config, "use_openai") ||
+        !sr1__config_sends_tensors(p->config) || p->policy.lora.rank == 0)
+        return 0;
+    if (sr1__config_list(p->config, "openai_base_url", &servers, &n) != SR1_OK)
+        n = 1;
+    sr1__free(servers);
+    return (double)n * (double)c->hidden_size * inner *
+           (4 * sizeof(float) + (double)sr1__torch_dtype_size(p->policy.dtype));
+}
+
 static void plan_rest(struct planner *p)
 {
     const struct sr1__plan_step *s = &p->out->step;
@@ -475,6 +498,7 @@ static void plan_rest(struct planner *p)
     add_item(p, "trajectories", trajectories, SR1__PLAN_HOST,
              ALL & ~IN(LOAD) & ~IN(SAVE));
     add_item(p, "tensor being written", largest, SR1__PLAN_HOST, IN(SAVE));
+    add_item(p, "tensors being sent", count_sent_bytes(p), SR1__PLAN_DEVICE, IN(SAVE));
     add_item(p, "program", PROGRAM_BYTES, SR1__PLAN_HOST, ALL);
     add_item(p, "kept by malloc", MALLOC_BYTES, SR1__PLAN_HOST, ALL);
     if (sr1__memory_is_cuda(&p->policy))
@@ -522,7 +546,8 @@ static double served_bytes(const struct planner *p)
 {
     const sr1_config *c = p->config;
 
-    if (!sr1__config_bool(c, "use_openai") || !sr1__config_sends_weights(c))
+    if (!sr1__config_bool(c, "use_openai") || !sr1__config_sends_weights(c) ||
+        sr1__config_sends_tensors(c))
         return 0;
     return sr1__config_sends_adapters(c)
                ? sr1__memory_gradients(&p->policy)

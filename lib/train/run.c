@@ -783,7 +783,12 @@ static sr1_status run_whole(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
     SR1__TRY(sr1__struct_take(&r.cb, sizeof(r.cb), callbacks,
                               SR1__STRUCT_END(sr1_run_callbacks, user), "run callbacks"));
     if (tr->begun)
-        return sr1__fail(SR1_E_STATE, "this trainer has run; make another to run again");
+        return sr1__fail(
+            SR1_E_STATE,
+            "this trainer has run; sr1_trainer_resume (Python: "
+            "Trainer.resume) goes on with the run in %s, and another trainer "
+            "begins one in a folder of its own",
+            tr->run_folder);
     if (!tr->cursor)
         return sr1__fail(SR1_E_CONFIG,
                          "train_file is not set; name the file of questions to train on");

@@ -4,6 +4,7 @@
 #include "base/num.h"
 #include "config/choices.h"
 #include "policy/assemble/assemble.h"
+#include "tensor/weights/sampling.h"
 
 #include <string.h>
 
@@ -192,10 +193,11 @@ static sr1_status check_sampling(const sr1_config *c)
             "top_p and top_k cut the distribution that is sampled but not the "
             "one that is trained, which biases the update; set top_p: 1 and "
             "top_k: 0 for stage rl (sr1-infer and sr1-eval may use them)");
-    if (sr1__config_real(c, "temperature") <= 0)
+    if (sr1__config_real(c, "temperature") < SR1__TEMPERATURE_MIN)
         return sr1__fail(SR1_E_CONFIG,
-                         "temperature is 0: a greedy policy does not explore; "
-                         "set it above 0 for stage rl");
+                         "temperature is %g: a greedy policy does not explore; set it to "
+                         "%g or more for stage rl",
+                         sr1__config_real(c, "temperature"), SR1__TEMPERATURE_MIN);
     return SR1_OK;
 }
 

@@ -2,6 +2,7 @@
  */
 #include "train/internal.h"
 
+#include "base/mem.h"
 #include "config/choices.h"
 #include "policy/rollout_internal.h"
 #include "text/data/dataset.h"
@@ -77,6 +78,44 @@ static int warn_validation(const sr1_trainer *tr, char *text, size_t size)
     return 1;
 }
 
+/* A file of both is remembered, and no measure of what was learned. */
+static int warn_same_rows(const sr1_trainer *tr, char *text, size_t size)
+{
+    char **files = NULL;
+    size_t n = 0;
+    int found = 0;
+
+    if (!tr->train || !tr->validation ||
+        sr1__config_list(tr->config, "validation_file", &files, &n) != SR1_OK)
+        return 0;
+    for (size_t i = 0; i < n && !found; i++) {
+        found = sr1__dataset_distinct(tr->train, files[i]) != SR1_OK;
+        if (found)
+            snprintf(text, size,
+                     "validation_file has a file of train_file, %.300s: the policy is "
+                     "validated on rows that it trains on; name another, or leave "
+                     "validation_file out and set validation_split",
+                     files[i]);
+    }
+    sr1__free(files);
+    return found;
+}
+
+/* The policy is told to call tools. Those of a program are of an environment of its. */
+static int warn_no_tools(const sr1_trainer *tr, char *text, size_t size)
+{
+    const struct sr1__environment_choice *e = sr1__environment_choice(tr->config);
+
+    if (!e || !e->takes_tools || sr1__config_imitates(tr->config) ||
+        tr->rollout->env != tr->configured_env || *sr1_env_tools(tr->rollout->env))
+        return 0;
+    snprintf(text, size,
+             "environment is %s and there is no tool: each call is refused; set tools or "
+             "search_engine, or give tools by a program",
+             e->name);
+    return 1;
+}
+
 static int acts_otherwise(const sr1_config *c)
 {
     const struct sr1__environment_choice *e = sr1__environment_choice(c);
@@ -124,6 +163,8 @@ static int warn_unread(const sr1_trainer *tr, char *text, size_t size)
          "search_engine is not program: it is not started"},
         {"judge_base_url", !sr1__config_has_item(c, "rewards", "judge"),
          "rewards do not name judge: none of them asks it"},
+        {"sft_file", !sr1__config_imitates(c),
+         "stage is not sft: no demonstration is read; set stage: sft to train on them"},
         {"stop_at_exact_match", !tr->validation,
          "there are no questions for validation: the run goes to its end"},
         {"forward_prefetch",
@@ -204,8 +245,9 @@ static int warn_pair(const sr1_trainer *tr, char *text, size_t size)
 int sr1__startup_warning(const sr1_trainer *tr, size_t i, char *text, size_t size)
 {
     static int (*const warnings[])(const sr1_trainer *, char *, size_t) = {
-        warn_reference, warn_rate,   warn_warmup, warn_critic_warmup, warn_validation,
-        warn_repeats,   warn_unread, warn_rank,   warn_engine,        warn_pair};
+        warn_reference,  warn_rate,      warn_warmup,  warn_critic_warmup,
+        warn_validation, warn_same_rows, warn_repeats, warn_unread,
+        warn_rank,       warn_engine,    warn_pair,    warn_no_tools};
 
     if (i >= sizeof(warnings) / sizeof(warnings[0]))
         return -1;

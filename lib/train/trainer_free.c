@@ -12,6 +12,7 @@ static void release_trainer(sr1_trainer *tr)
     if (!sr1__life_drop(&tr->life))
         return;
     sr1__rollout_queue_clear(tr);
+    sr1__weight_sync_close(tr);
     sr1__folder_unlock(tr);
     sr1__jsonl_close(tr->metrics);
     sr1__zlines_close(tr->trajectories);

@@ -92,6 +92,14 @@ static void three_ranks_are_three_workers(void **state)
     same_run("workers-3", "ranks-3");
 }
 
+static void four_ranks_are_four_workers(void **state)
+{
+    (void)state;
+    run_workers_of_one("workers-4", 4);
+    run_ranks("ranks-4", 4);
+    same_run("workers-4", "ranks-4");
+}
+
 /* ---- an engine that waits ---- */
 
 static sr1_status search_slowly(void *self, const char *const *queries, size_t n,
@@ -814,6 +822,7 @@ int main(void)
         cmocka_unit_test(parts_without_memory_fail_on_all),
         cmocka_unit_test(ranks_are_workers),
         cmocka_unit_test(three_ranks_are_three_workers),
+        cmocka_unit_test(four_ranks_are_four_workers),
         cmocka_unit_test(so_they_are_with_an_engine_that_waits),
         cmocka_unit_test(again_the_same),
         cmocka_unit_test(resuming_is_never_having_stopped),

@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -82,6 +83,24 @@ def test_library_that_is_not_there():
         and "SR1_LIBRARY" in done.stderr
         and "/nowhere" in done.stderr
     )
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler here")
+def test_library_whose_torch_is_gone(tmp_path):
+    for name, needs in (("torch_cpu", []), ("it", ["-Wl,--no-as-needed", "-ltorch_cpu"])):
+        subprocess.run(["cc", "-shared", "-x", "c", "/dev/null", "-o", f"lib{name}.so",
+                        "-L.", *needs], cwd=tmp_path, check=True)  # fmt: skip
+    (tmp_path / "libtorch_cpu.so").unlink()
+    done = run("import searchr1", SR1_LIBRARY=str(tmp_path / "libit.so"))
+    assert done.returncode == 1 and "a library of torch's; the build loads" in done.stderr
+    assert "a library of torch's" not in run("import searchr1", SR1_LIBRARY="/no.so").stderr
+
+
+def test_working_folder_that_is_gone(tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = run(f"import os; os.chdir({str(gone)!r}); os.rmdir({str(gone)!r}); import searchr1")
+    assert done.returncode == 1 and "the working folder is gone" in done.stderr
 
 
 def test_library_of_another_kind():

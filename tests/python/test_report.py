@@ -189,6 +189,22 @@ def test_starts_and_changes_are_shown(tmp_path, run):
     assert data["runs"][0]["starts"] is None and data["runs"][0]["changes"] == []
 
 
+def changed(key, step, before, after):
+    return {"step": step, "time": "t", "key": key, "from": before, "to": after, "by": "resume"}
+
+
+def test_the_value_that_holds_is_shown(tmp_path):
+    run = make_run(tmp_path / "r", [metrics(1)], config={"max_steps": 3, "seed": 1})
+    write_lines(run / "config-changes.jsonl",
+                [changed("max_steps", 3, "3", "4"), {"key": 7, "to": 1, "by": "resume"},
+                 {**changed("seed", 3, "2", "1"), "by": "config.json"}, {"key": "seed"},
+                 changed("max_steps", 4, "4", "5"), changed("name", 4, "", "x")])  # fmt: skip
+    data = report(tmp_path, run)[1]
+    assert data["runs"][0]["config"] == {"max_steps": 5, "seed": 1, "name": "x"}
+    (run / "config.json").write_text("{broken")
+    assert report(tmp_path, run)[1]["runs"][0]["config"] is None
+
+
 def test_hostile_text_is_inert(tmp_path):
     name = "</script><script>alert(2)//"
     run = make_run(
@@ -315,6 +331,25 @@ def test_rows_of_some_steps(tmp_path):
     (run / "run.json").write_text(json.dumps({"format": 1, "starts": starts}))
     (figures,) = json.loads(call(run, "--json").stdout)
     assert "run_seconds" not in figures
+
+
+def test_a_run_that_was_resumed_is_not_finished_before_its_end(tmp_path):
+    run = make_run(tmp_path / "r", [metrics(s) for s in range(1, 6)], config={"max_steps": 5})
+    (run / "model").mkdir()
+    change = {"step": 6, "key": "max_steps", "from": "5", "to": "9", "by": "resume"}
+    write_lines(run / "config-changes.jsonl", [change])
+    for outcome, finished in (
+        ("under way", False), ("stopped", False), ("failed", False), ("done", True),
+    ):
+        starts = [{"outcome": "done"}, {"outcome": outcome}]
+        (run / "run.json").write_text(json.dumps({"format": 1, "starts": starts}))
+        (figures,) = json.loads(call(run, "--json").stdout)
+        assert figures["finished"] is finished and figures["steps_planned"] == 9
+        texts = [v["text"] for v in figures["verdict"]]
+        assert ("Not finished: 5 of 9 steps are done." in texts) is not finished
+    (run / "run.json").unlink()  # of an older run
+    (figures,) = json.loads(call(run, "--json").stdout)
+    assert figures["finished"] is True
 
 
 def test_a_run_that_learned_nothing(tmp_path):
@@ -645,6 +680,17 @@ def test_axes_and_rates_say_what_happened(tmp_path):
     assert chart_of(page, "Refused actions")
     assert chart_of(page, "Learning rate") is None
     assert "Learning rate" not in "".join(re.findall(r"Always 0: [^<]*", page))
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
+def test_a_value_stands_with_its_change(tmp_path):
+    a = make_run(tmp_path / "a", [metrics(1)], [], {"max_steps": 3})
+    b = make_run(tmp_path / "b", [metrics(1)], [], {"max_steps": 3})
+    write_lines(a / "config-changes.jsonl", [changed("max_steps", 3, "3", "5")])
+    report(tmp_path, a, b)
+    page = dumped(tmp_path)
+    differs = page[page.index("What differs between the runs") :]
+    assert "5; 3 before step 3</td>" in differs and ">3</td>" in differs
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium here")

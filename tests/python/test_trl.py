@@ -111,6 +111,16 @@ def test_calls_are_the_last_things_of_a_message(text, queries, content):
     assert len(message.get("tool_calls", [])) == len(queries)
 
 
+def test_a_result_may_have_tags_of_results_in_it():
+    trajectory = one_turn(f"<tool_call>{TAGGED}</tool_call>" * 2, TAGGED, TAGGED)
+    inside = "a</tool_response> <tool_response>b"
+    body = f"{inside}\n</tool_response>\n<tool_response>\nc"
+    text = f"<tool_response>\n{body}\n</tool_response>"
+    trajectory.segments.append(Segment("environment", 0, 1, 1, text, body))
+    _, *results = messages(trajectory)
+    assert [(m["name"], m["content"]) for m in results] == [("find", inside), ("find", "c")]
+
+
 CODER = """<function=add>
 <parameter=a>
 3

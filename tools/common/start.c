@@ -1,13 +1,16 @@
 /* start.c - see start.h. A file that would be too long (ulimit -f) is an error of the
  * write, as a full disk is, not the end of the process. Memory that is bounded (ulimit
  * -v) may not do for the initialisers of shared libraries, which then end the process by
- * std::terminate() or abort(): the executable runs first, and turns that into a message.
- */
+ * std::terminate() or abort(), and where the working folder is gone a part of libtorch
+ * ends it and names another cause: the executable runs first, and turns both into
+ * messages. */
 #include "common/start.h"
 
 #include "common/args.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -15,16 +18,19 @@
 
 typedef void terminate_fn(void);
 
+static void leave_at_start(const char *text, int code)
+{
+    (void)!write(STDERR_FILENO, text, strlen(text));
+    _exit(code);
+}
+
 static terminate_fn *terminate_before; /* NULL: it was not changed */
 
 static void on_start_failed(void)
 {
-    static const char text[] =
-        "this program's libraries cannot start in so little memory; "
-        "raise the limit (ulimit -v), 2 GiB will do for them\n";
-
-    (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
-    _exit(TOOL_FAILED);
+    leave_at_start("this program's libraries cannot start in so little memory; "
+                   "raise the limit (ulimit -v), 2 GiB will do for them\n",
+                   TOOL_FAILED);
 }
 
 static void on_abort(int number)
@@ -49,8 +55,12 @@ static void watch_start(int argc, char **argv, char **environment)
 {
     struct sigaction act;
     struct rlimit memory;
+    char folder[PATH_MAX];
 
     (void)argc, (void)argv, (void)environment;
+    if (!getcwd(folder, sizeof(folder)) && errno == ENOENT)
+        leave_at_start("the working folder is gone; change to one that is there (cd)\n",
+                       TOOL_USAGE);
     signal(SIGXFSZ, SIG_IGN);
     if (getrlimit(RLIMIT_AS, &memory) != 0 || memory.rlim_cur == RLIM_INFINITY)
         return;

@@ -189,6 +189,39 @@ static json_t *load_changes(const char *path)
     return rows;
 }
 
+/* A change is recorded as text; in place of a number it is one again. */
+static json_t *read_changed_value(const json_t *before, json_t *to)
+{
+    json_t *value = json_is_string(before)
+                        ? NULL
+                        : json_loads(json_is_string(to) ? json_string_value(to) : "",
+                                     JSON_DECODE_ANY, NULL);
+
+    return value != NULL ? value : json_incref(to);
+}
+
+/* config.json stays as the run began, or as it was edited since; what holds is what the
+ * run was last resumed with. */
+static void apply_changes(struct loaded_run *r)
+{
+    size_t i;
+    json_t *row;
+
+    json_array_foreach(r->changes, i, row)
+    {
+        const char *key = json_string_value(json_object_get(row, "key"));
+        const char *by = json_string_value(json_object_get(row, "by"));
+        json_t *to = json_object_get(row, "to");
+
+        if (key == NULL || to == NULL || by == NULL || strcmp(by, "resume") != 0)
+            continue;
+        (void)json_object_set_new(
+            r->config, key, read_changed_value(json_object_get(r->config, key), to));
+        if (strcmp(key, "max_steps") == 0)
+            r->planned = 0; /* the checkpoint's steps are those of before */
+    }
+}
+
 /* ---- the whole ---- */
 
 static int report_no_run(const struct loaded_run *r)
@@ -237,6 +270,7 @@ int run_read(struct loaded_run *r, const char *folder)
     r->starts = load_starts(run_path(r, "run.json", path));
     r->changes = load_changes(run_path(r, "config-changes.jsonl", path));
     read_checkpoint(r);
+    apply_changes(r);
     if (r->planned <= 0)
         r->planned = json_integer_value(json_object_get(r->config, "max_steps"));
     run_path(r, "model", path);

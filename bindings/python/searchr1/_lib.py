@@ -17,6 +17,10 @@ from ._address import Address
 from ._functions import FUNCTIONS, STATUS
 
 NAME = "libsearchr1.so"
+TORCH = (
+    " (a library of torch's; the build loads it from where it was then: that folder is "
+    "gone, or not for this user to read; build again, or install a copy, bundle_torch)"
+)
 SONAME = NAME + ".0"
 
 
@@ -42,12 +46,17 @@ def _open() -> ctypes.CDLL:
     # libgomp's threads would spin between operators and starve everything else. It reads
     # this once, when it is loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    try:
+        os.getcwd()
+    except FileNotFoundError:  # a part of libtorch would end the process
+        raise ImportError("the working folder is gone; change to one that is there") from None
     tried = []
     for path in _candidates():
         try:
             return ctypes.CDLL(path)
         except OSError as error:
-            tried.append(f"  {path}: {error}")
+            cause = TORCH if str(error).startswith(("libtorch", "libc10")) else ""
+            tried.append(f"  {path}: {error}{cause}")
     raise ImportError(
         f"{NAME} cannot be loaded; build it (tools/build), install it where the loader "
         "looks, or name the file in SR1_LIBRARY. Tried:\n" + "\n".join(tried)

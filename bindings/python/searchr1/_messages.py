@@ -62,13 +62,22 @@ def _said(segment: Segment, records: Sequence[SearchRecord]) -> Message:
     return Message("assistant", text, tuple(map(_call, records)))
 
 
-def _answered(segment: Segment, records: Sequence[SearchRecord]) -> Iterator[Message]:
-    """A message for each call; of several the tags stand between their results."""
+def _results(segment: Segment, n: int) -> List[str]:
+    """Of several calls the tags stand between the results, with the same white space
+    each time: other tags are in a result."""
     tag = _TAG.search(segment.text[: segment.text.find(segment.body)])
-    bodies = [segment.body]
-    if len(records) > 1 and tag:
+    if tag and n > 1:
         name = re.escape(tag.group(1))
-        bodies = re.split(rf"</{name}>\s*<{name}>", segment.body)
+        for between in sorted(set(re.findall(rf"</{name}>\s*<{name}>", segment.body))):
+            results = segment.body.split(between)
+            if len(results) == n:
+                return results
+    return [segment.body]
+
+
+def _answered(segment: Segment, records: Sequence[SearchRecord]) -> Iterator[Message]:
+    """A message for each call."""
+    bodies = _results(segment, len(records))
     if not records:
         yield Message("user", segment.body.strip())
     elif len(bodies) != len(records):

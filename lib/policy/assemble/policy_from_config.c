@@ -389,6 +389,7 @@ sr1_status sr1__rollout_complete(sr1_rollout *r, const sr1_config *c,
     read_limits(r, c);
     SR1__TRY(sr1__answer_keys_hash(c, &r->answer_keys));
     SR1__TRY(sr1__rollout_use_env(r, parts->env, parts->no_search_env, parts->reviser));
+    SR1__TRY(copy_warning(&r->no_env, parts->no_env));
     SR1__TRY(copy_warning(&r->no_engine, parts->no_engine));
     SR1__TRY(copy_warning(&r->odd_pair, parts->odd_pair));
     SR1__TRY(check_thoughts(r));

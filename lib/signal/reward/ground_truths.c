@@ -2,7 +2,9 @@
  * among them. */
 #include "signal/reward/ground_truths.h"
 
+#include "base/text.h"
 #include "base/utf8.h"
+#include "text/tokenizer/nfc.h"
 
 #include <string.h>
 
@@ -51,9 +53,47 @@ sr1_status sr1__check_score_arguments(const char *answer, size_t len,
     return SR1_OK;
 }
 
-sr1_status sr1__best_score(sr1__score_fn score, struct sr1__str answer,
-                           const struct sr1__ground_truths *t, const void *arg,
-                           double *out)
+sr1_status sr1__compose_text(struct sr1__str *text, struct sr1__buf *b)
+{
+    if (text->n == 0 || !sr1__utf8_valid(text->s, text->n) ||
+        sr1__nfc_quick(text->s, text->n))
+        return SR1_OK;
+    sr1__buf_clear(b);
+    SR1__TRY(sr1__nfc(text->s, text->n, b));
+    *text = (struct sr1__str){sr1__buf_cstr(b), b->len};
+    return SR1_OK;
+}
+
+sr1_status sr1__settle_answer(struct sr1__str *text, struct sr1__buf *b)
+{
+    size_t begin = 0;
+
+    sr1__strip(text->s, &begin, &text->n);
+    text->s += begin;
+    return sr1__compose_text(text, b);
+}
+
+/* Texts of the caller's are compared as they are, as the published functions do. */
+static sr1_status score_ground_truth(sr1__score_fn score, struct sr1__str answer,
+                                     const struct sr1__ground_truths *t, size_t i,
+                                     const void *arg, double *out)
+{
+    struct sr1__str truth = sr1__ground_truth_at(t, i);
+    struct sr1__buf b;
+    sr1_status status = SR1_OK;
+
+    sr1__buf_init(&b, 0);
+    if (t->trajectory != NULL)
+        status = sr1__settle_answer(&truth, &b);
+    if (status == SR1_OK)
+        status = score(answer, truth, arg, out);
+    sr1__buf_free(&b);
+    return status;
+}
+
+static sr1_status score_ground_truths(sr1__score_fn score, struct sr1__str answer,
+                                      const struct sr1__ground_truths *t, const void *arg,
+                                      double *out)
 {
     double best = 0;
     size_t i;
@@ -61,12 +101,28 @@ sr1_status sr1__best_score(sr1__score_fn score, struct sr1__str answer,
     for (i = 0; i < t->n; i++) {
         double one;
 
-        SR1__TRY(score(answer, sr1__ground_truth_at(t, i), arg, &one));
+        SR1__TRY(score_ground_truth(score, answer, t, i, arg, &one));
         if (i == 0 || one > best)
             best = one;
     }
     *out = best;
     return SR1_OK;
+}
+
+sr1_status sr1__best_score(sr1__score_fn score, struct sr1__str answer,
+                           const struct sr1__ground_truths *t, const void *arg,
+                           double *out)
+{
+    struct sr1__buf b;
+    sr1_status status = SR1_OK;
+
+    sr1__buf_init(&b, 0);
+    if (t->trajectory != NULL)
+        status = sr1__settle_answer(&answer, &b);
+    if (status == SR1_OK)
+        status = score_ground_truths(score, answer, t, arg, out);
+    sr1__buf_free(&b);
+    return status;
 }
 
 double sr1__f_measure(size_t common, size_t n_answer, size_t n_truth)

@@ -3,6 +3,7 @@
 #ifndef SR1__REWARD_GROUND_TRUTHS_H
 #define SR1__REWARD_GROUND_TRUTHS_H
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/str.h"
 
@@ -30,7 +31,15 @@ sr1_status sr1__check_score_arguments(const char *answer, size_t len,
 typedef sr1_status (*sr1__score_fn)(struct sr1__str answer, struct sr1__str truth,
                                     const void *arg, double *out);
 
-/* The largest score over all gold answers, of which there is at least one. */
+/* Make *text one of Unicode's normal form C, itself or in *b: files of some systems have
+ * "o" and a mark where a tokenizer lets the policy write one letter. Bytes that are not
+ * UTF-8 stay. */
+sr1_status sr1__compose_text(struct sr1__str *text, struct sr1__buf *b);
+/* The same without white space around it, as a cell may have. */
+sr1_status sr1__settle_answer(struct sr1__str *text, struct sr1__buf *b);
+
+/* The largest score over all gold answers, of which there is at least one; settled, where
+ * they are of a trajectory. */
 sr1_status sr1__best_score(sr1__score_fn score, struct sr1__str answer,
                            const struct sr1__ground_truths *t, const void *arg,
                            double *out);

@@ -71,10 +71,14 @@ static sr1_status lower_case_text(struct sr1__str text, int strip, struct sr1__b
     sr1__buf_init(out, 0);
     if (strip)
         sr1__strip(text.s, &begin, &text.n);
-    status = sr1__chars_decode(&c, text.s + begin, text.n);
+    text.s += begin;
+    status = sr1__compose_text(&text, out);
+    if (status == SR1_OK)
+        status = sr1__chars_decode(&c, text.s, text.n);
     if (status == SR1_OK)
         status = sr1__chars_lower(&c);
     if (status == SR1_OK) {
+        sr1__buf_clear(out);
         sr1__chars_encode(c.cp, c.n, out);
         status = sr1__buf_status(out, "text in lower case");
     }

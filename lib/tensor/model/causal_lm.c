@@ -584,7 +584,7 @@ static int copy_routes(struct causal_lm_pass *p, const struct sr1__routes *route
 {
     if (!routes)
         return 1;
-    p->routes.log = routes->log;
+    p->routes = *routes;
     p->routes.places = sr1__memdup(routes->places, (size_t)n * sizeof(int64_t));
     return p->routes.places != NULL;
 }

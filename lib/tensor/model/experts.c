@@ -8,13 +8,14 @@
 #include "tensor/ops/int8_linear.h"
 #include "tensor/ops/linear.h"
 
-/* The experts of r become those of the log; their probabilities [N,k] out of p [N,E]. */
+/* The experts of r go into the log, or become those of it; their probabilities [N,k] out
+ * of p [N,E]. */
 static sr1_tensor *replay_experts(sr1_scope *s, const struct sr1__routes *routes,
                                   int32_t layer, sr1_tensor *p, struct sr1__routing *r)
 {
     int64_t n = t_size(p, 0);
 
-    sr1__route_log_apply(routes->log, routes->places, (size_t)n, layer, r->chosen);
+    sr1__route_log_apply(routes, (size_t)n, layer, r->chosen);
     return t_gather(s, p, 1, t_from_i64(s, r->chosen, T_SHAPE(n, r->k)));
 }
 

@@ -14,8 +14,9 @@
 extern "C" {
 #endif
 
-typedef struct sr1_tensor sr1_tensor; /* opaque: a reference to ATen's tensor */
-typedef struct sr1__event sr1__event; /* opaque: a moment in a device's work */
+typedef struct sr1_tensor sr1_tensor;   /* opaque: a reference to ATen's tensor */
+typedef struct sr1__event sr1__event;   /* opaque: a moment in a device's work */
+typedef struct sr1__stream sr1__stream; /* opaque: work of a device, in its order */
 
 /* Element types. */
 enum {

@@ -49,10 +49,11 @@ sr1_status sr1__sampling_check(const struct sr1__sampling *s)
     if (!(s->temperature >= 0 && s->temperature <= 100))
         return sr1__fail(SR1_E_INVALID, "temperature must be from 0 to 100, not %g",
                          s->temperature);
-    if (s->temperature > 0 && s->temperature < 1e-3)
+    if (s->temperature > 0 && s->temperature < SR1__TEMPERATURE_MIN)
         return sr1__fail(SR1_E_INVALID,
-                         "temperature %g is too small to draw with; use 0 for greedy",
-                         s->temperature);
+                         "temperature %g is too small to draw with; use 0 for greedy, or "
+                         "at least %g",
+                         s->temperature, SR1__TEMPERATURE_MIN);
     if (s->top_k < 0)
         return sr1__fail(SR1_E_INVALID, "top_k must not be negative (0: all), not %d",
                          (int)s->top_k);

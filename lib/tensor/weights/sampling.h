@@ -30,6 +30,9 @@ struct sr1__sample {
     float log_kept; /* log of the mass that top_k and top_p left; 0 when all */
 };
 
+/* The smallest one to draw with. */
+#define SR1__TEMPERATURE_MIN 1e-3
+
 /* SR1_E_INVALID with the reason when the settings are out of bounds. */
 sr1_status sr1__sampling_check(const struct sr1__sampling *s);
 

@@ -110,13 +110,15 @@ static sr1_status read_grade(const sr1_dataset *d, int64_t i, const char *field,
                              double *out)
 {
     sr1_row *row = NULL;
+    const json_t *grade;
     sr1_status st;
 
     SR1__TRY(sr1_dataset_read(d, i, &row));
-    st =
-        read_grade_number(json_object_get(sr1__dataset_row_json(row), field), out)
-            ? SR1_OK
-            : sr1__fail(SR1_E_PARSE, "field '%s' (curriculum_field) is no number", field);
+    grade = json_object_get(sr1__dataset_row_json(row), field);
+    st = read_grade_number(grade, out)
+             ? SR1_OK
+             : sr1__fail(SR1_E_PARSE, "field '%s' (curriculum_field) is no number%s",
+                         field, grade ? "" : ": the row has no field of this name");
     sr1_row_free(row);
     return sr1__dataset_context(d, i, st);
 }

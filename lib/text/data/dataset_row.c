@@ -135,6 +135,21 @@ static sr1_status read_text_field(const json_t *v, const char *field, const char
     return SR1_OK;
 }
 
+/* The same, or a number as its text: in number[32]. Tables of pandas have 7.0 where a
+ * column of 7 has a gap; both are "7". */
+static sr1_status read_scalar_field(const json_t *v, const char *field, char *number,
+                                    const char **out)
+{
+    if (json_is_integer(v))
+        snprintf(number, 32, "%lld", (long long)json_integer_value(v));
+    else if (json_is_real(v))
+        sr1__format_real(json_real_value(v), number);
+    else
+        return read_text_field(v, field, out);
+    *out = number;
+    return SR1_OK;
+}
+
 /* A list of messages that ends with the question: "prompt", as in a record, or
  * "messages"; a prompt may be the question itself, as text. NULL where there is none. */
 static const json_t *find_messages(const json_t *row, const char **field)
@@ -194,7 +209,10 @@ static sr1_status take_question(const struct sr1__fields *f, sr1_row *row)
     const char *field = f->question;
     const json_t *list = NULL;
 
-    if (!v && strcmp(f->question, SR1__DEFAULT_QUESTION) == 0) {
+    if (json_is_object(json_array_get(v, 0))) { /* a column of messages */
+        list = v;
+        v = NULL;
+    } else if (!v && strcmp(f->question, SR1__DEFAULT_QUESTION) == 0) {
         list = find_messages(row->json, &field);
         if (json_is_string(list)) {
             v = list; /* a prompt in one text */
@@ -226,15 +244,10 @@ static sr1_status add_ground_truth(const struct sr1__fields *f, sr1_row *row,
                                    const json_t *v)
 {
     char number[32];
-    const char *text = number;
+    const char *text;
     char **answers;
 
-    if (json_is_integer(v))
-        snprintf(number, sizeof number, "%lld", (long long)json_integer_value(v));
-    else if (json_is_real(v))
-        sr1__format_real(json_real_value(v), number);
-    else
-        SR1__TRY(read_text_field(v, f->answer, &text));
+    SR1__TRY(read_scalar_field(v, f->answer, number, &text));
     if (is_blank(text))
         return SR1_OK;
     answers = sr1__realloc(row->answers, row->n_answers + 1, sizeof *answers);
@@ -457,12 +470,8 @@ static sr1_status take_row_id(const struct sr1__fields *f, sr1_row *row)
 
     if (!v && strcmp(f->id, "id") == 0)
         v = find_named_id(row->json);
-    if (json_is_integer(v)) {
-        snprintf(number, sizeof number, "%lld", (long long)json_integer_value(v));
-        text = number;
-    } else if (v && !json_is_null(v)) {
-        SR1__TRY(read_text_field(v, f->id, &text));
-    }
+    if (v && !json_is_null(v))
+        SR1__TRY(read_scalar_field(v, f->id, number, &text));
     row->id = text[0] ? sr1__strdup(text) : content_id(row);
     return row->id ? SR1_OK : sr1__fail_nomem("row id");
 }
@@ -475,10 +484,11 @@ static sr1_status take_data_source(const struct sr1__fields *f, sr1_row *row,
     const char *slash = strrchr(path, '/');
     const char *text = slash ? slash + 1 : path;
     size_t n = sr1__row_files_stem(text);
+    char number[32];
     struct sr1__buf b;
 
     if (v) {
-        SR1__TRY(read_text_field(v, f->source, &text));
+        SR1__TRY(read_scalar_field(v, f->source, number, &text));
         n = strlen(text);
     }
     sr1__buf_init(&b, 0);

@@ -10,6 +10,7 @@
 #include "base/quote.h"
 #include "base/rng.h"
 #include "base/source.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "text/data/csv.h"
 
@@ -19,6 +20,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define NOT_UTF8_REMEDY "write the file in UTF-8 (from Latin-1: iconv -f LATIN1 -t UTF-8)"
 
 struct sr1__row_files {
     struct sr1__row_file *files;
@@ -240,11 +243,28 @@ static sr1_status add_column(struct sr1__row_file *f, const char *name, size_t n
                              f->columns[i]);
     }
     if (!sr1__utf8_valid(name, n))
-        return sr1__fail(SR1_E_PARSE, "%s: the header is not UTF-8", f->path);
+        return sr1__fail(SR1_E_PARSE, "%s: the header is not UTF-8; " NOT_UTF8_REMEDY,
+                         f->path);
     f->columns[f->n_columns] = sr1__strndup(name, n);
     SR1__CHECK_ALLOC(f->columns[f->n_columns], "column names");
     f->n_columns++;
     return SR1_OK;
+}
+
+/* A header that is one field, as the file has other separators than its name says. */
+static sr1_status check_separator(const struct sr1__row_file *f,
+                                  const struct sr1__csv_record *header)
+{
+    size_t n;
+    const char *name = sr1__csv_field(header, 0, &n);
+
+    if (header->n > 1 ||
+        !(memchr(name, ';', n) || memchr(name, '\t', n) || memchr(name, ',', n)))
+        return SR1_OK;
+    return sr1__fail(SR1_E_PARSE,
+                     "%s: the header is one field, '%.*s'; fields of a .csv file are "
+                     "separated by commas, those of a .tsv file by tabs",
+                     f->path, (int)(n > 80 ? sr1__utf8_complete(name, 80) : n), name);
 }
 
 static sr1_status take_header(struct sr1__row_file *f,
@@ -252,6 +272,7 @@ static sr1_status take_header(struct sr1__row_file *f,
 {
     sr1_status status = SR1_OK;
 
+    SR1__TRY(check_separator(f, header));
     SR1__CALLOC(f->columns, header->n, "column names");
     for (size_t i = 0; status == SR1_OK && i < header->n; i++) {
         size_t n;
@@ -408,7 +429,8 @@ static sr1_status add_cell(json_t *row, const char *column, const char *s, size_
     json_t *v;
 
     if (!sr1__utf8_valid(s, n))
-        return sr1__fail(SR1_E_PARSE, "column '%s' is not UTF-8", column);
+        return sr1__fail(SR1_E_PARSE, "column '%s' is not UTF-8; " NOT_UTF8_REMEDY,
+                         column);
     v = json_stringn(s, n);
     if (!v || json_object_set_new(row, column, v) != 0)
         return sr1__fail_nomem("row");
@@ -465,19 +487,42 @@ static sr1_status row_too_long(void)
     return sr1__fail(SR1_E_LIMIT, "a row above 16 MiB");
 }
 
+/* A row of s[0..n) that does not parse, for a reason that the whole file may have. */
+static sr1_status explain_broken_json(const struct sr1__row_file *f, const char *s,
+                                      size_t n, sr1_status status)
+{
+    size_t begin = 0;
+
+    if (!sr1__utf8_valid(s, n))
+        return sr1__fail(status, "%s; " NOT_UTF8_REMEDY, sr1_last_error());
+    sr1__strip(s, &begin, &n);
+    if (f->format == SR1__ROWS_JSONL && n == 1 && strchr("[{", s[begin]))
+        return sr1__fail(
+            status,
+            "%s; each line of a .jsonl file is one whole object; a list over "
+            "several lines is named .json",
+            sr1_last_error());
+    return status;
+}
+
 static sr1_status json_row(const struct sr1__row_file *f, const struct sr1__buf *b,
                            json_t **out)
 {
     const char *s = sr1__buf_cstr(b);
     size_t n = without_tail(s, b->len, f->format == SR1__ROWS_JSON ? " \t\r\n," : "\r\n");
     json_t *j = NULL;
+    sr1_status status;
 
     if (n > SR1__ROW_MAX)
         return row_too_long();
-    SR1__TRY(sr1__json_parse_loose(&j, s, n, NULL));
+    status = sr1__json_parse_loose(&j, s, n, NULL);
+    if (status == SR1_E_PARSE)
+        return explain_broken_json(f, s, n, status);
+    SR1__TRY(status);
     if (!json_is_object(j)) {
         json_decref(j);
-        return sr1__fail(SR1_E_PARSE, "each row must be an object {...}");
+        return sr1__fail(SR1_E_PARSE, "each row must be an object {...}; a file that is "
+                                      "one list of them is named .json");
     }
     *out = j;
     return SR1_OK;

@@ -268,7 +268,9 @@ static sr1_status index_object(struct index_scan *s)
         return fail_here(s, SR1_E_PARSE, "the object is not closed");
     take_char(s);
     if (!found)
-        return fail_here(s, SR1_E_PARSE, "the object has no list of rows under \"data\"");
+        return fail_here(s, SR1_E_PARSE,
+                         "the object has no list of rows under \"data\"; a file of one "
+                         "object a line is named .jsonl");
     return SR1_OK;
 }
 

@@ -250,6 +250,26 @@ static void getters_check_types(void **state)
     sr1_config_free(NULL);
 }
 
+/* As the config.json of a model has them. */
+static void precisions_have_their_names_in_torch(void **state)
+{
+    static const char *const names[][2] = {
+        {"bfloat16", "bf16"}, {"float16", "fp16"}, {"float32", "fp32"}, {"bf16", "bf16"}};
+    sr1_config *c = NULL;
+
+    (void)state;
+    assert_int_equal(sr1_config_new(&c), SR1_OK);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        assert_int_equal(sr1_config_set(c, "dtype", names[i][0]), SR1_OK);
+        assert_int_equal(sr1_config_set(c, "reference_dtype", names[i][0]), SR1_OK);
+        assert_true(sr1__config_is(c, "dtype", names[i][1]));
+        assert_true(sr1__config_is(c, "reference_dtype", names[i][1]));
+    }
+    assert_error(sr1_config_set(c, "dtype", "float8"), SR1_E_CONFIG, "'float8' is not");
+    assert_error(sr1_config_set(c, "stage", "bfloat16"), SR1_E_CONFIG, "'bfloat16' is");
+    sr1_config_free(c);
+}
+
 static void pairs(void **state)
 {
     sr1_config *c = NULL;
@@ -824,6 +844,7 @@ int main(void)
         cmocka_unit_test(every_key_holds_its_bounds),
         cmocka_unit_test(descriptions_grow),
         cmocka_unit_test(getters_check_types),
+        cmocka_unit_test(precisions_have_their_names_in_torch),
         cmocka_unit_test(pairs),
         cmocka_unit_test(a_documents_name_is_the_same_key),
         cmocka_unit_test(nearest_names),

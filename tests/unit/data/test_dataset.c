@@ -464,6 +464,36 @@ static void every_form_gives_the_same_rows(void **state)
     sr1_row_free(NULL);
 }
 
+/* Numbers as pandas writes a column with a gap in it. */
+static void numbers_are_taken_as_they_are_meant(void **state)
+{
+    sr1_dataset *d = NULL;
+    sr1_row *row = NULL;
+
+    (void)state;
+    assert_int_equal(
+        open_one(&d,
+                 scratch_file("n.jsonl",
+                              "{\"id\":7.0,\"question\":\"Q\",\"data_source\":3,"
+                              "\"answer\":[1889.0,0.5]}\n"
+                              "{\"id\":NaN,\"question\":\"Q\",\"data_source\":null,"
+                              "\"answer\":\"a\"}\n",
+                              0),
+                 NULL),
+        SR1_OK);
+    assert_int_equal(sr1_dataset_read(d, 0, &row), SR1_OK);
+    assert_string_equal(sr1_row_id(row), "7");
+    assert_string_equal(sr1_row_data_source(row), "3");
+    assert_string_equal(sr1_row_answer(row, 0), "1889");
+    assert_string_equal(sr1_row_answer(row, 1), "0.5");
+    sr1_row_free(row);
+    assert_int_equal(sr1_dataset_read(d, 1, &row), SR1_OK);
+    assert_int_equal(strlen(sr1_row_id(row)), 16);
+    assert_string_equal(sr1_row_data_source(row), "n");
+    sr1_row_free(row);
+    sr1_dataset_free(d);
+}
+
 static const struct {
     const char *name, *text, *expected;
 } bad[] = {
@@ -497,7 +527,7 @@ static const struct {
     {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":\"a\\u0000\"}\n", "holds a NUL"},
     {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":\"a\",\"id\":{}}\n",
      "field 'id' is not text"},
-    {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":\"a\",\"data_source\":3}\n",
+    {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":\"a\",\"data_source\":[3]}\n",
      "field 'data_source' is not text"},
     {"b.jsonl", "\n\n{\"question\":\n", "b.jsonl:3: column "},
     {"b.jsonl", "[1]\n", "b.jsonl:1: each row must be an object"},
@@ -550,6 +580,23 @@ static const struct {
     {"b.parquet", "PAR1", "python3 -m searchr1.parquet "},
     {"b.tab", "question\tanswer\n", "must end in .jsonl, .json, .csv or .tsv"},
     {"noending", "x", "must end in .jsonl, .json, .csv or .tsv"},
+    /* a file of another form than its name says, and the remedy */
+    {"b.json", "{\"question\":\"q\",\"answer\":\"a\"}\n{\"question\":\"r\"}\n",
+     "a file of one object a line is named .jsonl"},
+    {"b.jsonl", "[\n {\"question\": \"q\", \"answer\": \"a\"}\n]\n",
+     "a list over several lines is named .json"},
+    {"b.jsonl", "{\n \"question\": \"q\",\n \"answer\": \"a\"\n}\n",
+     "each line of a .jsonl file is one whole object"},
+    {"b.jsonl", "[{\"question\":\"q\",\"answer\":\"a\"}]\n",
+     "one list of them is named .json"},
+    {"b.csv", "question;answer\nWho, then?;a\n",
+     "'question;answer'; fields of a .csv file are separated by commas"},
+    {"b.csv", "question\tanswer\nq\ta\n", "those of a .tsv file by tabs"},
+    {"b.jsonl", "{\"question\":\"K\xf6ln?\",\"answer\":\"a\"}\n",
+     "from Latin-1: iconv -f LATIN1 -t UTF-8"},
+    {"b.csv", "question,answer\nK\xf6ln?,a\n", "iconv -f LATIN1 -t UTF-8"},
+    {"b.jsonl", "\xff\xfe{", "b.jsonl is text in UTF-16, not rows of text; write it"},
+    {"b.csv", "\xfe\xff", "iconv -f UTF-16 -t UTF-8"},
 };
 
 static void errors_name_the_place(void **state)
@@ -624,6 +671,31 @@ static void options(void **state)
     sr1_dataset_free(d);
     o.struct_size = 0;
     assert_error(open_one(&d, path, &o), SR1_E_INVALID, "struct_size");
+}
+
+/* The column may be one of messages, as where nobody names it. */
+static void a_named_column_may_have_messages(void **state)
+{
+    static const char rows[] =
+        "{\"%s\": [{\"role\": \"system\", \"content\": \"Be brief.\"}, {\"role\": "
+        "\"user\", \"content\": \"Where?\"}], \"golden_answers\": \"a\"}\n";
+    static const char *const columns[] = {"prompt", "asked", "question"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
+        sr1_dataset_options o = {.struct_size = sizeof o, .question_field = columns[i]};
+        sr1_dataset *d = NULL;
+        sr1_row *row = NULL;
+        char text[300];
+
+        snprintf(text, sizeof text, rows, columns[i]);
+        assert_int_equal(open_one(&d, scratch_file("m.jsonl", text, 0), &o), SR1_OK);
+        assert_int_equal(sr1_dataset_read(d, 0, &row), SR1_OK);
+        assert_string_equal(sr1_row_question(row), "Where?");
+        assert_int_equal(sr1_row_history_count(row), 1);
+        sr1_row_free(row);
+        sr1_dataset_free(d);
+    }
 }
 
 /* What is made of it, names of metrics among others, must be UTF-8. */
@@ -1153,7 +1225,14 @@ static void files_have_weights_and_rows_grades(void **state)
                 (const char *[]){"'0' is no whole number from 1 to 1000"}, 0);
     check_order(
         files, "curriculum_field=hard",
-        (const char *[]){"w1.jsonl:1: field 'hard' (curriculum_field) is no number"}, 0);
+        (const char *[]){"w1.jsonl:1: field 'hard' (curriculum_field) is no number: the "
+                         "row has no field of this name"},
+        0);
+    check_order(
+        files, "curriculum_field=question",
+        (const char *[]){"w1.jsonl:1: field 'question' (curriculum_field) is no number"},
+        0);
+    assert_null(strstr(sr1_last_error(), "no field of this name"));
 }
 
 /* The real question sets, where they are at hand; else one of ours. */
@@ -1200,9 +1279,11 @@ int main(void)
         cmocka_unit_test(packed_files_are_read),
         cmocka_unit_test(files_have_weights_and_rows_grades),
         cmocka_unit_test(too_many_aliases_are_refused),
+        cmocka_unit_test(numbers_are_taken_as_they_are_meant),
         cmocka_unit_test(errors_name_the_place),
         cmocka_unit_test(bad_files),
         cmocka_unit_test(options),
+        cmocka_unit_test(a_named_column_may_have_messages),
         cmocka_unit_test(a_source_is_utf8_whatever_the_file_is_called),
         cmocka_unit_test(several_files_and_a_shrinking_one),
         cmocka_unit_test(split_parts_are_stable),

@@ -421,6 +421,45 @@ static void replayed_experts_equal_transformers(void **state)
     }
 }
 
+/* Two micro-batches with one prompt, whose passes may meet in any order. */
+static void the_first_micro_batch_decides_of_a_prompt(void **state)
+{
+    static const int64_t first[2][2] = {{1, 2}, {7, 0}}, second[2][2] = {{3, 4}, {5, 6}};
+    static const uint32_t orders[][4] = {{1, 1, 2, 2}, {2, 2, 1, 1}, {2, 1, 2, 1}};
+    const struct sr1__hf_config config = {
+        .n_experts = 8, .experts_per_token = 2, .n_layers = 2};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+        int64_t place, chosen[2];
+        struct sr1__routes routes = {.places = &place};
+        int32_t layers[3] = {0, 0, 0}; /* that a pass comes to next */
+
+        OK(sr1__route_log_new(&routes.log, &config));
+        OK(sr1__route_log_place(routes.log, 9, &place));
+        for (int again = 0; again < 2; again++) { /* as after a pass that failed */
+            sr1__route_log_restart(routes.log);
+            memset(layers, 0, sizeof layers);
+            for (size_t k = 0; k < 4; k++) {
+                const int64_t(*own)[2] = orders[i][k] == 1 ? first : second;
+                int32_t layer = layers[orders[i][k]]++;
+
+                memcpy(chosen, own[layer], sizeof chosen);
+                routes.recording = orders[i][k];
+                sr1__route_log_apply(&routes, 1, layer, chosen);
+                assert_memory_equal(chosen, own[layer], sizeof chosen);
+            }
+        }
+        routes.recording = 0;
+        for (int32_t layer = 0; layer < 2; layer++) {
+            memset(chosen, 0, sizeof chosen);
+            sr1__route_log_apply(&routes, 1, layer, chosen);
+            assert_memory_equal(chosen, first[layer], sizeof chosen);
+        }
+        sr1__route_log_free(routes.log);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -431,6 +470,7 @@ int main(void)
         cmocka_unit_test(experts_are_chosen_by_sums_in_fp32),
         cmocka_unit_test(the_loss_of_routers_equals_transformers),
         cmocka_unit_test(replayed_experts_equal_transformers),
+        cmocka_unit_test(the_first_micro_batch_decides_of_a_prompt),
         cmocka_unit_test(saved_model_loads_equal),
     };
 

@@ -166,6 +166,48 @@ static void every_builtin_scores(void **state)
     free_all(t);
 }
 
+/* "Jörg" with one letter, and with "o" and a mark, by the policy or in a row, where a
+ * cell may have white space around it. */
+static void answers_are_compared_in_normal_form(void **state)
+{
+    static const char one[] = "J\xc3\xb6rg", two[] = "Jo\xcc\x88rg";
+    static const struct response by[] = {
+        {{"<answer>J\xc3\xb6rg</answer>"}, one, {"x", " Jo\xcc\x88rg\n"}},
+        {{"<answer>Jo\xcc\x88rg</answer>"}, two, {one}},
+        {{"<answer>Jo\xcc\x88rg\xff</answer>"}, "Jo\xcc\x88rg\xff", {one}}, /* no UTF-8 */
+    };
+    static const double want[][6] = {
+        {2, 1, 1, 1, 0, 1}, /* answer_present looks for white space too, as published */
+        {2, 1, 1, 1, 0.5, 1},
+        {1, 0, 0, 0, 0, 0}};
+    sr1_reward_options o = {
+        .struct_size = sizeof o,
+        .rewards = "answer,exact_match,sub_match,f1,answer_present,mt_exact_match"};
+    const char *const truths[] = {two};
+    sr1_reward_set *set = NULL;
+    sr1_trajectory *t = NULL;
+    double parts[6], total, published;
+
+    (void)state;
+    assert_int_equal(sr1_reward_set_new(&set, &o), SR1_OK);
+    for (size_t i = 0; i < sizeof by / sizeof *by; i++) {
+        assert_int_equal(make_trajectory(&by[i], &t), SR1_OK);
+        assert_int_equal(sr1_reward_set_score(set, (const sr1_trajectory *const *)&t, 1,
+                                              parts, &total),
+                         SR1_OK);
+        for (size_t k = 0; k < 6; k++)
+            if (parts[k] != want[i][k])
+                fail_msg("response %zu, %s: %g", i, sr1_reward_set_name(set, k),
+                         parts[k]);
+        sr1_trajectory_free(t);
+    }
+    sr1_reward_set_free(set);
+    /* the published function compares the texts as they are */
+    assert_int_equal(sr1_reward_exact_match(one, strlen(one), truths, 1, &published),
+                     SR1_OK);
+    assert_true(published == 0);
+}
+
 /* 0.5 - 2 for two actions, 0 where nothing was earned. */
 static void an_environment_gives_rewards(void **state)
 {
@@ -564,6 +606,7 @@ int main(void)
         cmocka_unit_test(scales_come_from_the_caller),
         cmocka_unit_test(wrong_arguments_are_refused),
         cmocka_unit_test(every_builtin_scores),
+        cmocka_unit_test(answers_are_compared_in_normal_form),
         cmocka_unit_test(an_environment_gives_rewards),
         cmocka_unit_test(the_default_set_is_the_seed),
         cmocka_unit_test(no_answer_is_no_match),

@@ -289,6 +289,30 @@ static void the_log_says_which_file_is_torn(void **state)
     assert_non_null(strstr(logged, "model/weights is not as it was written"));
 }
 
+/* `cp -r step-4 step-30`, to keep it. */
+static void a_copy_under_another_number_is_kept(void **state)
+{
+    const char *run = scratch_path("copied");
+    char command[1300];
+
+    (void)state;
+    write_step(run, 4, 1);
+    snprintf(command, sizeof command,
+             "cp -r %s/checkpoints/step-4 %s/checkpoints/step-30", run, run);
+    assert_int_equal(system(command), 0);
+    logged[0] = '\0';
+    sr1_log_set(on_log, NULL);
+    assert_int_equal(newest(run, NULL), 4);
+    sr1_log_set(NULL, NULL);
+    assert_non_null(
+        strstr(logged, "step-30 is a copy of the checkpoint of step 4, passed"));
+    assert_null(strstr(logged, "torn"));
+    write_step(run, 6, 1);
+    assert_true(is_there("copied/checkpoints/step-30/model/weights"));
+    assert_false(is_there("copied/checkpoints/step-4"));
+    assert_int_equal(newest(run, NULL), 6);
+}
+
 static void any_changed_byte_is_noticed(void **state)
 {
     const char *run = scratch_path("flip");
@@ -381,6 +405,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_newest_is_found_and_old_ones_go),
         cmocka_unit_test(torn_ones_ahead_are_not_counted_as_kept),
+        cmocka_unit_test(a_copy_under_another_number_is_kept),
         cmocka_unit_test(temporary_folders_of_any_step_are_removed),
         cmocka_unit_test(an_old_one_that_stays_fails_no_write),
         cmocka_unit_test(a_failed_write_leaves_the_old),

@@ -65,6 +65,34 @@ static void validation_questions_that_nobody_reads_are_told_of(void **state)
     assert_null(strstr(said(SHORT("first", file, "validate_at_start=true")), about));
 }
 
+static void validation_on_rows_of_training_is_told_of(void **state)
+{
+    static const char about[] = "validation_file has a file of train_file, ";
+    char same[600], other[600];
+
+    (void)state;
+    snprintf(same, sizeof same, "validation_file=%s", train_path + strlen("train_file="));
+    snprintf(other, sizeof other, "validation_file=%s",
+             scratch_file("other.jsonl",
+                          "{\"question\": \"A?\", \"golden_answers\": [\"x\"]}\n", 0));
+    assert_non_null(strstr(said(SHORT("same", same, "validate_interval=2")), about));
+    assert_null(strstr(said(SHORT("other", other, "validate_interval=2")), about));
+    assert_null(strstr(said(SHORT("no-other", "beta=0")), about));
+}
+
+static void an_environment_without_its_tools_is_told_of(void **state)
+{
+    static const char about[] = "environment is tools and there is no tool: each call is";
+
+    (void)state;
+    assert_non_null(strstr(said(SHORT("no-tool", "environment=tools", "protocol=hermes",
+                                      "mock_knowledge=", "search_engine=none")),
+                           about));
+    assert_null(strstr(said(SHORT("tool", "environment=tools", "protocol=hermes")),
+                       about)); /* wiki_search */
+    assert_null(strstr(said(SHORT("search", "environment=search")), about));
+}
+
 static void keys_that_nobody_reads_are_told_of(void **state)
 {
     char file[600];
@@ -72,6 +100,8 @@ static void keys_that_nobody_reads_are_told_of(void **state)
     (void)state;
     assert_non_null(
         strstr(said(SHORT("alpha", "lora_alpha=4")), "lora_alpha is set, and lora_rank"));
+    assert_non_null(strstr(said(SHORT("demos", "sft_file=demos.jsonl")),
+                           "sft_file is set, and stage is not sft"));
     assert_non_null(strstr(said(SHORT("prefetch", "forward_prefetch=true")),
                            "forward_prefetch is set, and reshard_after_forward is off"));
     assert_null(strstr(said(SHORT("none", "forward_prefetch=false")), "is set, and"));
@@ -248,6 +278,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_reference_that_nobody_chose_is_told_of),
         cmocka_unit_test(a_warmup_beyond_the_run_is_told_of),
+        cmocka_unit_test(validation_on_rows_of_training_is_told_of),
+        cmocka_unit_test(an_environment_without_its_tools_is_told_of),
         cmocka_unit_test(keys_that_nobody_reads_are_told_of),
         cmocka_unit_test(parts_that_nobody_opens_are_told_of),
         cmocka_unit_test(a_critic_that_warms_up_alone_is_told_of),

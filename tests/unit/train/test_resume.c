@@ -221,6 +221,50 @@ static void an_edited_configuration_is_noticed(void **state)
     changed("edited", 0, 2, "beta", "0.1", "0.25", "config.json");
 }
 
+/* Files beside the configuration that decide what a run does: written, and then written
+ * otherwise, under the same name. */
+static void changed_files_of_rules_are_told(void **state)
+{
+    static const struct {
+        const char *key, *file, *before, *after;
+    } rows[] = {{"question_template", "q.txt", "Q: {{question}}", "Ask: {{question}}"},
+                {"search_index", "some.index", "bytes of an index", "bytes of another 1"},
+                {"tokenizer", "ruled/tokenizer_config.json", NULL, NULL}};
+
+    (void)state;
+    tiny_model("ruled", TINY_SEARCHER, 9);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *path = scratch_path(rows[i].file);
+        struct sr1__buf text;
+        char run[32], pair[700], model[700], wanted[64];
+
+        if (rows[i].before)
+            (void)scratch_file(rows[i].file, rows[i].before, 0);
+        snprintf(run, sizeof run, "ruled-%zu", i);
+        snprintf(model, sizeof model, "model_name_or_path=%s", scratch_path("ruled"));
+        snprintf(pair, sizeof pair, "%s=%s", rows[i].key, path);
+        run_cut(RUN(run, "update_times=1", "kl_reference=old", model,
+                    rows[i].before ? pair : "seed=1"));
+        warned[0] = '\0';
+        sr1_log_set(on_log, NULL);
+        go_on(run, "max_steps=3");
+        assert_null(strstr(warned, "is not what it was"));
+        if (rows[i].after) {
+            (void)scratch_file(rows[i].file, rows[i].after, 0);
+        } else {
+            OK(sr1__file_read(path, 0, &text));
+            sr1__buf_char(&text, ' ');
+            (void)scratch_file(rows[i].file, text.data, text.len);
+            sr1__buf_free(&text);
+        }
+        go_on(run, "max_steps=4");
+        sr1_log_set(NULL, NULL);
+        snprintf(wanted, sizeof wanted, "the file of the key %s is not what it was",
+                 rows[i].key);
+        assert_non_null(strstr(warned, wanted));
+    }
+}
+
 /* A folder that became a link has another true name; its recorded paths are no edits. */
 static void recorded_paths_are_no_edits(void **state)
 {
@@ -381,6 +425,7 @@ static void a_lost_first_model_is_replaced_by_the_checkpoints(void **state)
     sr1_log_set(NULL, NULL);
     assert_non_null(strstr(warned, "/link is gone; configuration and tokenizer are"));
     assert_non_null(strstr(warned, "lost/checkpoints/step-2/model"));
+    assert_null(strstr(warned, "is not what it was"));
     same_run("kept", "lost");
     assert_false(sr1__path_exists(scratch_path("lost/" SR1__CHANGES_FILE)));
 }
@@ -653,6 +698,7 @@ int main(void)
         cmocka_unit_test(addresses_and_patience_are_free),
         cmocka_unit_test(a_change_is_written_down_once),
         cmocka_unit_test(an_edited_configuration_is_noticed),
+        cmocka_unit_test(changed_files_of_rules_are_told),
         cmocka_unit_test(recorded_paths_are_no_edits),
         cmocka_unit_test(the_frozen_reference_stays_what_it_was),
         cmocka_unit_test(a_lost_first_model_is_replaced_by_the_checkpoints),

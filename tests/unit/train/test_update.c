@@ -150,6 +150,64 @@ static void the_gradient_does_not_depend_on_the_cut(void **state)
     tiny_free_all(t, N);
 }
 
+/* In the place of each group's last trajectory one of a single token, which has no row of
+ * its own behind a shared prompt. */
+static void roll_with_short_answers(sr1_trajectory *t[N])
+{
+    sr1_trainer *tr = tiny_trainer(tiny_config("model", NULL));
+    sr1_rollout_options o = {
+        .struct_size = sizeof o, .group_size = 1, .seed = 4, .max_tokens = 1};
+
+    roll(t);
+    for (size_t i = 0; i < QUERIES; i++) {
+        sr1_query q = tiny_query(questions[i]);
+        sr1_trajectory **last = &t[GROUP * (i + 1) - 1];
+
+        sr1_trajectory_free(*last);
+        OK(sr1_rollout_generate(sr1_trainer_rollout(tr), &q, 1, &o, last));
+        assert_int_equal(sr1_trajectory_policy_count(*last), 1);
+        OK(sr1_trajectory_set_advantage(*last, 1.5));
+    }
+    sr1_trainer_free(tr);
+}
+
+static void shared_prompts_serve_answers_of_one_token(void **state)
+{
+    static const char *const workers[] = {"workers=1", "workers=2"};
+    static const char *const shared[] = {"share_prompts=false", "share_prompts=true"};
+    sr1_trajectory *t[N];
+    float *start;
+    size_t n;
+    sr1_trainer *tr;
+
+    (void)state;
+    roll_with_short_answers(t);
+    tr = tiny_trainer(tiny_config("model", NULL));
+    start = tiny_weights(tr->model, &n);
+    sr1_trainer_free(tr);
+    for (size_t k = 0; k < 2; k++)
+        for (size_t of = 2; of <= N; of++) {
+            float *w[2];
+
+            for (size_t i = 0; i < 2; i++) {
+                sr1_step_report r = {.struct_size = sizeof r};
+
+                w[i] =
+                    updated(tiny_config("model", GRADIENT, workers[k], shared[i], NULL),
+                            t, of, &r, &n);
+                for (size_t j = 0; j < n; j++)
+                    w[i][j] -= start[j];
+            }
+            if (worst_difference(w[0], w[1], n) > 2e-5)
+                fail_msg("%s, the first %zu: gradients differ by %.3g", workers[k], of,
+                         worst_difference(w[0], w[1], n));
+            free(w[0]);
+            free(w[1]);
+        }
+    free(start);
+    tiny_free_all(t, N);
+}
+
 /* Alone in its micro-batch a trajectory has a gradient of its own, and one sum takes them
  * in one order, whoever computes them. */
 static void with_full_determinism_no_bit_depends_on_it(void **state)
@@ -864,6 +922,7 @@ int main(void)
         cmocka_unit_test(same_seed_same_bits),
         cmocka_unit_test(same_seed_same_bits_with_two_workers),
         cmocka_unit_test(the_gradient_does_not_depend_on_the_cut),
+        cmocka_unit_test(shared_prompts_serve_answers_of_one_token),
         cmocka_unit_test(with_full_determinism_no_bit_depends_on_it),
         cmocka_unit_test(nor_in_low_precision_on_how_many_there_are),
         cmocka_unit_test(nor_on_other_sequences_beside_it),

@@ -288,7 +288,10 @@ function configTable(headings, rows) {
         el('tbody', {}, ...rows)));
 }
 
-const value = text => el('td', { class: 'key value' }, text === '' ? '(empty)' : text);
+/* The value that holds, and what it was before the run was resumed with another. */
+const valueCell = (run, key, text) => el('td', { class: 'key value' }, text || '(empty)',
+    ...(run.changes || []).filter(c => c && c.key === key).map(c =>
+        `; ${asText(c.from) || '(empty)'} before step ${asText(c.step)}`));
 const usual = key => defaults.has(key) ? defaults.get(key).value : '';
 
 function makeConfiguration() {
@@ -304,13 +307,14 @@ function makeConfiguration() {
         place.append(el('h3', {}, 'What differs between the runs'), odd.length
             ? configTable(['key', ...known.map(r => el('span', {},
                 swatch(runs.indexOf(r)), r.label))], odd.map(k => el('tr', {}, keyCell(k),
-                ...known.map(r => value(keyOf(r, k))))))
+                ...known.map(r => valueCell(r, k, keyOf(r, k))))))
             : el('p', { class: 'empty' }, 'Nothing: their configurations are equal.'));
     }
     for (const r of known) {
         const keys = changed(r);
         const table = keys.length ? configTable(['key', 'value', 'default', 'meaning'],
-            keys.map(k => el('tr', {}, keyCell(k), value(asText(r.config[k])),
+            keys.map(k => el('tr', {}, keyCell(k),
+                valueCell(r, k, asText(r.config[k])),
                 el('td', { class: 'key value muted' }, usual(k) === '' ? '(empty)' : usual(k)),
                 el('td', { class: 'meaning' }, defaults.has(k) ? defaults.get(k).help
                     : 'not a key of this version'))))
