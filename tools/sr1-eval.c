@@ -88,6 +88,7 @@ struct eval_view {
     struct progress bar;
     FILE *trajectories;
     const char *path;     /* of trajectories */
+    char part[4096];      /* what they are written into before; "": path, no plain file */
     sr1_status unwritten; /* why they are not whole */
     char reason[512];
     int64_t done, total;
@@ -140,27 +141,52 @@ static sr1_status on_trajectory(void *user, const sr1_trajectory *t)
     return SR1_OK;
 }
 
+/* FILE.part, or FILE.part2 and so on where that is somebody's; 0 where none is free. */
+static int name_part(char *out, size_t size, const char *file)
+{
+    struct stat info;
+
+    for (int i = 1; i < 1000; i++) {
+        int n = i == 1 ? snprintf(out, size, "%s.part", file)
+                       : snprintf(out, size, "%s.part%d", file, i);
+
+        if (n >= (int)size)
+            return 0;
+        if (lstat(out, &info) != 0)
+            return errno == ENOENT;
+    }
+    return 0;
+}
+
+/* A file that is there stays until the new one is whole; a pipe has no other name. */
 static sr1_status open_trajectories(struct eval_view *v, const char *path)
 {
+    struct stat is;
+
     v->path = path;
-    v->trajectories = fopen(path, "w");
+    if (stat(path, &is) == 0 && !S_ISREG(is.st_mode))
+        v->trajectories = fopen(path, "w");
+    else if (name_part(v->part, sizeof(v->part), path))
+        v->trajectories = fopen(v->part, "wx");
     if (!v->trajectories)
         note_unwritten(v);
     return v->trajectories ? SR1_OK : sr1_set_error(v->unwritten, v->reason);
 }
 
-/* Half a file is of no use, and would be in the way of the next one. */
+/* Trajectories of a part of the questions stay under the other name, not where those of
+ * all will stand: the same command can be given again. Half a file is of no use. */
 static void close_trajectories(struct eval_view *v, sr1_status st)
 {
-    struct stat is;
-
     if (!v->trajectories)
         return;
     if (fclose(v->trajectories) != 0)
         note_unwritten(v);
-    if ((st != SR1_OK || v->unwritten != SR1_OK) && stat(v->path, &is) == 0 &&
-        S_ISREG(is.st_mode))
-        (void)unlink(v->path);
+    if (!*v->part)
+        return;
+    if (st != SR1_OK || v->unwritten != SR1_OK)
+        (void)unlink(v->part);
+    else if (!stop_asked() && rename(v->part, v->path) != 0)
+        note_unwritten(v);
 }
 
 /* ---- output ---- */
@@ -368,36 +394,12 @@ static sr1_status open_reward_embedder(sr1_embedder **out, const sr1_config *c)
     return sr1_embedder_open(out, folder, &o);
 }
 
-/* FILE.part, or FILE.part2 and so on where that is somebody's; 0 where none is free. */
-static int name_part(char *out, size_t size, const char *file)
+static void report_stopped(const struct eval_view *v)
 {
-    struct stat info;
-
-    for (int i = 1; i < 1000; i++) {
-        int n = i == 1 ? snprintf(out, size, "%s.part", file)
-                       : snprintf(out, size, "%s.part%d", file, i);
-
-        if (n >= (int)size)
-            return 0;
-        if (lstat(out, &info) != 0)
-            return errno == ENOENT;
-    }
-    return 0;
-}
-
-/* Trajectories of a part of the questions do not stand where those of all will: the same
- * command can be given again. */
-static void report_stopped(const struct eval_view *v, const struct eval_tool_options *o)
-{
-    char part[4096];
-    struct stat info;
-
     fprintf(stderr, "sr1-eval: stopped when %lld of %lld questions were answered\n",
             (long long)v->done, (long long)v->total);
-    if (v->trajectories && stat(o->trajectories, &info) == 0 && S_ISREG(info.st_mode) &&
-        name_part(part, sizeof(part), o->trajectories) &&
-        rename(o->trajectories, part) == 0)
-        fprintf(stderr, "sr1-eval: their trajectories are in %s\n", part);
+    if (v->trajectories && *v->part && access(v->part, F_OK) == 0)
+        fprintf(stderr, "sr1-eval: their trajectories are in %s\n", v->part);
 }
 
 /* Of several processes the first one writes and shows how far it is. */
@@ -442,7 +444,7 @@ static sr1_status run_evaluation(const struct eval_tool_options *o, const sr1_co
         remote_note("sr1-eval", rollout);
     close_trajectories(v, st);
     if (stop_asked() && first)
-        report_stopped(v, o);
+        report_stopped(v);
     sr1_rollout_free(rollout);
     sr1_dataset_free(data);
     sr1_embedder_free(e.embedder);

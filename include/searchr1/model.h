@@ -20,7 +20,7 @@ typedef struct sr1_model_options {
     const char *device; /* "auto", "cpu", "cuda", "cuda:1"; NULL: "auto" */
     const char *dtype;  /* "fp32", "bf16", "fp16"; "stored": that of the files; NULL: fp32
                            on the CPU, bf16 on CUDA */
-    int32_t threads;    /* of one tensor operation, for the process; 0: leave as it is */
+    int32_t threads;    /* of one tensor operation of the caller's; 0: leave as it is */
     const char
         *init; /* sr1_model_new_random: "normal" (sd 0.02) or "fan_in"; NULL: "normal" */
     const char

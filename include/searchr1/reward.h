@@ -107,8 +107,9 @@ typedef struct sr1_config sr1_config; /* searchr1/config.h */
  *                  where the judge did not reply or gave no score
  *
  * By running code (Xie et al. 2025, CTRL). The problem is the one whose id the question
- * has; its answer the last block that the environment inserted (a revision), else the
- * final answer, else what the policy said last; a critique is what the policy said last:
+ * has; its answer is the final answer, else what the policy said last. In a protocol
+ * whose messages are critiques (ctrl) it is before these the last block that the
+ * environment inserted, a revision; a critique is what the policy said last:
  *
  *     execution    share of the problem's tests that the answer passes, or 1 for all of
  *                  them, else 0, as the checker does it. With judgement_required 0, and

@@ -8,6 +8,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/map_watch.h"
+#include "base/rng.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -305,6 +306,19 @@ void sr1__map_close(struct sr1__map *m)
         munmap((void *)(uintptr_t)m->data, m->size);
     m->data = NULL;
     m->size = 0;
+}
+
+sr1_status sr1__file_end_hash(const char *path, uint64_t end, uint64_t *hash)
+{
+    struct sr1__map m;
+    size_t n, last;
+
+    SR1__TRY(sr1__map_open(&m, path));
+    n = end < m.size ? (size_t)end : m.size;
+    last = n < 4096 ? n : 4096;
+    *hash = sr1__hash64(m.data + n - last, last, n);
+    sr1__map_close(&m);
+    return SR1_OK;
 }
 
 void sr1__map_forget(const void *data, size_t n)

@@ -39,6 +39,10 @@ void sr1__map_close(struct sr1__map *m); /* zeroes *m; a closed map is fine */
  * and come back when they are touched. */
 void sr1__map_forget(const void *data, size_t n);
 
+/* A hash of the last bytes, 4,096 at most, before `end` of a file, and of how many come
+ * before them; UINT64_MAX: before its end. */
+sr1_status sr1__file_end_hash(const char *path, uint64_t end, uint64_t *hash);
+
 sr1_status sr1__dir_make(const char *path); /* with parents; existing is fine */
 /* The whole tree; missing is fine; never follows links. */
 sr1_status sr1__dir_remove(const char *path);

@@ -22,6 +22,8 @@ struct sr1__pool {
     pthread_t *threads;       /* [n_threads - 1] */
     int32_t n_threads;        /* the caller included */
     int quit;
+    void (*begin)(void *arg); /* of each thread, or NULL */
+    void *begin_arg;
 
     sr1__pool_fn fn; /* the loop under way */
     void *arg;
@@ -88,6 +90,8 @@ static void *run_pool_thread(void *arg)
 {
     struct sr1__pool *p = arg;
 
+    if (p->begin)
+        p->begin(p->begin_arg);
     pthread_mutex_lock(&p->lock);
     while (!p->quit) {
         if (p->next < p->n)
@@ -158,7 +162,8 @@ static void join_pool_threads(struct sr1__pool *p, int32_t started)
     sr1__free(p);
 }
 
-sr1_status sr1__pool_new(struct sr1__pool **out, int32_t n_threads)
+sr1_status sr1__pool_new_begun(struct sr1__pool **out, int32_t n_threads,
+                               void (*begin)(void *arg), void *arg)
 {
     struct sr1__pool *p;
 
@@ -167,6 +172,8 @@ sr1_status sr1__pool_new(struct sr1__pool **out, int32_t n_threads)
                          MAX_THREADS);
     SR1__CALLOC(p, 1, "thread pool");
     p->n_threads = n_threads ? n_threads : count_processors();
+    p->begin = begin;
+    p->begin_arg = arg;
     p->threads = sr1__calloc((size_t)p->n_threads, sizeof *p->threads);
     if (!p->threads) {
         sr1__free(p);
@@ -187,6 +194,11 @@ sr1_status sr1__pool_new(struct sr1__pool **out, int32_t n_threads)
     }
     *out = p;
     return SR1_OK;
+}
+
+sr1_status sr1__pool_new(struct sr1__pool **out, int32_t n_threads)
+{
+    return sr1__pool_new_begun(out, n_threads, NULL, NULL);
 }
 
 void sr1__pool_free(struct sr1__pool *p)

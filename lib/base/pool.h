@@ -9,6 +9,10 @@ struct sr1__pool;
 /* n_threads counts the calling thread; 1 makes every call run inline; 0: processors
  * online. */
 sr1_status sr1__pool_new(struct sr1__pool **out, int32_t n_threads);
+/* The same; each thread but the caller's calls begin(arg) before anything else. arg is
+ * borrowed until the pool is freed. */
+sr1_status sr1__pool_new_begun(struct sr1__pool **out, int32_t n_threads,
+                               void (*begin)(void *arg), void *arg);
 void sr1__pool_free(struct sr1__pool *p);
 int32_t sr1__pool_threads(const struct sr1__pool *p);
 

@@ -518,16 +518,17 @@ sr1_status sr1__rpc_notify(struct sr1__rpc_process *r, const char *method, json_
                            double until, int64_t *incarnation)
 {
     double began = sr1__now();
-    int64_t told;
-    sr1_status st;
+    int64_t only = incarnation ? *incarnation : 0, told;
+    sr1_status st = SR1_OK;
 
     pthread_mutex_lock(&r->lock);
-    st = need_program(r, until);
+    if (only == 0)
+        st = need_program(r, until);
     told = r->incarnation;
-    if (st == SR1_OK)
+    if (st == SR1_OK && (only == 0 || (r->program && only == told)))
         st = send_message(r, method, params, began, until, NULL);
     pthread_mutex_unlock(&r->lock);
-    if (st == SR1_OK && incarnation)
+    if (st == SR1_OK && only == 0 && incarnation)
         *incarnation = told;
     return st;
 }

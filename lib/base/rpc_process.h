@@ -48,8 +48,9 @@ void sr1__rpc_reply_free(struct sr1__rpc_reply *reply);
 sr1_status sr1__rpc_call(struct sr1__rpc_process *r, const char *method, json_t *params,
                          double until, struct sr1__rpc_reply *reply);
 /* A message without an answer. SR1_OK: it is written, or will be before what comes next,
- * should the program live so long. *incarnation (may be NULL) is which start of it is
- * told: another one knows nothing of it; untouched on failure. */
+ * should the program live so long. *incarnation (may be NULL): which start of it is told,
+ * where that does not run any more nobody is; 0: any, and becomes the one that was, since
+ * another one knows nothing of it; untouched on failure. */
 sr1_status sr1__rpc_notify(struct sr1__rpc_process *r, const char *method, json_t *params,
                            double until, int64_t *incarnation);
 /* Either of the two within `begin`. reply NULL: a message without an answer. */

@@ -45,9 +45,11 @@ struct flagged_choice {
 
 static const struct flagged_choice imitates[] = {{"rl", 0}, {"sft", 1}, {0}};
 static const struct flagged_choice sends_weights[] = {
-    {"none", 0}, {"disk", 1}, {"lora", 1}, {0}};
+    {"none", 0}, {"disk", 1}, {"lora", 1}, {"nccl", 1}, {0}};
 static const struct flagged_choice sends_adapters[] = {
-    {"none", 0}, {"disk", 0}, {"lora", 1}, {0}};
+    {"none", 0}, {"disk", 0}, {"lora", 1}, {"nccl", 0}, {0}};
+static const struct flagged_choice sends_tensors[] = {
+    {"none", 0}, {"disk", 0}, {"lora", 0}, {"nccl", 1}, {0}};
 
 const struct sr1__environment_choice *sr1__environment_choice(const sr1_config *c)
 {
@@ -87,4 +89,9 @@ int sr1__config_sends_weights(const sr1_config *c)
 int sr1__config_sends_adapters(const sr1_config *c)
 {
     return has_flag(c, "weight_sync_backend", sends_adapters);
+}
+
+int sr1__config_sends_tensors(const sr1_config *c)
+{
+    return has_flag(c, "weight_sync_backend", sends_tensors);
 }

@@ -32,8 +32,10 @@ const struct sr1__environment_choice *sr1__environment_choice(const sr1_config *
 const struct sr1__protocol_choice *sr1__protocol_choice(const sr1_config *c);
 /* Does its stage imitate demonstrations, so that nothing is sampled? */
 int sr1__config_imitates(const sr1_config *c);
-/* Are generation servers sent newer weights, and is it the adapter alone? */
+/* Are generation servers sent newer weights, and is it the adapter alone, or the tensors
+ * without a folder? */
 int sr1__config_sends_weights(const sr1_config *c);
 int sr1__config_sends_adapters(const sr1_config *c);
+int sr1__config_sends_tensors(const sr1_config *c);
 
 #endif

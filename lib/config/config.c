@@ -17,8 +17,9 @@
 
 struct sr1_config {
     struct config_value values[CONFIG_N_KEYS];
-    int of_record;      /* it is being read from a run folder */
-    char *given_engine; /* see sr1__config_given_engine; NULL: none */
+    int of_record;           /* it is being read from a run folder */
+    char *given_engine;      /* see sr1__config_given_engine; NULL: none */
+    char *given_environment; /* likewise */
 };
 
 static struct config_value *value_of(sr1_config *c, const struct config_key *key)
@@ -64,7 +65,20 @@ void sr1_config_free(sr1_config *config)
     for (size_t i = 0; i < CONFIG_N_KEYS; i++)
         sr1__free(config->values[i].s);
     sr1__free(config->given_engine);
+    sr1__free(config->given_environment);
     sr1__free(config);
+}
+
+/* A copy of the name, NULL for NULL, takes the place of *kept. */
+static sr1_status keep_name(char **kept, const char *name)
+{
+    char *copy = name ? sr1__strdup(name) : NULL;
+
+    if (name && !copy)
+        return sr1__fail_nomem("configuration");
+    sr1__free(*kept);
+    *kept = copy;
+    return SR1_OK;
 }
 
 sr1_status sr1_config_copy(sr1_config **out, const sr1_config *config)
@@ -84,7 +98,8 @@ sr1_status sr1_config_copy(sr1_config **out, const sr1_config *config)
         }
     }
     c->of_record = config->of_record;
-    if (sr1__config_set_given_engine(c, config->given_engine) != SR1_OK) {
+    if (keep_name(&c->given_engine, config->given_engine) != SR1_OK ||
+        keep_name(&c->given_environment, config->given_environment) != SR1_OK) {
         sr1_config_free(c);
         return SR1_E_NOMEM;
     }
@@ -92,20 +107,28 @@ sr1_status sr1_config_copy(sr1_config **out, const sr1_config *config)
     return SR1_OK;
 }
 
-sr1_status sr1__config_set_given_engine(sr1_config *c, const char *name)
+/* The record has a value for every key; that of the environment is no choice any more,
+ * and one that is set later is. */
+sr1_status sr1__config_set_given(sr1_config *c, const char *engine,
+                                 const char *environment)
 {
-    char *copy = name ? sr1__strdup(name) : NULL;
-
-    if (name && !copy)
-        return sr1__fail_nomem("configuration");
-    sr1__free(c->given_engine);
-    c->given_engine = copy;
+    SR1__TRY(keep_name(&c->given_engine, engine));
+    SR1__TRY(keep_name(&c->given_environment, environment));
+    if (environment)
+        c->values[CONFIG_KEY_environment].is_set = 0;
     return SR1_OK;
 }
 
 const char *sr1__config_given_engine(const sr1_config *c)
 {
     return c->given_engine ? c->given_engine : "";
+}
+
+const char *sr1__config_given_environment(const sr1_config *c)
+{
+    return c->given_environment && !c->values[CONFIG_KEY_environment].is_set
+               ? c->given_environment
+               : "";
 }
 
 void sr1__config_read_record(sr1_config *c, int of_record)

@@ -27,10 +27,12 @@ int sr1__config_is(const sr1_config *c, const char *key, const char *choice);
 int sr1__config_is_set(const sr1_config *c, const char *key);
 /* Whether the value of compat gives this key a default of its own. */
 int sr1__config_by_compat(const sr1_config *c, const char *key);
-/* The search engine that the program of a loaded run gave it and no key names; "": none.
- * NULL sets none. */
+/* The search engine, and the environment, that the program of a loaded run gave it; "":
+ * none, and of environments once the key is set anew. NULL sets none. */
 const char *sr1__config_given_engine(const sr1_config *c);
-sr1_status sr1__config_set_given_engine(sr1_config *c, const char *name);
+const char *sr1__config_given_environment(const sr1_config *c);
+sr1_status sr1__config_set_given(sr1_config *c, const char *engine,
+                                 const char *environment);
 /* While of_record is set, take names that a program registered for itself: who generates
  * with the run's model needs neither its estimator nor its loss. */
 void sr1__config_read_record(sr1_config *c, int of_record);

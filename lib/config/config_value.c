@@ -153,6 +153,11 @@ static sr1_status parse_text_value(const struct config_key *key, const char *tex
         return sr1__fail(SR1_E_CONFIG,
                          "key '%s': text of %zu bytes; at most %zu are allowed",
                          key->name, n, most);
+    if (is_bytes && !of_record && text[0] == '~' && (text[1] == '/' || !text[1]))
+        return sr1__fail(SR1_E_CONFIG,
+                         "key '%s': only a shell expands ~, at the beginning of a word; "
+                         "write the path out (./%s for a file of this name)",
+                         key->name, text);
     /* A path is bytes to the system; every other text must be readable. */
     if (!is_bytes && !sr1__utf8_valid(text, n))
         return sr1__fail(SR1_E_CONFIG, "key '%s': the text is not UTF-8", key->name);

@@ -216,11 +216,12 @@ json_t *sr1__config_given(const char *run)
     return given;
 }
 
-static sr1_status keep_given_engine(sr1_config *c, const char *run)
+static sr1_status keep_given(sr1_config *c, const char *run)
 {
     json_t *given = sr1__config_given(run);
-    const char *name = json_string_value(json_object_get(given, "engine"));
-    sr1_status st = sr1__config_set_given_engine(c, name);
+    sr1_status st =
+        sr1__config_set_given(c, json_string_value(json_object_get(given, "engine")),
+                              json_string_value(json_object_get(given, "environment")));
 
     json_decref(given);
     return st;
@@ -296,7 +297,7 @@ static sr1_status use_run(sr1_config *c, const char *run, struct sr1__buf *model
         SR1__TRY(find_run_model(run, model));
     SR1__TRY(sr1__buf_status(model, "path of a model"));
     SR1__TRY(keep_proxy(c));
-    SR1__TRY(keep_given_engine(c, run));
+    SR1__TRY(keep_given(c, run));
     SR1__TRY(sr1_config_set(c, "model_name_or_path", sr1__buf_cstr(model)));
     return drop_base(c, sr1__buf_cstr(model));
 }

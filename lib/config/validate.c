@@ -199,6 +199,18 @@ static sr1_status check_protocol(const sr1_config *c)
     return SR1_OK;
 }
 
+static sr1_status check_tools(const sr1_config *c)
+{
+    const struct sr1__environment_choice *e = sr1__environment_choice(c);
+
+    if (!e || e->takes_tools || !*sr1__config_str(c, "tools"))
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "tools is set, but the environment is %s; set environment: tools "
+                     "and a protocol of tool calls, such as hermes, or leave tools empty",
+                     e->name);
+}
+
 static sr1_status check_chat_template(const sr1_config *c)
 {
     if (!*sr1__config_str(c, "chat_template_name") ||
@@ -324,12 +336,12 @@ static sr1_status check_async_level(const sr1_config *c)
 sr1_status sr1_config_validate(const sr1_config *config)
 {
     static sr1_status (*const rules[])(const sr1_config *) = {
-        check_turn_budget,    check_lr_schedule,     check_clip_epsilon,
-        check_reference,      check_ratio_bounds,    check_importance_correction,
-        check_data_splits,    check_validation_data, check_search_engine,
-        check_protocol,       check_stage_files,     data_files,
-        check_reward_weights, check_fsdp_size,       check_async_level,
-        check_chat_template,  check_quantization};
+        check_turn_budget,   check_lr_schedule,     check_clip_epsilon,
+        check_reference,     check_ratio_bounds,    check_importance_correction,
+        check_data_splits,   check_validation_data, check_tools,
+        check_search_engine, check_protocol,        check_stage_files,
+        data_files,          check_reward_weights,  check_fsdp_size,
+        check_async_level,   check_chat_template,   check_quantization};
 
     SR1__REQUIRE(config, "configuration: config");
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)

@@ -353,11 +353,26 @@ static sr1_status check_places(struct sr1__dist *d, const char *place)
     return SR1_OK;
 }
 
+/* The wrapper of the debug mode waits by the limit of its helper alone, in the call that
+ * begins a collective. */
+static struct wait_limit limit_of_wrapper(const struct sr1__dist *d)
+{
+    return d->patience.seconds > d->limit.seconds ? d->patience : d->limit;
+}
+
+/* It says the same of a rank that is late and of one that is gone. */
+static int is_late_for_wrapper(const struct sr1__dist *d, sr1_status st, double began)
+{
+    return d->debug && st == SR1_E_NETWORK &&
+           sr1__now() - began >= limit_of_wrapper(d).seconds;
+}
+
 /* Tell all ranks a status and a size, and hear theirs (words_of). */
 static sr1_status hold_meeting(struct sr1__dist *d, const char *place,
                                struct wait_limit limit, sr1_status code, int64_t size)
 {
     struct sr1__work *w = NULL;
+    double began = sr1__now();
     int64_t *said;
     sr1_status st;
 
@@ -372,6 +387,9 @@ static sr1_status hold_meeting(struct sr1__dist *d, const char *place,
     st = mark_arrival(d);
     if (st == SR1_OK)
         st = sr1__pg_all_to_all(&w, d->group, d->heard, d->said, behind_limit(limit));
+    if (is_late_for_wrapper(d, st, began))
+        return end_job(d, fail_missing(d, "at", d->meetings, place, limit_of_wrapper(d)),
+                       1);
     SR1__TRY(run_work(d, st, w, place, limit));
     return check_places(d, place);
 }
@@ -866,17 +884,14 @@ static sr1_status open_bulk(struct sr1__process_group **out, struct sr1__dist *d
     return st;
 }
 
-/* The wrapper of the debug mode waits by the limit of its helper alone. */
 static sr1_status open_groups(struct sr1__dist *d)
 {
-    int patient = d->patience.seconds > d->limit.seconds;
-
     if (!d->debug) {
         SR1__TRY(open_group(&d->group, d, "group/", d->limit));
         return d->by_nccl ? open_bulk(&d->bulk, d) : SR1_OK;
     }
     SR1__TRY(open_group(&d->plain, d, "group/", d->limit));
-    SR1__TRY(open_group(&d->helper, d, "helper/", patient ? d->patience : d->limit));
+    SR1__TRY(open_group(&d->helper, d, "helper/", limit_of_wrapper(d)));
     SR1__TRY(sr1__pg_checked(&d->group, d->plain, d->helper));
     if (!d->by_nccl)
         return SR1_OK;
@@ -929,21 +944,36 @@ void sr1__dist_free(struct sr1__dist *d)
     sr1__free(d);
 }
 
+/* By what ranks exchange tensors. */
+static const struct backend {
+    const char *name;
+    int by_nccl;
+} backends[] = {{"gloo", 0}, {"nccl", 1}};
+
+static const struct backend *find_backend(const char *name)
+{
+    for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++)
+        if (strcmp(backends[i].name, name) == 0)
+            return &backends[i];
+    return NULL;
+}
+
 sr1_status sr1__dist_open(struct sr1__dist **out, const struct sr1__launch *l,
                           const struct sr1__dist_options *o)
 {
+    const struct backend *backend = find_backend(o->backend);
     struct sr1__dist *d;
 
     if (l->world_size == 1) {
         *out = NULL;
         return SR1_OK;
     }
-    if (strcmp(o->backend, "gloo") != 0 && strcmp(o->backend, "nccl") != 0)
+    if (!backend)
         return sr1__fail(SR1_E_UNSUPPORTED,
                          "distributed_backend %s is not there; gloo and nccl are",
                          o->backend);
     SR1__CALLOC(d, 1, "process group");
-    d->by_nccl = strcmp(o->backend, "nccl") == 0;
+    d->by_nccl = backend->by_nccl;
     d->device = d->by_nccl ? o->device : SR1__CPU;
     d->reduces = d->by_nccl && o->reduces;
     d->rank = l->rank;

@@ -45,13 +45,13 @@ static size_t count_tasks(const struct sr1__matmul *w, struct task_shape t)
     return (w->n + t.columns - 1) / t.columns * ((w->m + t.rows - 1) / t.rows);
 }
 
-/* As large as leaves each thread some. */
+/* As large as leaves each thread some, where there are several. */
 static struct task_shape choose_task(const struct sr1__matmul *w)
 {
     struct task_shape t = {is_turned(w) ? TURNED_ROWS : TASK_ROWS, TASK_COLUMNS};
+    size_t least = w->threads > 1 ? TASKS_A_THREAD * w->threads : 1;
 
-    while (count_tasks(w, t) < TASKS_A_THREAD * w->threads &&
-           (t.rows > ROWS || t.columns > SR1__GROUP_OUT)) {
+    while (count_tasks(w, t) < least && (t.rows > ROWS || t.columns > SR1__GROUP_OUT)) {
         if (t.columns == SR1__GROUP_OUT || t.rows > t.columns)
             t.rows = (t.rows / ROWS + 1) / 2 * ROWS;
         else

@@ -17,6 +17,13 @@
 #include <unistd.h>
 
 #define AMX __attribute__((target("amx-tile,amx-bf16,avx2,fma")))
+/* GCC before 11.5, 12.4 and 13.3 takes ldtilecfg to read 8 bytes of its operand (PR
+ * 114098) and may drop the stores of the other 56; the empty statement reads all. */
+#define LOAD_TILE_CONFIG(config)                                                         \
+    do {                                                                                 \
+        __asm__ volatile("" : : "m"(config));                                            \
+        _tile_loadconfig(&(config));                                                     \
+    } while (0)
 #define TILE_ROWS 16
 #define ASK_FOR_STATE 0x1023 /* ARCH_REQ_XCOMP_PERM */
 #define TILE_DATA 18         /* XFEATURE_XTILEDATA */
@@ -109,7 +116,7 @@ AMX void sr1__product_bf16_amx(const struct sr1__product_work *w)
         size_t top = rows < TILE_ROWS ? rows : TILE_ROWS;
 
         fill_tile_config(&config, top, rows > TILE_ROWS ? rows - TILE_ROWS : TILE_ROWS);
-        _tile_loadconfig(&config);
+        LOAD_TILE_CONFIG(config);
         for (size_t k = 0; k < w->depth; k += SR1__PRODUCT_DEPTH)
             for (size_t panel = 0; panel < SR1__PANEL_GROUP; panel += 2)
                 multiply_amx_block(w, row, rows, panel, k);

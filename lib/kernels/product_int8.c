@@ -40,18 +40,41 @@ static const float *widen_piece(const void *row, int bf16, size_t at, size_t n, 
     return to;
 }
 
+#define EXPONENT 23            /* where it begins in a float */
+#define NOT_FINITE 0x7f800000u /* from here on */
+
+/* The bits of the largest of n numbers without their signs, which order them: infinity
+ * and NaN above all. */
+static uint32_t find_largest_bits(const float *v, size_t n)
+{
+    uint32_t most = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+
+        memcpy(&bits, &v[i], sizeof bits);
+        bits &= 0x7fffffff;
+        most = bits > most ? bits : most;
+    }
+    return most;
+}
+
+/* NaN where a number is not finite, so that the product shows it. */
 static float find_scale(const void *row, int bf16, size_t k)
 {
-    float most = 0;
+    uint32_t bits = 0;
+    float most;
 
     for (size_t at = 0; at < k; at += PIECE) {
         float room[PIECE];
         size_t n = k - at < PIECE ? k - at : PIECE;
-        const float *v = widen_piece(row, bf16, at, n, room);
+        uint32_t here = find_largest_bits(widen_piece(row, bf16, at, n, room), n);
 
-        for (size_t i = 0; i < n; i++)
-            most = fabsf(v[i]) > most ? fabsf(v[i]) : most;
+        bits = here > bits ? here : bits;
     }
+    if (bits >= NOT_FINITE)
+        return NAN;
+    memcpy(&most, &bits, sizeof most);
     return most / 127 > FLT_MIN ? most / 127 : FLT_MIN;
 }
 
@@ -84,7 +107,8 @@ void sr1__int8_pack(const struct sr1__panels *p, size_t i, const void *w, int bf
         const void *row = (const char *)w + o * p->k * size;
 
         scales[o] = find_scale(row, bf16, p->k);
-        pack_row(row, bf16, p->k, scales[o], to + 2 * o);
+        if (isfinite(scales[o])) /* else zeros, times NaN */
+            pack_row(row, bf16, p->k, scales[o], to + 2 * o);
     }
 }
 
@@ -102,23 +126,13 @@ static const float *get_steps(const int16_t *row, size_t k)
     return (const float *)(const void *)(row + sr1__panels_depth(k));
 }
 
-#define EXPONENT 23            /* where it begins in a float */
-#define NOT_FINITE 0x7f800000u /* from here on */
-
 /* The power of two that makes the largest of n numbers one of 15 bits, and its inverse;
  * both NaN where one is not finite. */
 static float choose_step(const float *x, size_t n, float *inverse)
 {
-    uint32_t most = 0, exponent;
+    uint32_t most = find_largest_bits(x, n), exponent;
     float step;
 
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits;
-
-        memcpy(&bits, &x[i], sizeof bits);
-        bits &= 0x7fffffff;
-        most = bits > most ? bits : most;
-    }
     if (most >= NOT_FINITE) {
         *inverse = NAN;
         return NAN;

@@ -25,6 +25,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,11 +70,15 @@ static sr1_status score_rouge_2(const char *a, size_t n, const char *const *t, s
 static sr1_status score_rouge_l(const char *a, size_t n, const char *const *t, size_t k,
                                 double *out)
 {
+    static atomic_ullong last_limit;
     sr1_status st = sr1_metric_rouge_l(a, n, t, k, out);
 
-    if (st == SR1_E_LIMIT)
-        *out = 0.0;
-    return st == SR1_E_LIMIT ? SR1_OK : st;
+    if (st != SR1_E_LIMIT)
+        return st;
+    if (sr1__log_is_news(&last_limit, sr1_last_error()))
+        sr1__log(SR1_LOG_WARN, "%s; it counts 0", sr1_last_error());
+    *out = 0.0;
+    return SR1_OK;
 }
 
 static const struct {

@@ -44,6 +44,16 @@ static sr1_status find_places(int64_t **out, const struct sr1__microbatch *mb,
     return st;
 }
 
+/* Does a span go on where another ends? Their number does not tell: an answer of one
+ * token has no span behind its prompt. */
+static int continues_any(const struct sr1__microbatch *mb)
+{
+    for (size_t i = 0; i < mb->n_spans; i++)
+        if (mb->continues[i] >= 0)
+            return 1;
+    return 0;
+}
+
 /* cu_seqlens are freed with sr1__free. */
 static sr1_status pack_microbatch(struct sr1__packed *out,
                                   const struct sr1__microbatch *mb, int64_t **cu_seqlens)
@@ -56,8 +66,7 @@ static sr1_status pack_microbatch(struct sr1__packed *out,
     *out = (struct sr1__packed){.ids = mb->ids,
                                 .cu_seqlens = cu,
                                 .n_seqs = mb->n_spans,
-                                .continues =
-                                    mb->n_spans > mb->n_seqs ? mb->continues : NULL};
+                                .continues = continues_any(mb) ? mb->continues : NULL};
     *cu_seqlens = cu;
     return SR1_OK;
 }
@@ -270,10 +279,31 @@ static sr1_status recompute_log_probs(sr1_rollout *r, const sr1_trajectory *cons
     return st;
 }
 
+/* Those that were sampled alike go together. */
+static sr1_status recompute_all(sr1_rollout *r, const sr1_trajectory *const *t, size_t n,
+                                float *out)
+{
+    size_t done = 0;
+
+    for (size_t i = 0, end; i < n; i = end) {
+        size_t tokens = 0;
+
+        for (end = i; end < n && same_sampling(sampling_of(t[i]), sampling_of(t[end]));
+             end++)
+            tokens += sr1_trajectory_policy_count(t[end]);
+        if (tokens)
+            SR1__TRY(recompute_log_probs(r, t + i, end - i, out + done));
+        done += tokens;
+    }
+    return SR1_OK;
+}
+
 sr1_status sr1_rollout_log_probs(sr1_rollout *r, const sr1_trajectory *const *t, size_t n,
                                  float *out, size_t out_len)
 {
-    size_t total = 0, done = 0;
+    size_t total = 0;
+    int32_t threads;
+    sr1_status st;
 
     if (!r || (n && (!t || !out)))
         return sr1__fail(SR1_E_INVALID, "rollout, trajectories and out are required");
@@ -288,15 +318,8 @@ sr1_status sr1_rollout_log_probs(sr1_rollout *r, const sr1_trajectory *const *t,
         return sr1__fail(SR1_E_INVALID,
                          "out holds %zu log-probs, the trajectories have %zu", out_len,
                          total);
-    for (size_t i = 0, end; i < n; i = end) {
-        size_t tokens = 0;
-
-        for (end = i; end < n && same_sampling(sampling_of(t[i]), sampling_of(t[end]));
-             end++)
-            tokens += sr1_trajectory_policy_count(t[end]);
-        if (tokens)
-            SR1__TRY(recompute_log_probs(r, t + i, end - i, out + done));
-        done += tokens;
-    }
-    return SR1_OK;
+    threads = sr1__torch_threads_swap(r->threads);
+    st = recompute_all(r, t, n, out);
+    (void)sr1__torch_threads_swap(threads);
+    return st;
 }

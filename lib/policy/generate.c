@@ -288,17 +288,22 @@ sr1_status sr1_rollout_generate(sr1_rollout *r, const sr1_query *queries, size_t
                                 const sr1_rollout_options *options, sr1_trajectory **out)
 {
     sr1_rollout_options o = rollout_options_defaults;
+    int32_t threads;
     sr1_status st;
 
     SR1__REQUIRE(r && (!n || (queries && out)), "rollout: rollout, queries and out");
     SR1__TRY(read_rollout_options(&o, options));
     SR1__TRY(sr1__queries_check(queries, n));
+    if (!o.no_search)
+        SR1__TRY(sr1__rollout_check_env(r));
     if (atomic_exchange(&r->working, 1))
         return sr1__fail(SR1_E_STATE, "rollout: it works already; a callback of its own "
                                       "cannot ask it for more");
     sr1__life_hold(&r->life);
     log_warnings(r);
+    threads = sr1__torch_threads_swap(r->threads);
     st = generate_exclusively(r, queries, n, &o, out);
+    (void)sr1__torch_threads_swap(threads);
     atomic_store(&r->working, 0);
     sr1_rollout_free(r);
     return st;

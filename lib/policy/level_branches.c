@@ -467,6 +467,7 @@ sr1_status sr1__rollout_level_branches(sr1_rollout *r, sr1_trajectory *const *t,
     struct level_work w = {.call = {.rollout = r, .o = o}};
     struct branch_columns c = {0};
     size_t tokens = 0, turns = 0;
+    int32_t threads;
     sr1_status st;
 
     SR1__TRY(check_level_options(r, o));
@@ -488,8 +489,10 @@ sr1_status sr1__rollout_level_branches(sr1_rollout *r, sr1_trajectory *const *t,
                                      .forget = forget_comparisons,
                                      .arg = &w};
     pthread_mutex_init(&w.lock, NULL);
+    threads = sr1__torch_threads_swap(r->threads);
     st = w.tasks && c.entropies && c.costs ? compare_levels(&w, t, n, wanted, out, &c)
                                            : sr1__fail_nomem("thinking levels");
+    (void)sr1__torch_threads_swap(threads);
     pthread_mutex_destroy(&w.lock);
     if (st == SR1_OK && stats)
         *stats = w.stats;

@@ -470,24 +470,35 @@ static int all_sequences_wait(const struct turn_loop *l)
     return 1;
 }
 
-/* The actions of slots[n] that may be carried out: actions and places, *count of them.
- * The others are answered here. */
+/* The actions of sequence i that may be carried out, appended to actions and places. The
+ * others are answered here. */
+static sr1_status list_actions_of(struct turn_loop *l, int32_t i, size_t *count)
+{
+    struct sr1__sequence *s = &l->sequences[i];
+    int32_t n = sr1__sequence_actions(s), place = i * l->max_calls;
+
+    s->owed = 0;
+    for (int32_t k = 0; k < n; k++, place++) {
+        const char *refusal = sr1__sequence_refusal(s, k);
+
+        if (refusal) {
+            SR1__TRY(sr1__env_refusal(l->g->env, refusal, &l->observations[place]));
+            continue;
+        }
+        l->actions[*count] = sr1__sequence_action(s, k);
+        l->places[(*count)++] = place;
+        s->owed++;
+    }
+    return s->owed == 0 ? insert_observations(l, i) : SR1_OK;
+}
+
+/* Those of slots[n]: actions and places, *count of them. */
 static sr1_status list_actions(struct turn_loop *l, const int32_t *slots, size_t n,
                                size_t *count)
 {
     *count = 0;
-    for (size_t j = 0; j < n; j++) {
-        struct sr1__sequence *s = &l->sequences[slots[j]];
-        int32_t all = sr1__sequence_actions(s), place = slots[j] * l->max_calls;
-
-        s->owed = sr1__sequence_allowed(s);
-        for (int32_t k = 0; k < s->owed; k++) {
-            l->actions[*count] = sr1__sequence_action(s, k);
-            l->places[(*count)++] = place + k;
-        }
-        for (int32_t k = s->owed; k < all; k++)
-            SR1__TRY(sr1__sequence_refuse(s, &l->observations[place + k]));
-    }
+    for (size_t j = 0; j < n; j++)
+        SR1__TRY(list_actions_of(l, slots[j], count));
     return SR1_OK;
 }
 

@@ -50,11 +50,14 @@ void sr1_rollout_free(sr1_rollout *r)
     sr1__free(r->system);
     sr1__spans_free(&r->system_own);
     sr1__free(r->system_source);
+    sr1__free(r->no_env);
     sr1__free(r->no_engine);
     sr1__free(r->odd_pair);
     sr1__turn_delimiters_free(&r->border);
     sr1__turn_delimiters_free(&r->ipython);
     sr1__prompt_template_free(r->question);
+    if (r->deterministic)
+        sr1__torch_determinism_release();
     pthread_mutex_destroy(&r->env_lock);
     sr1__free(r);
 }
@@ -134,9 +137,10 @@ static void replace_env(sr1_rollout *r, sr1_env *env, sr1_env *no_search)
     sr1_env_free(r->no_search_env);
     r->env = env;
     r->no_search_env = no_search;
+    sr1__free(r->no_env);
     sr1__free(r->no_engine);
     sr1__free(r->odd_pair);
-    r->no_engine = r->odd_pair = NULL;
+    r->no_env = r->no_engine = r->odd_pair = NULL;
 }
 
 sr1_status sr1__rollout_use_env(sr1_rollout *r, sr1_env *env, sr1_env *no_search,
@@ -235,8 +239,14 @@ int32_t sr1__rollout_decoder_rows(const sr1_rollout *r)
     return n > SR1__LEVEL_BRANCH_ROWS ? n : SR1__LEVEL_BRANCH_ROWS;
 }
 
+sr1_status sr1__rollout_check_env(const sr1_rollout *r)
+{
+    return r->no_env ? sr1__fail(SR1_E_CONFIG, "%s", r->no_env) : SR1_OK;
+}
+
 sr1_status sr1__rollout_check_engine(const sr1_rollout *r)
 {
+    SR1__TRY(sr1__rollout_check_env(r));
     return r->no_engine ? sr1__fail(SR1_E_CONFIG, "%s", r->no_engine) : SR1_OK;
 }
 
@@ -266,6 +276,11 @@ int32_t sr1__rollout_replicas(const sr1_rollout *r, sr1_model ***replicas,
     *replicas = r->replicas;
     *pool = r->pool;
     return r->n_engines;
+}
+
+int32_t sr1__rollout_threads(const sr1_rollout *r)
+{
+    return r->threads;
 }
 
 sr1_model *sr1__rollout_reviser(const sr1_rollout *r)

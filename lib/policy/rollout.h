@@ -17,6 +17,11 @@ struct sr1__pool;
 int32_t sr1__rollout_replicas(const sr1_rollout *r, sr1_model ***replicas,
                               struct sr1__pool **pool);
 
+/* Threads of one operation of each of them, 0 where there are none. Who computes with
+ * its weights on the caller's thread swaps them in for that time
+ * (sr1__torch_threads_swap): what was opened since may have others. */
+int32_t sr1__rollout_threads(const sr1_rollout *r);
+
 /* Of answers of servers. */
 struct sr1__remote_stats {
     int64_t answers;
@@ -51,6 +56,9 @@ sr1_status sr1__evaluate_filtered(sr1_evaluation **out, struct sr1__dist *d,
 int sr1__engine_is_unnamed(const sr1_config *c);
 sr1_status sr1__engine_check(const sr1_config *c);
 sr1_status sr1__rollout_check_engine(const sr1_rollout *r);
+/* SR1_E_CONFIG where the program of the run gave it an environment and nobody gives the
+ * rollout one; the one above finds that too. */
+sr1_status sr1__rollout_check_env(const sr1_rollout *r);
 /* What to say of such a configuration. */
 void sr1__engine_warning(const sr1_config *c, char *text, size_t size);
 /* 1 with what to say where the policy is told to do what its environment does not answer,

@@ -73,6 +73,7 @@ struct sr1_rollout {
     struct sr1__env_executor *executor; /* of env when it lets one wait or a
                                           server generates, else NULL */
     sr1_env *no_search_env; /* searches find nothing: the no_search ablation */
+    char *no_env;           /* why env is none that may be asked; else NULL */
     char *no_engine; /* what to say where env searches a mock that knows nothing, since
                       * nobody named an engine; else NULL */
     char *odd_pair;  /* likewise where its protocol is that of another environment */
@@ -102,6 +103,8 @@ struct sr1_rollout {
     sr1_model **replicas;        /* [n_engines] the model, then sharers of its weights */
     struct sr1__engine *engines; /* [n_engines] one over each */
     struct sr1__pool *pool;      /* [n_engines] threads; NULL for one engine */
+    int32_t threads;             /* of one operation of each engine */
+    int32_t deterministic;       /* it holds libtorch's determinism */
     pthread_mutex_t env_lock;    /* one call into the environment at a time */
     struct sr1__rollout_stats stats; /* of the last generate */
     struct sr1__life life;

@@ -199,18 +199,13 @@ int32_t sr1__sequence_actions(const struct sr1__sequence *s)
     return s->scanner.n_calls > 0 ? s->scanner.n_calls : 1;
 }
 
-int32_t sr1__sequence_allowed(const struct sr1__sequence *s)
+const char *sr1__sequence_refusal(const struct sr1__sequence *s, int32_t i)
 {
-    int32_t n = sr1__sequence_actions(s), most = count_allowed_actions(s);
-
-    return n < most ? n : most;
-}
-
-sr1_status sr1__sequence_refuse(const struct sr1__sequence *s,
-                                struct sr1__observation *out)
-{
-    return sr1__env_refusal(s->g->env,
-                            "Error: this call was not made: no more are allowed", out);
+    if (i >= count_allowed_actions(s))
+        return "Error: this call was not made: no more are allowed";
+    if (sr1__scanner_too_long(&s->scanner, i))
+        return "Error: this call was not made: it is too long; write a shorter one";
+    return NULL;
 }
 
 /* Has the turn used up its own budget of tokens? */

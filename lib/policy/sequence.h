@@ -54,12 +54,10 @@ sr1_status sr1__sequence_version(struct sr1__sequence *s, int64_t version);
 /* The sequence's message was truncated from outside, and cannot be continued: what the
  * sequence needs then. */
 void sr1__sequence_truncate(struct sr1__sequence *s, enum sr1__sequence_need *need);
-/* Actions of its message, at least 1; sr1__sequence_allowed of them, the first ones, are
- * to be carried out, the others are answered by sr1__sequence_refuse. */
+/* Actions of its message, at least 1. */
 int32_t sr1__sequence_actions(const struct sr1__sequence *s);
-int32_t sr1__sequence_allowed(const struct sr1__sequence *s);
-sr1_status sr1__sequence_refuse(const struct sr1__sequence *s,
-                                struct sr1__observation *out);
+/* What the policy is told if action i may not be carried out; NULL: it may. Static. */
+const char *sr1__sequence_refusal(const struct sr1__sequence *s, int32_t i);
 /* Action i to carry out; text borrowed until the next call on the sequence. */
 struct sr1__action sr1__sequence_action(const struct sr1__sequence *s, int32_t i);
 /* Insert the answers o[sr1__sequence_actions] as one block and begin the next turn. What

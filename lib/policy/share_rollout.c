@@ -104,6 +104,22 @@ sr1_status sr1__trajectories_decode(struct sr1__reader *r, sr1_trajectory **t, s
     return SR1_OK;
 }
 
+sr1_status sr1__trajectory_read_column(struct sr1__reader *r, sr1_trajectory *t,
+                                       int32_t column, size_t n)
+{
+    float *numbers;
+    sr1_status st;
+
+    if (r->failed || n > r->left / sizeof(*numbers))
+        return sr1__fail(SR1_E_CORRUPT, "another rank's numbers are torn");
+    numbers = sr1__calloc(n + 1, sizeof(*numbers)); /* aligned */
+    SR1__CHECK_ALLOC(numbers, "numbers of another rank");
+    memcpy(numbers, sr1__read_bytes(r, n * sizeof(*numbers)), n * sizeof(*numbers));
+    st = sr1_trajectory_set_column(t, column, numbers, n);
+    sr1__free(numbers);
+    return st;
+}
+
 /* ---- the exchange ---- */
 
 static sr1_status encode_share(const struct sr1__rollout_share *s,

@@ -55,6 +55,10 @@ sr1_status sr1__trajectories_encode(sr1_trajectory *const *t, size_t n,
                                     struct sr1__buf *out);
 sr1_status sr1__trajectories_decode(struct sr1__reader *r, sr1_trajectory **t, size_t n);
 
+/* The next n numbers as a column (SR1_COLUMN_*) of t. */
+sr1_status sr1__trajectory_read_column(struct sr1__reader *r, sr1_trajectory *t,
+                                       int32_t column, size_t n);
+
 /* Rewards of t[n], one of each question, which every rank has; NaN where it is dropped
  * or its reward could not be had. */
 sr1_status sr1__score_shared(struct sr1__dist *d, sr1_reward_set *rewards,

@@ -23,8 +23,8 @@ struct sr1__suite_results {
 static sr1_status fail_of_line(const char *path, int64_t line)
 {
     return sr1__fail(SR1_E_CORRUPT,
-                     "%s:%lld: this is no result of a suite; remove the file to begin "
-                     "its set again",
+                     "%s:%lld: this is no result of a suite; give another folder of "
+                     "results, or remove the file to begin its set again",
                      path, (long long)line);
 }
 
@@ -60,6 +60,15 @@ static sr1_status check_result_settings(const json_t *o, const json_t *settings,
                      path);
 }
 
+/* Whether a first line without an end was cut by a kill: a file of another kind is not
+ * ours to cut. */
+static int is_begun_by_us(const char *text, size_t n)
+{
+    static const char begin[] = "{\"" SETTINGS "\":";
+
+    return memcmp(text, begin, n < sizeof(begin) - 1 ? n : sizeof(begin) - 1) == 0;
+}
+
 /* One line after another into the set. */
 static sr1_status read_results(const char *text, size_t n, const char *path,
                                struct sr1__suite_set *set, const json_t *settings,
@@ -73,7 +82,8 @@ static sr1_status read_results(const char *text, size_t n, const char *path,
         json_t *o = NULL;
 
         if (!stop) /* torn by a kill: asked again */
-            return SR1_OK;
+            return line > 1 || is_begun_by_us(text, n) ? SR1_OK
+                                                       : fail_of_line(path, line);
         if (sr1__json_parse(&o, text, (size_t)(stop - text), path) != SR1_OK)
             return fail_of_line(path, line);
         if (line == 1)

@@ -2,8 +2,10 @@
  * (text/data/demo.h).
  *
  * Rows go in chunks. After each chunk the state file beside the output says how far it
- * is: rows done and bytes written; what a stop left behind that is cut off. It has the
- * time that prompts show, too, so that the work can be gone on with on another day. */
+ * is: rows done and bytes written, a hash of the last of them, and whether all rows were
+ * done. What a stop left behind the bytes is cut off; what others wrote there is refused.
+ * It has the time that prompts show, too, so that the work can be gone on with on another
+ * day. */
 #include "policy/dataset_queries.h"
 
 #include <searchr1/ext/episodes.h>
@@ -35,6 +37,7 @@ struct synth {
     sr1_reward_set *rewards;
     const sr1_dataset *data;
     sr1_synth_options o;
+    const char *path;
     struct sr1__jsonl *out;
     char *state;      /* path */
     json_t *settings; /* what must be the same for the work to be gone on with */
@@ -202,12 +205,15 @@ static sr1_status settings_json(json_t **out, const struct synth *s)
 static sr1_status save_state(const struct synth *s)
 {
     const sr1_synth_report *r = &s->report;
+    uint64_t end = 0;
     json_t *o;
     sr1_status st;
 
     SR1__TRY(sr1__jsonl_sync(s->out)); /* before its size is recorded */
-    o = json_pack("{s:O, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "settings",
-                  s->settings, "prompt_time",
+    SR1__TRY(sr1__file_end_hash(s->path, sr1__jsonl_size(s->out), &end));
+    o = json_pack("{s:O, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "settings",
+                  s->settings, "end", (json_int_t)end, "finished",
+                  s->total > 0 && s->done >= s->total, "prompt_time",
                   (json_int_t)sr1__chat_time(s->rollout->tokenizer), "rows",
                   (json_int_t)s->done, "bytes", (json_int_t)sr1__jsonl_size(s->out),
                   "trajectories", (json_int_t)r->trajectories, "written",
@@ -216,6 +222,24 @@ static sr1_status save_state(const struct synth *s)
     st = o ? sr1__json_save(o, 2, s->state) : sr1__fail_nomem("state");
     json_decref(o);
     return st;
+}
+
+/* Lines that were corrected or added by hand are not ours to cut. Older states do not
+ * say. */
+static sr1_status refuse_edited(const struct synth *s, const json_t *o, uint64_t bytes)
+{
+    const json_t *then = json_object_get(o, "end");
+    uint64_t end = 0;
+
+    SR1__TRY(sr1__file_end_hash(s->path, bytes, &end));
+    if (!then || ((uint64_t)json_integer_value(then) == end &&
+                  !(json_is_true(json_object_get(o, "finished")) &&
+                    sr1__jsonl_size(s->out) > bytes)))
+        return SR1_OK;
+    return sr1__fail(SR1_E_STATE,
+                     "%s has been changed by others since its last demonstration was "
+                     "written; give another name, and join the files",
+                     s->path);
 }
 
 static sr1_status resume_from_state(struct synth *s, const json_t *o)
@@ -239,6 +263,7 @@ static sr1_status resume_from_state(struct synth *s, const json_t *o)
                          "%s: it does not fit the demonstrations; remove both files to "
                          "begin again",
                          s->state);
+    SR1__TRY(refuse_edited(s, o, (uint64_t)bytes));
     s->report.resumed = s->done;
     return sr1__jsonl_truncate(s->out, (uint64_t)bytes);
 }
@@ -272,22 +297,22 @@ static int has_bytes(const char *path)
 }
 
 /* A file that was there without a state is not ours to change. */
-static sr1_status open_output(struct synth *s, const char *path)
+static sr1_status open_output(struct synth *s)
 {
     struct sr1__buf name;
 
     sr1__buf_init(&name, 0);
-    sr1__buf_fmt(&name, "%s.state", path);
+    sr1__buf_fmt(&name, "%s.state", s->path);
     SR1__TRY(sr1__buf_finish(&name, "state", &s->state));
     if (sr1__path_exists(s->state)) {
-        SR1__TRY(sr1__jsonl_open(&s->out, path));
+        SR1__TRY(sr1__jsonl_open(&s->out, s->path));
         return load_state(s);
     }
-    if (has_bytes(path))
+    if (has_bytes(s->path))
         return sr1__fail(SR1_E_STATE,
                          "%s is there and was not begun by this; give another name",
-                         path);
-    SR1__TRY(sr1__jsonl_open(&s->out, path));
+                         s->path);
+    SR1__TRY(sr1__jsonl_open(&s->out, s->path));
     return save_state(s);
 }
 
@@ -333,14 +358,14 @@ static sr1_status share_progress(struct synth *s)
     return SR1_OK;
 }
 
-static sr1_status begin_synthesis(struct synth *s, const char *path)
+static sr1_status begin_synthesis(struct synth *s)
 {
     sr1_status st = SR1_OK;
 
     SR1__TRY(compare_synth_calls(s));
     if (sr1__dist_rank(s->dist) == 0)
-        st = open_output(s, path);
-    SR1__TRY(sr1__dist_agree(s->dist, path, st));
+        st = open_output(s);
+    SR1__TRY(sr1__dist_agree(s->dist, s->path, st));
     SR1__TRY(share_progress(s));
     s->total = sr1_dataset_count(s->data);
     if (s->o.max_rows > 0 && s->o.max_rows < s->total)
@@ -350,9 +375,9 @@ static sr1_status begin_synthesis(struct synth *s, const char *path)
                                                        s->total, &s->rows, &s->total));
 }
 
-static sr1_status synthesise_rows(struct synth *s, const char *path)
+static sr1_status synthesise_rows(struct synth *s)
 {
-    SR1__TRY(begin_synthesis(s, path));
+    SR1__TRY(begin_synthesis(s));
     while (s->done < s->total) {
         size_t n = chunk_size(s);
         sr1_status st = synthesise_chunk(s, n);
@@ -390,7 +415,7 @@ sr1_status sr1_synthesise(const char *path, sr1_rollout *rollout, sr1_reward_set
                           const sr1_dataset *data, const sr1_synth_options *options,
                           sr1_synth_report *report)
 {
-    struct synth s = {.rollout = rollout, .rewards = rewards, .data = data};
+    struct synth s = {.rollout = rollout, .rewards = rewards, .data = data, .path = path};
     int64_t time;
     sr1_status st;
 
@@ -407,7 +432,7 @@ sr1_status sr1_synthesise(const char *path, sr1_rollout *rollout, sr1_reward_set
         SR1__TRY(sr1__struct_check(report, "synth report"));
     sr1__life_hold(&rollout->life);
     time = sr1__chat_time(rollout->tokenizer);
-    st = synthesise_rows(&s, path);
+    st = synthesise_rows(&s);
     sr1__chat_set_time(rollout->tokenizer, time);
     sr1_rollout_free(rollout);
     if (st == SR1_OK && report)

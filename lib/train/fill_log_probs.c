@@ -137,20 +137,12 @@ static sr1_status forward_share(void *arg, size_t worker)
 static sr1_status take_column(const struct column_job *j, struct sr1__reader *r)
 {
     uint64_t i = sr1__read_u64(r), n = sr1__read_u64(r);
-    float *numbers;
-    sr1_status st;
 
-    if (r->failed || i >= j->n || n > r->left / sizeof(float))
+    if (r->failed || i >= j->n)
         return sr1__fail(SR1_E_CORRUPT, "%s: another rank's numbers are torn",
                          j->f->name);
-    numbers = sr1__calloc((size_t)n + 1, sizeof(*numbers)); /* aligned */
-    SR1__CHECK_ALLOC(numbers, j->f->name);
-    memcpy(numbers, r->p, (size_t)n * sizeof(*numbers));
-    sr1__reader_init(r, r->p + n * sizeof(*numbers),
-                     r->left - (size_t)n * sizeof(*numbers));
-    st = sr1_trajectory_set_column(j->t[i], j->f->column, numbers, (size_t)n);
-    sr1__free(numbers);
-    return st;
+    return sr1__context(sr1__trajectory_read_column(r, j->t[i], j->f->column, (size_t)n),
+                        "%s", j->f->name);
 }
 
 static sr1_status take_columns(const struct column_job *j, const struct sr1__gathered *g)
@@ -177,7 +169,8 @@ static sr1_status exchange_columns(struct column_job *j, sr1_status st)
         return st;
     if (st == SR1_OK)
         st = sr1__buf_status(&j->done, j->f->name);
-    SR1__TRY(sr1__dist_gather(d, j->f->name, st, j->done.data, j->done.len, &g));
+    SR1__TRY(sr1__dist_await(d, j->f->name, st)); /* passes may differ in length */
+    SR1__TRY(sr1__dist_gather(d, j->f->name, SR1_OK, j->done.data, j->done.len, &g));
     st = take_columns(j, &g);
     sr1__gathered_free(&g);
     return sr1__dist_agree(d, "columns", st);

@@ -120,6 +120,39 @@ static sr1_status remove_below(const char *folder, const char *name)
     return st;
 }
 
+/* What a run writes into its folders, by how their names begin. */
+static const struct {
+    const char *folder, *begin;
+} written_below[] = {
+    {"checkpoints", "step-"}, {"logs", "rank-"}, {"tensorboard", "events.out.tfevents."}};
+
+static sr1_status refuse_others_in(const char *run, const char *folder, const char *begin)
+{
+    char *path = sr1__path_join(run, folder), **names = NULL;
+    size_t n = 0;
+    sr1_status st = path ? SR1_OK : sr1__fail_nomem("path");
+
+    if (st == SR1_OK && sr1__path_is_dir(path))
+        st = sr1__dir_list(path, &names, &n);
+    for (size_t i = 0; i < n && st == SR1_OK; i++)
+        if (strncmp(names[i], begin, strlen(begin)) != 0)
+            st = sr1__fail(SR1_E_CONFIG,
+                           "%s holds %s, which no run wrote, and a run would remove; "
+                           "move it, or choose another folder with out=FOLDER",
+                           path, names[i]);
+    sr1__dir_list_free(names, n);
+    sr1__free(path);
+    return st;
+}
+
+/* The folders of a run that failed early go, if all that they hold is its own. */
+static sr1_status refuse_others_below(const char *run)
+{
+    for (size_t i = 0; i < sizeof(written_below) / sizeof(written_below[0]); i++)
+        SR1__TRY(refuse_others_in(run, written_below[i].folder, written_below[i].begin));
+    return SR1_OK;
+}
+
 /* What a run that failed before its first step left, and nothing else. */
 static sr1_status clear_failed(const char *folder)
 {
@@ -332,7 +365,7 @@ static sr1_status check_place(const char *folder, const sr1_trainer *tr)
     }
     SR1__TRY(has_work(folder, &taken));
     if (!taken)
-        return SR1_OK;
+        return refuse_others_below(folder);
     sr1__quote_word(folder, quoted, sizeof(quoted));
     return sr1__fail(
         SR1_E_CONFIG,

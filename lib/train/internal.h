@@ -1,6 +1,6 @@
 /* train/internal.h - the inside of sr1_trainer, shared by the files of this module.
  *
- *     trainer.c           build; trainer_free.c: the end
+ *     trainer.c           build; trainer_free.c: calls, and the end
  *     ranks.h             one process of several: what they exchange
  *     settings*.c         the configuration's numbers
  *     stages.c            what a step of a run is: reinforcement or imitation
@@ -224,8 +224,10 @@ struct sr1_trainer {
     int32_t begun;           /* sr1_trainer_run was called */
     int32_t server_known;    /* the server that generates was told its weights */
     char *adapter_name;      /* that the servers have; NULL: none */
-    char *server_loaded;     /* the checkpoint's, if it still has them; else NULL */
-    int32_t in_update;       /* the step under way may have changed weights */
+    struct sr1__weight_link
+        *link;           /* by which they get tensors; NULL: they load folders */
+    char *server_loaded; /* the checkpoint's, if it still has them; else NULL */
+    int32_t in_update;   /* the step under way may have changed weights */
     struct sr1__token_dropout dropout; /* of the epoch of an update that is under way */
     struct sr1__route_log *routes; /* of the update under way; NULL: experts are chosen */
     int32_t resumed;
@@ -255,8 +257,10 @@ static inline int sr1__in_critic_warmup(const sr1_trainer *tr)
 
 /* ---- trainer_free.c ---- */
 
-/* What a call held (base/life.h). Unlike sr1_trainer_free it stops no run. */
-void sr1__trainer_release(sr1_trainer *tr);
+/* Around a call that trains: it holds the trainer (base/life.h), whose workers' threads
+ * the caller's thread has meanwhile. Pass on what the first returns. */
+int32_t sr1__trainer_enter(sr1_trainer *tr);
+void sr1__trainer_leave(sr1_trainer *tr, int32_t threads);
 
 /* ---- step.c ---- */
 
@@ -299,7 +303,8 @@ void sr1__reference_lower(sr1_trainer *tr);
 
 /* Once the plan is known: can every step learn from what the server will generate? */
 sr1_status sr1__weight_sync_open(sr1_trainer *tr);
-/* What the servers are given. */
+void sr1__weight_sync_close(sr1_trainer *tr);
+/* What the servers are given in folders. */
 enum sr1__sync_form { SR1__SYNC_NOTHING, SR1__SYNC_MODELS, SR1__SYNC_ADAPTERS };
 enum sr1__sync_form sr1__weight_sync_form(const sr1_trainer *tr);
 /* SR1_E_STATE if trajectory i is too old to learn from. */

@@ -85,7 +85,7 @@ static sr1_status check_quantized_reference(const sr1_plan *p)
 static sr1_status check_planned_models(const sr1_plan *p)
 {
     if (p->shapes.stored.rank > 0)
-        SR1__TRY(sr1__adapter_check(&p->shapes.stored, p->config));
+        SR1__TRY(sr1__adapter_check(&p->shapes.stored, &p->shapes.policy, p->config));
     return check_quantized_reference(p);
 }
 

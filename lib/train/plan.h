@@ -3,7 +3,7 @@
  *     plan_shapes.c    the shapes of the models, read from their folders
  *     plan_items.c     what takes memory, and when
  *     plan_choose.c    keys that are left to the plan
- *     plan_advice.c    keys that lower the peak
+ *     plan_advice.c    keys that lower what does not fit
  *     plan_text.c      the table and the JSON object
  *     plan.c           the whole */
 #ifndef SR1__TRAIN_PLAN_H
@@ -35,6 +35,7 @@ enum sr1__plan_phase {
     SR1__PLAN_GENERATE,
     SR1__PLAN_LOG_PROBS,
     SR1__PLAN_UPDATE_CRITIC,
+    SR1__PLAN_ROUTER_REPLAY,
     SR1__PLAN_UPDATE,
     SR1__PLAN_SAVE,
     SR1__PLAN_PHASES
@@ -95,7 +96,7 @@ const char *sr1__plan_chosen_key(size_t i); /* "micro_batch_tokens", ... */
 /* ---- plan_advice.c ---- */
 
 struct sr1__plan_advice {
-    char set[288]; /* "key=value", several with spaces between them */
+    char set[320]; /* "key=value", several with spaces between them */
     double peak, host;
     int fits;
 };
@@ -123,7 +124,9 @@ struct sr1_plan {
  * least; then, was that enough? */
 sr1_status sr1__plan_choose(sr1_plan *p);
 sr1_status sr1__plan_check_chosen(const sr1_plan *p);
-/* plan_items.c: does it fit into the memory of plan? */
+/* plan_items.c: does it fit into the host's memory, where that is known, and into that of
+ * the plan? */
+int sr1__plan_host_fits(const sr1_plan *p, const struct sr1__plan_figures *f);
 int sr1__plan_fits(const sr1_plan *p, const struct sr1__plan_figures *f);
 /* plan_advice.c; the rest of *p is set. */
 sr1_status sr1__plan_advise(sr1_plan *p);

@@ -1,9 +1,11 @@
-/* train/plan_advice.c - keys that lower the peak of a run that does not fit, each tried
- * on the plan itself: alone, and where none suffices, several together. */
+/* train/plan_advice.c - keys with which a run that does not fit takes less of the memory
+ * that it lacks, the device's or the host's, each tried on the plan itself: alone, and
+ * where none suffices, several together. */
 #include "train/plan.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A value of a key; NULL: halves of what it is, down to `floor`, until the run fits or
@@ -12,10 +14,13 @@ static const struct remedy {
     const char *key, *value;
     int64_t floor;
 } remedies[] = {
+    {"optimizer_offload", "false", 0}, /* of the host */
+    {"reference_offload", "false", 0},
     {"gradient_checkpointing", "true", 0},
     {"micro_batch_tokens", NULL, 256},
     {"max_rows", NULL, 1},
     {"workers", "1", 0},
+    {"trajectory_memory", "268435456", 0},
     {"reference_offload", "true", 0},
     {"fsdp_size", "-1", 0},
     {"reshard_after_forward", "true", 0},
@@ -32,12 +37,12 @@ static int is_taken(const sr1_config *c, const struct remedy *r)
 {
     if (!r->value)
         return sr1__config_int(c, r->key) <= r->floor;
-    if (strcmp(r->value, "true") == 0)
-        return sr1__config_bool(c, r->key);
+    if (strcmp(r->value, "true") == 0 || strcmp(r->value, "false") == 0)
+        return sr1__config_bool(c, r->key) == (*r->value == 't');
     if (strcmp(r->key, "lora_rank") == 0)
         return sr1__config_int(c, r->key) > 0;
-    if (strcmp(r->key, "workers") == 0)
-        return sr1__config_int(c, r->key) == 1;
+    if (strcmp(r->key, "workers") == 0 || strcmp(r->key, "trajectory_memory") == 0)
+        return sr1__config_int(c, r->key) == strtoll(r->value, NULL, 10);
     if (strcmp(r->key, "fsdp_size") == 0)
         return sr1__config_int(c, r->key) != 1;
     return sr1__config_is(c, r->key, r->value);
@@ -52,10 +57,17 @@ static sr1_status figure_with(const sr1_plan *p, sr1_config *c, const char *key,
     return sr1__plan_figure(f, c, &p->shapes, p->device);
 }
 
-/* Is that less by enough to be worth a key? */
-static int is_less(double peak, double than)
+/* What is taken of the memories that do not suffice; 0: it fits. */
+static double sum_lacking(const sr1_plan *p, const struct sr1__plan_figures *f)
 {
-    return peak < 0.995 * than;
+    return (f->peak > p->memory ? f->peak : 0) +
+           (sr1__plan_host_fits(p, f) ? 0 : f->host);
+}
+
+/* Is that less by enough to be worth a key? */
+static int is_less(double lacking, double than)
+{
+    return lacking < 0.995 * than;
 }
 
 /* The largest half, quarter, ... with which the run fits, or takes least. */
@@ -63,15 +75,15 @@ static sr1_status try_halves(const sr1_plan *p, sr1_config *c, const struct reme
                              struct sr1__plan_figures *f, char value[32])
 {
     int64_t n = sr1__config_int(c, r->key), best = n;
-    double peak = INFINITY;
+    double least = INFINITY;
 
-    while (n > r->floor && (peak == INFINITY || !sr1__plan_fits(p, f))) {
+    while (n > r->floor && least > 0) {
         n = n / 2 > r->floor ? n / 2 : r->floor;
         snprintf(value, 32, "%lld", (long long)n);
         SR1__TRY(figure_with(p, c, r->key, value, f));
-        if (is_less(f->peak, peak))
+        if (is_less(sum_lacking(p, f), least))
             best = n;
-        peak = fmin(peak, f->peak);
+        least = fmin(least, sum_lacking(p, f));
     }
     snprintf(value, 32, "%lld", (long long)best);
     return figure_with(p, c, r->key, value, f);
@@ -108,13 +120,14 @@ static sr1_status advise_alone(sr1_plan *p, const struct remedy *r)
         return SR1_OK;
     SR1__TRY(sr1_config_copy(&c, p->config));
     st = try_remedy(p, c, r, &f, value);
-    if (st == SR1_OK && is_less(f.peak, p->figures.peak))
+    if (st == SR1_OK && is_less(sum_lacking(p, &f), sum_lacking(p, &p->figures)))
         snprintf(add_advice(p, &f)->set, sizeof p->advice[0].set, "%s=%s", r->key, value);
     sr1_config_free(c);
     return st == SR1_E_NOMEM ? st : SR1_OK;
 }
 
-/* One remedy more on *c, kept where it helps; value: what was set last. */
+/* One remedy more on *c, kept where it helps; value: what was set last. What the run has
+ * itself is none: of two values of a key one is left. */
 static sr1_status take_remedy(const sr1_plan *p, sr1_config **c, const struct remedy *r,
                               struct sr1__plan_figures *now, char value[32])
 {
@@ -123,11 +136,11 @@ static sr1_status take_remedy(const sr1_plan *p, sr1_config **c, const struct re
     char tried[32];
     sr1_status st;
 
-    if (is_taken(*c, r))
+    if (is_taken(*c, r) || is_taken(p->config, r))
         return SR1_OK;
     SR1__TRY(sr1_config_copy(&with, *c));
     st = try_remedy(p, with, r, &f, tried);
-    if (st == SR1_OK && is_less(f.peak, now->peak)) {
+    if (st == SR1_OK && is_less(sum_lacking(p, &f), sum_lacking(p, now))) {
         sr1_config *old = *c;
 
         *now = f;

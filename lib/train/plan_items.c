@@ -2,14 +2,16 @@
 #include "dist/shard.h"
 #include "train/plan.h"
 
+#include "base/mem.h"
 #include "config/choices.h"
+#include "config/config.h"
 #include "policy/assemble/assemble.h"
 
 #include <math.h>
 #include <string.h>
 
 const char *const sr1__plan_phases[SR1__PLAN_PHASES] = {
-    "load", "generate", "log_probs", "update_critic", "update", "save"};
+    "load", "generate", "log_probs", "update_critic", "router_replay", "update", "save"};
 
 #define ALL ((1u << SR1__PLAN_PHASES) - 1)
 #define IN(phase) (1u << SR1__PLAN_##phase)
@@ -433,20 +435,53 @@ static void plan_learners(struct planner *p)
     plan_learner(p, &p->critic, &critic);
 }
 
+static int replays_routers(const struct planner *p)
+{
+    double mini = (double)p->set.mini_batch_size;
+
+    return p->set.router_replay &&
+           (p->set.update_times > 1 || (mini > 0 && mini < p->out->step.trajectories));
+}
+
 /* The experts that router replay keeps (tensor/model/route_log.h), in memory that doubles
- * while it grows. */
+ * while it grows, by a pass for which the weights are whole yet. */
 static void plan_routes(struct planner *p)
 {
     const struct sr1__plan_step *s = &p->out->step;
     const struct sr1__hf_config *c = &p->policy.config;
-    double mini = (double)p->set.mini_batch_size;
-    int steps = p->set.update_times > 1 || (mini > 0 && mini < s->trajectories);
+    struct sr1__memory_pass pass = make_pass(p, 0);
 
-    if (p->set.router_replay && steps)
-        add_item(p, "kept experts",
-                 2 * ceil(s->trajectories / s->ranks) * s->packed * (double)c->n_layers *
-                     (double)c->experts_per_token * sizeof(uint16_t),
-                 SR1__PLAN_HOST, IN(UPDATE));
+    if (!replays_routers(p))
+        return;
+    pass.targets = 0;
+    add_item(p, "pass that keeps experts",
+             s->workers * sr1__memory_forward(&p->policy, &pass), SR1__PLAN_DEVICE,
+             IN(ROUTER_REPLAY));
+    add_item(p, "kept experts",
+             2 * ceil(s->trajectories / s->ranks) * s->packed * (double)c->n_layers *
+                 (double)c->experts_per_token * sizeof(uint16_t),
+             SR1__PLAN_HOST, IN(ROUTER_REPLAY) | IN(UPDATE));
+}
+
+/* Under an adapter each server gets merged matrices, one at a time: the change, that once
+ * scaled, the base and the sum in fp32, and the result. Whole weights are sent from where
+ * they lie. */
+static double count_sent_bytes(const struct planner *p)
+{
+    const struct sr1__hf_config *c = &p->policy.config;
+    double inner =
+        fmax((double)c->intermediate_size, (double)c->n_heads * (double)c->head_dim);
+    char **servers = NULL;
+    size_t n = 0;
+
+    if (!sr1__config_bool(p->config, "use_openai") ||
+        !sr1__config_sends_tensors(p->config) || p->policy.lora.rank == 0)
+        return 0;
+    if (sr1__config_list(p->config, "openai_base_url", &servers, &n) != SR1_OK)
+        n = 1;
+    sr1__free(servers);
+    return (double)n * (double)c->hidden_size * inner *
+           (4 * sizeof(float) + (double)sr1__torch_dtype_size(p->policy.dtype));
 }
 
 static void plan_rest(struct planner *p)
@@ -463,6 +498,7 @@ static void plan_rest(struct planner *p)
     add_item(p, "trajectories", trajectories, SR1__PLAN_HOST,
              ALL & ~IN(LOAD) & ~IN(SAVE));
     add_item(p, "tensor being written", largest, SR1__PLAN_HOST, IN(SAVE));
+    add_item(p, "tensors being sent", count_sent_bytes(p), SR1__PLAN_DEVICE, IN(SAVE));
     add_item(p, "program", PROGRAM_BYTES, SR1__PLAN_HOST, ALL);
     add_item(p, "kept by malloc", MALLOC_BYTES, SR1__PLAN_HOST, ALL);
     if (sr1__memory_is_cuda(&p->policy))
@@ -477,7 +513,8 @@ static uint32_t phases_of(const struct planner *p)
 
     return ALL & ~(s->generates ? 0 : IN(GENERATE)) &
            ~(columns_of(p) ? 0 : IN(LOG_PROBS)) &
-           ~(p->has_critic ? 0 : IN(UPDATE_CRITIC));
+           ~(p->has_critic ? 0 : IN(UPDATE_CRITIC)) &
+           ~(replays_routers(p) ? 0 : IN(ROUTER_REPLAY));
 }
 
 static void add_up(struct planner *p)
@@ -509,7 +546,8 @@ static double served_bytes(const struct planner *p)
 {
     const sr1_config *c = p->config;
 
-    if (!sr1__config_bool(c, "use_openai") || !sr1__config_sends_weights(c))
+    if (!sr1__config_bool(c, "use_openai") || !sr1__config_sends_weights(c) ||
+        sr1__config_sends_tensors(c))
         return 0;
     return sr1__config_sends_adapters(c)
                ? sr1__memory_gradients(&p->policy)
@@ -557,7 +595,12 @@ sr1_status sr1__plan_figure(struct sr1__plan_figures *out, const sr1_config *c,
     return SR1_OK;
 }
 
+int sr1__plan_host_fits(const sr1_plan *p, const struct sr1__plan_figures *f)
+{
+    return p->host_memory <= 0 || f->host <= p->host_memory;
+}
+
 int sr1__plan_fits(const sr1_plan *p, const struct sr1__plan_figures *f)
 {
-    return f->peak <= p->memory && (p->host_memory <= 0 || f->host <= p->host_memory);
+    return f->peak <= p->memory && sr1__plan_host_fits(p, f);
 }

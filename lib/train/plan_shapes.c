@@ -79,33 +79,52 @@ static sr1_status read_adapter(struct sr1__lora_config *out, const char *path)
     return SR1_OK;
 }
 
-/* A model's folder, or an adapter's, whose base has the shape. */
-static sr1_status read_policy(struct sr1__plan_shapes *s, const sr1_config *c,
-                              const char *path)
+/* What is read of a model's folder. */
+struct model_shape {
+    struct sr1__hf_config config;
+    struct sr1__lora_config adapter; /* rank 0: none */
+    int has_weights;
+};
+
+/* A model's folder, or an adapter's, whose base has the shape; base: that one's folder,
+ * "" where the adapter names it. */
+static sr1_status read_model(struct model_shape *out, const char *path, const char *base)
 {
-    struct sr1__model_base base;
+    struct sr1__model_base found;
     int adapted = 0;
     sr1_status st;
 
+    *out = (struct model_shape){.has_weights = 0};
     if (sr1__path_is_dir(path))
         SR1__TRY(sr1__adapter_is_folder(path, &adapted));
     if (!adapted)
-        return read_shape(&s->policy, path, &s->has_weights);
-    SR1__TRY(read_adapter(&s->stored, path));
-    SR1__TRY(
-        sr1__model_base_find(&base, path, sr1__config_str(c, "base_model_name_or_path")));
-    st = read_shape(&s->policy, base.folder, &s->has_weights);
-    sr1__model_base_free(&base);
+        return read_shape(&out->config, path, &out->has_weights);
+    SR1__TRY(read_adapter(&out->adapter, path));
+    SR1__TRY(sr1__model_base_find(&found, path, base));
+    st = read_shape(&out->config, found.folder, &out->has_weights);
+    sr1__model_base_free(&found);
     return st;
+}
+
+/* A model beside the policy, by the key that names it; *out stays where none does. */
+static sr1_status read_other(struct sr1__hf_config *out, const sr1_config *c,
+                             const char *key)
+{
+    const char *path = sr1__config_str(c, key);
+    struct model_shape m;
+
+    if (!*path)
+        return SR1_OK;
+    SR1__TRY(sr1__context(read_model(&m, path, ""), "%s", key));
+    *out = m.config;
+    return SR1_OK;
 }
 
 sr1_status sr1__plan_shapes_read(struct sr1__plan_shapes *out, const sr1_config *c)
 {
     const char *policy = sr1__config_str(c, "model_name_or_path");
-    const char *critic = sr1__config_str(c, "critic_model");
-    const char *reviser = sr1__config_str(c, "proxy_model");
     const struct sr1__environment_choice *e = sr1__environment_choice(c);
-    int there;
+    struct model_shape m;
 
     memset(out, 0, sizeof *out);
     out->world = 1;
@@ -115,15 +134,15 @@ sr1_status sr1__plan_shapes_read(struct sr1__plan_shapes *out, const sr1_config 
         return sr1__fail(SR1_E_CONFIG,
                          "model_name_or_path is not set; name a model's folder, or a "
                          "config.json");
-    SR1__TRY(read_policy(out, c, policy));
-    out->critic = out->policy;
-    out->reviser = out->policy;
-    out->has_critic = *critic != '\0';
+    SR1__TRY(read_model(&m, policy, sr1__config_str(c, "base_model_name_or_path")));
+    out->policy = out->critic = out->reviser = m.config;
+    out->stored = m.adapter;
+    out->has_weights = m.has_weights;
+    out->has_critic = *sr1__config_str(c, "critic_model") != '\0';
     out->has_reviser = e && e->revises && !*sr1__config_str(c, "proxy_url");
-    if (*critic)
-        SR1__TRY(sr1__context(read_shape(&out->critic, critic, &there), "critic_model"));
-    if (out->has_reviser && *reviser)
-        SR1__TRY(sr1__context(read_shape(&out->reviser, reviser, &there), "proxy_model"));
+    SR1__TRY(read_other(&out->critic, c, "critic_model"));
+    if (out->has_reviser)
+        SR1__TRY(read_other(&out->reviser, c, "proxy_model"));
     out->critic.value_head = 1;
     return SR1_OK;
 }

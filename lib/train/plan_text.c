@@ -186,7 +186,7 @@ static void write_verdict(struct sr1__buf *b, const sr1_plan *p)
     sr1__buf_str(b, p->given ? "" : " free");
     sr1__buf_fmt(b, " on %s: %s\n", p->device_name,
                  f->peak <= p->memory ? "it fits" : "it does not fit");
-    if (p->host_memory > 0 && f->host > p->host_memory) {
+    if (!sr1__plan_host_fits(p, f)) {
         sr1__buf_str(b, "host      ");
         add_size(b, f->host, 0);
         sr1__buf_str(b, " of ");
@@ -198,11 +198,16 @@ static void write_verdict(struct sr1__buf *b, const sr1_plan *p)
 static void write_advice(struct sr1__buf *b, const sr1_plan *p)
 {
     int fits = sr1__plan_fits(p, &p->figures);
+    int on_host = !sr1__plan_host_fits(p, &p->figures);
 
     if (p->n_advice > 0)
         sr1__buf_str(b, "\npeak with keys that lower it\n");
     for (size_t i = 0; i < p->n_advice; i++) {
         add_size(b, p->advice[i].peak, 10);
+        if (on_host) {
+            add_size(b, p->advice[i].host, 10);
+            sr1__buf_str(b, " host");
+        }
         sr1__buf_fmt(b, "  %s%s\n", p->advice[i].set,
                      p->advice[i].fits ? "  (fits)" : "");
         fits |= p->advice[i].fits;

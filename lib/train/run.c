@@ -168,23 +168,25 @@ static void tell_changes(const struct run *r)
 
 /* ---- the parts of the loop ---- */
 
-/* Report alarms raised in this step; alarms still active were reported earlier. */
-static void sound_alarms(struct run *r)
+/* Report the alarms of the last step; those that rang before were reported earlier. */
+static void sound_alarms(struct run *r, uint32_t now)
 {
-    const struct sr1_step_metrics *m = &r->tr->step_metrics;
-    uint32_t now = sr1__find_alarms(m);
     const char *text;
     char line[512];
 
     for (size_t i = 0; (text = sr1_alarm_text(i)); i++) {
         if (!(now & ~r->tr->alarms & (1u << i)))
             continue;
-        snprintf(line, sizeof(line), "step %" PRId64 ": %s", m->step, text);
+        snprintf(line, sizeof(line), "step %" PRId64 ": %s", r->tr->step, text);
         send_warning(r, line);
     }
     r->tr->alarms = now;
+}
+
+static void count_step(struct run *r)
+{
     r->steps++;
-    r->no_op_steps += sr1__learned_nothing(m);
+    r->no_op_steps += sr1__learned_nothing(&r->tr->step_metrics);
 }
 
 /* Could no trajectory of any step be rewarded? */
@@ -334,23 +336,38 @@ static sr1_status log_row(sr1_trainer *tr, json_t *row)
     return sr1__metric_sink_give(tr, row);
 }
 
+#define ALARM_METRIC_MAX 64
+
+static const char *alarm_metric(size_t i, char metric[ALARM_METRIC_MAX])
+{
+    snprintf(metric, ALARM_METRIC_MAX, "health/alarm_%s", sr1_alarm_name(i));
+    return metric;
+}
+
+/* The alarms of a step, of whose metrics nothing but the row may be left. */
+static uint32_t read_alarms(const json_t *row)
+{
+    char metric[ALARM_METRIC_MAX];
+    uint32_t alarms = 0;
+
+    for (size_t i = 0; sr1_alarm_name(i); i++)
+        if (json_integer_value(json_object_get(row, alarm_metric(i, metric))) > 0)
+            alarms |= 1u << i;
+    return alarms;
+}
+
 /* Let the row have the alarms of the steps that have no row of their own, too. */
 static sr1_status add_unlogged_alarms(const sr1_trainer *tr, json_t *row)
 {
     json_int_t n = json_integer_value(json_object_get(row, "health/alarms"));
-    const char *name;
+    uint32_t missing = tr->unlogged & ~read_alarms(row);
+    char metric[ALARM_METRIC_MAX];
 
-    for (size_t i = 0; (name = sr1_alarm_name(i)); i++) {
-        char metric[64];
-
-        snprintf(metric, sizeof(metric), "health/alarm_%s", name);
-        if (!(tr->unlogged >> i & 1) ||
-            json_integer_value(json_object_get(row, metric)) > 0)
-            continue;
-        if (json_object_set_new(row, metric, json_integer(1)) != 0 ||
-            json_object_set_new(row, "health/alarms", json_integer(++n)) != 0)
+    for (size_t i = 0; sr1_alarm_name(i); i++)
+        if ((missing >> i & 1) &&
+            (json_object_set_new(row, alarm_metric(i, metric), json_integer(1)) != 0 ||
+             json_object_set_new(row, "health/alarms", json_integer(++n)) != 0))
             return sr1__fail_nomem("metrics");
-    }
     return SR1_OK;
 }
 
@@ -364,7 +381,7 @@ static sr1_status log_step(struct run *r, json_t *row)
         SR1__TRY(run_validation(r, row));
     if (!validated && !is_due(tr->step, tr->set.log_interval) &&
         tr->step != tr->planned) {
-        tr->unlogged |= sr1__find_alarms(&tr->step_metrics);
+        tr->unlogged |= read_alarms(row);
         return SR1_OK;
     }
     SR1__TRY(add_unlogged_alarms(tr, row));
@@ -422,9 +439,14 @@ static sr1_status record_step(struct run *r, struct sr1__trajectory_store *log)
 static sr1_status record_pending_row(struct run *r)
 {
     json_t *row = r->tr->pending_row;
+    uint32_t alarms = read_alarms(row);
 
     r->tr->pending_row = NULL;
-    return row ? record_row(r, row, NULL) : SR1_OK;
+    if (!row)
+        return SR1_OK;
+    SR1__TRY(record_row(r, row, NULL));
+    sound_alarms(r, alarms);
+    return SR1_OK;
 }
 
 /* No question is left, and none is asked ahead. */
@@ -466,8 +488,10 @@ static sr1_status take_own_step(struct run *r, int64_t *rows)
     if (st == SR1_OK)
         st = record_step(r, log);
     sr1__trajectory_store_free(log);
-    if (st == SR1_OK)
-        sound_alarms(r);
+    if (st == SR1_OK) {
+        sound_alarms(r, sr1__find_alarms(&tr->step_metrics));
+        count_step(r);
+    }
     if (st == SR1_OK && r->cb.step)
         st = r->cb.step(r->cb.user, &report, tr->planned);
     return st;
@@ -759,7 +783,12 @@ static sr1_status run_whole(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
     SR1__TRY(sr1__struct_take(&r.cb, sizeof(r.cb), callbacks,
                               SR1__STRUCT_END(sr1_run_callbacks, user), "run callbacks"));
     if (tr->begun)
-        return sr1__fail(SR1_E_STATE, "this trainer has run; make another to run again");
+        return sr1__fail(
+            SR1_E_STATE,
+            "this trainer has run; sr1_trainer_resume (Python: "
+            "Trainer.resume) goes on with the run in %s, and another trainer "
+            "begins one in a folder of its own",
+            tr->run_folder);
     if (!tr->cursor)
         return sr1__fail(SR1_E_CONFIG,
                          "train_file is not set; name the file of questions to train on");
@@ -785,11 +814,12 @@ static sr1_status run_whole(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
 
 sr1_status sr1_trainer_run(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
 {
+    int32_t threads;
     sr1_status st;
 
     SR1__REQUIRE(tr, "run: trainer");
-    sr1__life_hold(&tr->life);
+    threads = sr1__trainer_enter(tr);
     st = run_whole(tr, callbacks);
-    sr1__trainer_release(tr);
+    sr1__trainer_leave(tr, threads);
     return st;
 }

@@ -163,6 +163,8 @@ static int warn_unread(const sr1_trainer *tr, char *text, size_t size)
          "search_engine is not program: it is not started"},
         {"judge_base_url", !sr1__config_has_item(c, "rewards", "judge"),
          "rewards do not name judge: none of them asks it"},
+        {"sft_file", !sr1__config_imitates(c),
+         "stage is not sft: no demonstration is read; set stage: sft to train on them"},
         {"stop_at_exact_match", !tr->validation,
          "there are no questions for validation: the run goes to its end"},
         {"forward_prefetch",

@@ -255,12 +255,13 @@ sr1_status sr1_trainer_train_step(sr1_trainer *tr, const sr1_query *queries, siz
                                   int32_t group_size, sr1_step_report *report,
                                   sr1_trajectory **out)
 {
+    int32_t threads;
     sr1_status st;
 
     SR1__REQUIRE(tr && (!n || queries), "train step: trainer and queries");
-    sr1__life_hold(&tr->life);
+    threads = sr1__trainer_enter(tr);
     st = sr1__train_step(tr, queries, n, group_size, report, out, NULL);
-    sr1__trainer_release(tr);
+    sr1__trainer_leave(tr, threads);
     return st;
 }
 
@@ -336,11 +337,12 @@ static sr1_status update_with(sr1_trainer *tr, sr1_trajectory *const *t, size_t 
 sr1_status sr1_trainer_update(sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
                               sr1_step_report *report)
 {
+    int32_t threads;
     sr1_status st;
 
     SR1__REQUIRE(tr && (!n || t), "update: trainer and trajectories");
-    sr1__life_hold(&tr->life);
+    threads = sr1__trainer_enter(tr);
     st = update_with(tr, t, n, report);
-    sr1__trainer_release(tr);
+    sr1__trainer_leave(tr, threads);
     return st;
 }

@@ -1,4 +1,4 @@
-/* train/trainer_free.c - the end of a trainer, once nobody uses it. */
+/* train/trainer_free.c - calls that use a trainer, and its end, once none does. */
 #include "train/ranks.h"
 #include "train/rollout_queue.h"
 #include "train/sampler.h"
@@ -7,11 +7,12 @@
 #include "policy/rollout_internal.h"
 #include "signal/reward/reward_set.h"
 
-void sr1__trainer_release(sr1_trainer *tr)
+static void release_trainer(sr1_trainer *tr)
 {
     if (!sr1__life_drop(&tr->life))
         return;
     sr1__rollout_queue_clear(tr);
+    sr1__weight_sync_close(tr);
     sr1__folder_unlock(tr);
     sr1__jsonl_close(tr->metrics);
     sr1__zlines_close(tr->trajectories);
@@ -42,12 +43,24 @@ void sr1__trainer_release(sr1_trainer *tr)
     sr1__free(tr);
 }
 
+int32_t sr1__trainer_enter(sr1_trainer *tr)
+{
+    sr1__life_hold(&tr->life);
+    return sr1__torch_threads_swap(sr1__rollout_threads(tr->rollout));
+}
+
+void sr1__trainer_leave(sr1_trainer *tr, int32_t threads)
+{
+    (void)sr1__torch_threads_swap(threads);
+    release_trainer(tr);
+}
+
 void sr1_trainer_free(sr1_trainer *tr)
 {
     if (!tr)
         return;
     sr1_trainer_stop(tr); /* where one of its callbacks frees it */
-    sr1__trainer_release(tr);
+    release_trainer(tr);
 }
 
 void sr1_trainer_stop(sr1_trainer *tr)

@@ -4,21 +4,23 @@
  * The server begins with the weights that training begins with; their version is 0.
  * OpenAI's API cannot send it others, so after k steps its trajectories are k steps old.
  * If a server can load a folder (retrieval/net/serving.h), weight_sync_backend or
- * openai_sync_url makes it do so. Trajectories older than max_staleness are refused,
- * unless importance_correction weights them by their probability under the present
- * policy.
+ * openai_sync_url makes it do so, or the tensors are broadcast to it (weight_link.h).
+ * Trajectories older than max_staleness are refused, unless importance_correction weights
+ * them by their probability under the present policy.
  *
  * Which weights the server has is unknown when a run begins (it may still serve those of
  * an earlier run), so it loads what training begins with. On resuming it loads the
  * weights that it had at the checkpoint; the checkpoint keeps them unless newer ones are
  * due at once. Then RUN/served may hold weights of steps that are done again: the next
- * checkpoint takes the server's from the one that it loaded.
+ * checkpoint takes the server's from the one that it loaded. Broadcast weights are kept
+ * nowhere: it gets the present ones.
  *
  * Of several processes (ranks.h) all generate by the same servers, and the first one
  * writes the weights and pushes them. */
 #include "train/ranks.h"
 #include "train/rollout_queue.h"
 #include "train/step_batch.h"
+#include "train/weight_link.h"
 #include "train/weight_proof.h"
 
 #include "base/clock.h"
@@ -56,6 +58,12 @@ static int is_synced(const sr1_trainer *tr)
 static int sends_adapters(const sr1_trainer *tr)
 {
     return sr1__config_sends_adapters(tr->config);
+}
+
+/* Are tensors broadcast to them, without a folder? */
+static int sends_tensors(const sr1_trainer *tr)
+{
+    return sr1__config_sends_tensors(tr->config);
 }
 
 /* May trajectories this many steps old teach? */
@@ -100,6 +108,11 @@ static sr1_status check_engine_keys(const sr1_trainer *tr)
         return sr1__fail(SR1_E_CONFIG,
                          "weight_sync_backend lora needs openai_engine vllm or sglang; "
                          "openai_sync_url takes whole models");
+    if (sends_tensors(tr) && (by_url || sr1__config_is(c, "openai_engine", "sglang")))
+        return sr1__fail(SR1_E_CONFIG,
+                         "weight_sync_backend nccl needs openai_engine vllm; SGLang's "
+                         "group is torch's own, and openai_sync_url takes a folder: set "
+                         "weight_sync_backend to disk");
     if (sends_adapters(tr) && sr1_model_info(tr->model, SR1_MODEL_LORA_RANK) == 0)
         return sr1__fail(SR1_E_CONFIG,
                          "weight_sync_backend lora sends adapters, and none is trained; "
@@ -131,12 +144,27 @@ static sr1_status check_async_level(const sr1_trainer *tr)
     return SR1_OK;
 }
 
+static sr1_status open_weight_link(sr1_trainer *tr)
+{
+    if (!sends_tensors(tr))
+        return SR1_OK;
+    return sr1__weight_link_open(
+        &tr->link, tr->model, sr1__server_pool_size(sr1__rollout_servers(tr->rollout)));
+}
+
+void sr1__weight_sync_close(sr1_trainer *tr)
+{
+    sr1__weight_link_free(tr->link);
+    tr->link = NULL;
+}
+
 sr1_status sr1__weight_sync_open(sr1_trainer *tr)
 {
     if (!sr1__rollout_is_remote(tr->rollout))
         return SR1_OK;
     SR1__TRY(check_engine_keys(tr));
     SR1__TRY(check_async_level(tr));
+    SR1__TRY(open_weight_link(tr));
     sr1__rollout_set_server_version(tr->rollout, 0);
     if (tr->planned == 0 || may_train_on(tr, find_oldest(tr)))
         return SR1_OK;
@@ -173,6 +201,14 @@ static void forget_adapter(sr1_trainer *tr, char *name)
     tr->adapter_name = name;
 }
 
+static sr1_status push_tensors(sr1_trainer *tr, int64_t version, uint8_t *taken)
+{
+    struct sr1__serving_weights w = {.link = sr1__weight_link_of(tr->link, version),
+                                     .version = version};
+
+    return sr1__serving_push(sr1__rollout_servers(tr->rollout), tr->config, &w, taken);
+}
+
 /* Give them to the servers; *name: that of an adapter. taken[i]: server i has them. */
 static sr1_status push_folder(sr1_trainer *tr, const char *folder, int64_t version,
                               const char *name, uint8_t *taken)
@@ -188,7 +224,7 @@ static sr1_status push_folder(sr1_trainer *tr, const char *folder, int64_t versi
     return sr1__serving_push(sr1__rollout_servers(tr->rollout), tr->config, &w, taken);
 }
 
-/* Have the servers load this folder, and prove it. */
+/* Have the servers load this folder, NULL: take the policy's tensors, and prove it. */
 static sr1_status push_and_prove(sr1_trainer *tr, const char *folder, int64_t version,
                                  uint8_t *taken)
 {
@@ -197,7 +233,8 @@ static sr1_status push_and_prove(sr1_trainer *tr, const char *folder, int64_t ve
 
     if (sends_adapters(tr) && !(name = make_adapter_name(tr, version)))
         return sr1__fail_nomem("adapter");
-    st = push_folder(tr, folder, version, name, taken);
+    st = folder ? push_folder(tr, folder, version, name, taken)
+                : push_tensors(tr, version, taken);
     if (st != SR1_OK) {
         sr1__free(name);
         return st;
@@ -251,7 +288,7 @@ static sr1_status share_push(sr1_trainer *tr, struct pushed *p)
 }
 
 /* Have the servers load this folder, which the first process has written with status st;
- * its weights have seen so many steps. */
+ * its weights have seen so many steps. NULL: the policy's tensors. */
 static sr1_status load_on_server(sr1_trainer *tr, const char *folder, int64_t version,
                                  sr1_status st)
 {
@@ -310,7 +347,8 @@ static sr1_status push_model(sr1_trainer *tr, const sr1_model *m, int64_t versio
 
 static sr1_status push_weights(sr1_trainer *tr)
 {
-    return push_model(tr, tr->model, tr->step);
+    return sends_tensors(tr) ? load_on_server(tr, NULL, tr->step, SR1_OK)
+                             : push_model(tr, tr->model, tr->step);
 }
 
 /* What training began with, which the policy may no longer be: the folder as it is, or an
@@ -328,7 +366,7 @@ static sr1_status push_beginning(sr1_trainer *tr)
     sr1_status st;
 
     SR1__TRY(sr1__adapter_is_folder(folder, &adapter));
-    if (sends_adapters(tr) && tr->step == 0)
+    if ((sends_adapters(tr) && tr->step == 0) || sends_tensors(tr))
         return push_weights(tr);
     if (sends_adapters(tr) && !adapter) { /* a new adapter changes nothing: their base */
         tr->server_known = 1;
@@ -354,7 +392,7 @@ static int has_served(const char *folder)
 
 enum sr1__sync_form sr1__weight_sync_form(const sr1_trainer *tr)
 {
-    if (!sr1__rollout_is_remote(tr->rollout) || !is_synced(tr))
+    if (!sr1__rollout_is_remote(tr->rollout) || !is_synced(tr) || sends_tensors(tr))
         return SR1__SYNC_NOTHING;
     return sends_adapters(tr) ? SR1__SYNC_ADAPTERS : SR1__SYNC_MODELS;
 }
@@ -362,7 +400,7 @@ enum sr1__sync_form sr1__weight_sync_form(const sr1_trainer *tr)
 /* Without served weights newer ones are due where the run goes on from the checkpoint. */
 int sr1__weight_sync_keeps(const sr1_trainer *tr)
 {
-    return sr1__rollout_is_remote(tr->rollout) && is_synced(tr) &&
+    return sr1__weight_sync_form(tr) != SR1__SYNC_NOTHING &&
            sr1__rollout_server_version(tr->rollout) > 0 &&
            (get_staleness(tr) < get_interval(tr) || sr1__rollout_queue_head(tr)) &&
            (tr->server_loaded || has_served(tr->run_folder));
@@ -456,7 +494,7 @@ sr1_status sr1__weight_sync_restore(sr1_trainer *tr, const char *folder,
     if (state && !said) /* an older checkpoint: newer weights are due */
         version = is_synced(tr) ? tr->step - get_interval(tr) : 0;
     sr1__rollout_set_server_version(tr->rollout, version);
-    if (!is_synced(tr) ||
+    if (sr1__weight_sync_form(tr) == SR1__SYNC_NOTHING ||
         (get_staleness(tr) >= get_interval(tr) && !sr1__rollout_queue_head(tr)))
         return SR1_OK;
     if (version == 0)
@@ -504,7 +542,8 @@ sr1_status sr1__sync_policy(struct sr1__step_batch *b)
 
     if (!sr1__rollout_is_remote(tr->rollout))
         return SR1_OK;
-    if (!b->in_run || !sr1__rollout_queue_head(tr))
+    if (!b->in_run || !sr1__rollout_queue_head(tr) ||
+        (is_synced(tr) && !tr->server_known))
         SR1__TRY(sr1__push_due_weights(tr));
     steps = find_rollout_staleness(b);
     sr1__metrics_add(b->metrics, "staleness", (double)steps, SR1__LAST);

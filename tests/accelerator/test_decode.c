@@ -33,7 +33,8 @@ static sr1_model *open_model(const char *name, const char *device)
 }
 
 static const char *const cases[] = {"qwen3-tied", "qwen3-group8-sharded", "qwen3-bias",
-                                    "qwen2-tied", "llama-scaled",         "qwen3-yarn"};
+                                    "qwen2-tied", "llama-scaled",         "qwen3-yarn",
+                                    "qwen3-moe"};
 #define N_CASES (sizeof cases / sizeof *cases)
 
 /* ---- the same as the CPU ---- */
@@ -797,6 +798,31 @@ static void steps_go_on_without_graphs(void **state)
     sr1_log_set(NULL, NULL);
 }
 
+/* The host chooses experts in each layer, so a pass of a mixture is never captured, and
+ * nothing fails: draws are graphs as ever, and no warning is given. */
+static void a_mixture_captures_its_draws_alone(void **state)
+{
+    static const struct sr1__sampling hows[] = {{0, 0, 1}, {0.8, 30, 0.9}};
+    static struct drawn plain, captured;
+
+    (void)state;
+    sr1_log_set(take_warning, NULL);
+    warnings = 0;
+    for (size_t h = 0; h < 2; h++) {
+        eager = 1;
+        decode_tokens("qwen3-moe", "sim", 0, &hows[h], &plain);
+        eager = 0;
+        decode_tokens("qwen3-moe", "sim", 0, &hows[h], &captured);
+        same_draws(&plain, &captured);
+        assert_int_equal(plain.stats.graphs.captures, 0);
+        assert_true(captured.stats.graphs.captures >= 1);
+        assert_true(captured.stats.graphs.replays > NEW - 8);
+        assert_true(captured.stats.graphs.replays < NEW); /* one for a draw at most */
+    }
+    sr1_log_set(NULL, NULL);
+    assert_int_equal(warnings, 0);
+}
+
 /* Without a compiler for the device libtorch's kernels do the same: heads are turned,
  * keys and values written, with norms in one write but for the norm and its weights; silu
  * and its product are two; queries are put beside one another where rows share a prompt.
@@ -1011,6 +1037,7 @@ int main(void)
         cmocka_unit_test(a_step_is_replayable),
         cmocka_unit_test(captured_steps_are_the_plain_ones),
         cmocka_unit_test(steps_go_on_without_graphs),
+        cmocka_unit_test(a_mixture_captures_its_draws_alone),
         cmocka_unit_test(a_kernel_that_cannot_be_captured),
         cmocka_unit_test(graphs_end_with_what_they_read),
         cmocka_unit_test(a_feed_of_what_was_drawn_launches_nothing),

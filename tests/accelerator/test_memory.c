@@ -32,12 +32,26 @@ static void make_model(const char *name, const char *tied)
     sr1_model_free(m);
 }
 
+/* Of as many heads and words. */
+static void make_mixture(void)
+{
+    tiny_random_model(
+        "mixture",
+        "{\"architectures\": [\"Qwen3MoeForCausalLM\"], \"hidden_size\": 96, "
+        "\"num_hidden_layers\": 5, \"num_attention_heads\": 4, "
+        "\"num_key_value_heads\": 2, \"head_dim\": 32, \"intermediate_size\": 288, "
+        "\"num_experts\": 8, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 96, "
+        "\"vocab_size\": 1024, \"max_position_embeddings\": 512, \"rms_norm_eps\": 1e-6, "
+        "\"rope_theta\": 10000.0}");
+}
+
 static int make(void **state)
 {
     if (runs_make(state) != 0)
         return -1;
     make_model("tied", "true");
     make_model("untied", "false");
+    make_mixture();
     return 0;
 }
 
@@ -201,6 +215,7 @@ CASE(full_bf16, 1, "tied", "dtype=bf16")
 CASE(full_bf16_checkpointed, 0, "untied", "dtype=bf16", "gradient_checkpointing=true")
 CASE(full_bf16_one_micro_batch, 0, "untied", "dtype=bf16", "micro_batch_tokens=4096")
 CASE(full_fp32_checkpointed, 0, "tied", "dtype=fp32", "gradient_checkpointing=true")
+CASE(mixture_bf16, 1, "mixture", "dtype=bf16")
 CASE(lora_fp32, 0, "tied", "dtype=fp32", "lora_rank=8")
 CASE(lora_bf16, 1, "untied", "dtype=bf16", "lora_rank=8")
 CASE(lora_bf16_checkpointed, 0, "tied", "dtype=bf16", "lora_rank=8",
@@ -522,6 +537,7 @@ int main(void)
         cmocka_unit_test(full_bf16_checkpointed),
         cmocka_unit_test(full_bf16_one_micro_batch),
         cmocka_unit_test(full_fp32_checkpointed),
+        cmocka_unit_test(mixture_bf16),
         cmocka_unit_test(lora_fp32),
         cmocka_unit_test(lora_bf16),
         cmocka_unit_test(lora_bf16_checkpointed),

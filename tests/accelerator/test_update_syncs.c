@@ -1,5 +1,6 @@
 /* An update on the device waits for it once for each micro-batch, whose log-probs the
- * loss reads, and once for each optimizer step, which must know the gradient's norm. */
+ * loss reads, and once for each optimizer step, which must know the gradient's norm; in a
+ * mixture also in each pass through a layer with experts. */
 #include "accelerator/accelerator.h"
 #include "support/tiny.h"
 
@@ -14,8 +15,11 @@ static int make(void **state)
     if (scratch_make(state) != 0)
         return -1;
     tiny_model("model", TINY_SEARCHER, 9);
+    tiny_mixture("mixture");
     return 0;
 }
+
+static const char *model = "model";
 
 static void roll(sr1_trainer *tr, sr1_trajectory *t[N])
 {
@@ -41,7 +45,7 @@ struct waits {
 /* Of an update, or of a whole step, which makes what a critic needs. */
 static struct waits count_waits(const char *tokens, const char *const keys[3], int whole)
 {
-    sr1_trainer *tr = tiny_trainer(tiny_config("model", "update_times=1", tokens, keys[0],
+    sr1_trainer *tr = tiny_trainer(tiny_config(model, "update_times=1", tokens, keys[0],
                                                keys[1], keys[1] ? keys[2] : NULL, NULL));
     sr1_query q[QUERIES] = {tiny_query("one?"), tiny_query("two?"), tiny_query("3?")};
     sr1_step_report r = {.struct_size = sizeof r};
@@ -91,6 +95,19 @@ static void an_update_waits_once_a_microbatch(void **state)
         updates_wait(kinds[i], 1, 1);
     /* log-probs, never logits or gradients */
     assert_true(count_waits(budgets[0], kinds[0], 0).largest <= N * 64 * 4);
+}
+
+/* Two layers, whose experts the host chooses; with checkpoints both are passed twice. */
+static void a_mixture_waits_in_each_layer(void **state)
+{
+    static const char *const kinds[][3] = {{"beta=0"},
+                                           {"beta=0", "gradient_checkpointing=true"}};
+
+    (void)state;
+    model = "mixture";
+    updates_wait(kinds[0], 1 + 2, 1);
+    updates_wait(kinds[1], 1 + 2 * 2, 1);
+    model = "model";
 }
 
 /* Two mini-batches of as many micro-batches, which are counted of the last. */
@@ -147,6 +164,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_update_waits_once_a_microbatch),
+        cmocka_unit_test(a_mixture_waits_in_each_layer),
         cmocka_unit_test(each_optimizer_step_waits_once),
         cmocka_unit_test(a_frozen_reference_is_another_pass),
         cmocka_unit_test(offloading_costs_waits_of_the_step_only),

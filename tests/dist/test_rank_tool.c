@@ -69,13 +69,14 @@ static void a_signal_to_one_stops_all(void **state)
     resume_to_the_same("stopped");
 }
 
-static void kill_rank(const char *run, int victim)
+/* with: one more setting; NULL: none. */
+static void kill_rank(const char *run, int victim, const char *with)
 {
     const char *named = victim ? "a rank is gone (rank 1)" : "a rank is gone (rank 0)";
     struct job j;
     int code;
 
-    START_JOB(&j, recipe, out_of(run));
+    START_JOB(&j, recipe, out_of(run), with);
     wait_for_steps(run, 4);
     kill(j.pids[victim], SIGKILL);
     code = end_of_rank(j.pids[!victim], 10); /* far below distributed_timeout */
@@ -91,8 +92,16 @@ static void kill_rank(const char *run, int victim)
 static void a_killed_rank_ends_the_others(void **state)
 {
     (void)state;
-    kill_rank("killed-1", 1);
-    kill_rank("killed-0", 0);
+    kill_rank("killed-1", 1, NULL);
+    kill_rank("killed-0", 0, NULL);
+}
+
+/* c10d's wrapper, which then notices it first, has other errors. */
+static void a_killed_rank_is_named_in_debug_mode(void **state)
+{
+    (void)state;
+    kill_rank("checked-1", 1, "distributed_debug=true");
+    kill_rank("checked-0", 0, "distributed_debug=true");
 }
 
 /* ---- what is refused ---- */
@@ -508,6 +517,7 @@ int main(void)
         cmocka_unit_test(open_mpi_is_a_launcher),
         cmocka_unit_test(a_signal_to_one_stops_all),
         cmocka_unit_test(a_killed_rank_ends_the_others),
+        cmocka_unit_test(a_killed_rank_is_named_in_debug_mode),
         cmocka_unit_test(other_settings_are_named),
         cmocka_unit_test(one_rank_fails_to_open),
         cmocka_unit_test(a_folder_that_is_not_shared_is_named),

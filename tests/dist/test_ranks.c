@@ -1,13 +1,14 @@
 /* test_ranks.c - training by several processes: the same bits as by as many workers of
  * one, as the same run again, and as a run that never stopped. */
 #include "dist/ranks.h"
-#include "unit/train/runs.h"
+#include "unit/train/leveller.h"
 
 #include "base/mem.h"
 #include "base/rng.h"
 #include "tensor/ops/ops.h"
 #include "text/tokenizer/tokenizer.h"
 #include "train/learner.h"
+#include "train/step_batch.h"
 #include "train/unit_pass.h"
 
 #include <searchr1/ext/ranks.h>
@@ -89,6 +90,14 @@ static void three_ranks_are_three_workers(void **state)
     run_workers_of_one("workers-3", 3);
     run_ranks("ranks-3", 3);
     same_run("workers-3", "ranks-3");
+}
+
+static void four_ranks_are_four_workers(void **state)
+{
+    (void)state;
+    run_workers_of_one("workers-4", 4);
+    run_ranks("ranks-4", 4);
+    same_run("workers-4", "ranks-4");
 }
 
 /* ---- an engine that waits ---- */
@@ -501,6 +510,115 @@ static void parts_without_memory_fail_on_all(void **state)
     assert_int_equal(r.shared->status[1], SR1_E_NOMEM);
 }
 
+/* ---- thinking levels ---- */
+
+static void count_branch(void *count, const sr1_trajectory *t, int32_t turn,
+                         int32_t level, const int32_t *ids, size_t n, size_t asked)
+{
+    (void)t, (void)turn, (void)level, (void)ids, (void)n, (void)asked;
+    *(double *)count += 1;
+}
+
+static sr1_status score_length(void *self, const sr1_trajectory *const *t, size_t n,
+                               double *out)
+{
+    (void)self;
+    for (size_t i = 0; i < n; i++)
+        out[i] = (double)(sr1_trajectory_policy_count(t[i]) % 5) - 1.0;
+    return SR1_OK;
+}
+
+static void make_leveller(const struct ranks *r)
+{
+    (void)r;
+    tiny_model("leveller", leveller, sizeof leveller / sizeof *leveller, 9);
+}
+
+static void compare_as_rank(const struct ranks *r)
+{
+    static const char *const figures[] = {
+        "levels_compared",  "levels_left_out",  "levels_unread",  "levels_too_long",
+        "levels_no_action", "levels_malformed", "levels_no_room", "level_tokens"};
+    static const sr1_reward_ops ops = {
+        .struct_size = sizeof ops, .name = "length", .score = score_length};
+    sr1_query q[] = {tiny_query("Where is the tower?"), tiny_query("Who was it?"),
+                     tiny_query("When?")};
+    sr1_trajectory *t[3 * GROUP];
+    uint64_t hash = 0;
+    sr1_trainer *tr;
+
+    if (r->size > 1)
+        ranks_set_variables(r);
+    tr = open_trainer(tiny_config("leveller", train_path, knowledge_path, out_pair("no"),
+                                  "protocol=rlvcr", "advantage=rlvcr", "rewards=none",
+                                  "update_times=1", "learning_rate=0", "max_tokens=60",
+                                  "max_turns=4", "level_max_tokens=20", NULL));
+    OK(sr1_trainer_add_reward(tr, &ops, NULL, 1.0));
+    tr->set.levels.look = count_branch;
+    tr->set.levels.user = &r->shared->at[ranks_self];
+    RANK_CHECK(sr1_trainer_train_step(tr, q, 3, GROUP, NULL, t) == SR1_OK);
+    for (size_t i = 0; i < 3 * GROUP; i++) {
+        void *bytes = NULL;
+        size_t n = 0;
+
+        OK(sr1_trajectory_encode(t[i], &bytes, &n));
+        hash = sr1__hash64(bytes, n, hash);
+        sr1_free(bytes);
+    }
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+        double v = sr1__metrics_get(&tr->step_metrics, figures[i]);
+
+        hash = sr1__hash64(&v, sizeof v, hash);
+    }
+    r->shared->hash[ranks_self] = hash;
+    tiny_free_all(t, 3 * GROUP);
+    sr1_trainer_free(tr);
+}
+
+/* Each rank compares the levels of some questions, and all have what one process has. */
+static void thinking_levels_are_shared(void **state)
+{
+    struct ranks model = {.size = 1}, one = {.size = 1}, two = {.size = 2};
+
+    (void)state;
+    ranks_run(&model, make_leveller, 0);
+    ranks_run(&one, compare_as_rank, 0);
+    ranks_run(&two, compare_as_rank, 0);
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(two.shared->hash[i] == one.shared->hash[0]);
+        assert_true(two.shared->at[i] > 0);
+    }
+    assert_true(two.shared->at[0] + two.shared->at[1] == one.shared->at[0]);
+}
+
+/* ---- passes of unequal length ---- */
+
+/* One rank has its numbers later than distributed_timeout allows. */
+static void score_late(const struct ranks *r)
+{
+    sr1_config *c = config_of("late", 1);
+    sr1_trajectory *t[2 * GROUP];
+    sr1_trainer *tr;
+
+    ranks_set_variables(r);
+    OK(sr1_config_set(c, "distributed_timeout", "5"));
+    tr = open_trainer(c);
+    make_batch(tr, t);
+    if (ranks_self == 1)
+        sleep(6);
+    RANK_CHECK(sr1__forward_column(tr, SR1_COLUMN_OLD, t, 2 * GROUP) == SR1_OK);
+    tiny_free_all(t, 2 * GROUP);
+    sr1_trainer_free(tr);
+}
+
+static void a_slow_pass_is_waited_for(void **state)
+{
+    struct ranks r = {.size = 2};
+
+    (void)state;
+    ranks_run(&r, score_late, 0);
+}
+
 /* ---- other files under the same names ---- */
 
 /* A folder for rank 1 alone, of which one file differs: what a key names there is under
@@ -695,6 +813,8 @@ int main(void)
         cmocka_unit_test(every_objective_is_shared),
         cmocka_unit_test(a_reward_is_computed_by_one_rank),
         cmocka_unit_test(batches_that_differ_are_an_error),
+        cmocka_unit_test(thinking_levels_are_shared),
+        cmocka_unit_test(a_slow_pass_is_waited_for),
         cmocka_unit_test(other_files_are_named),
         cmocka_unit_test(weights_that_drift_apart_are_not_saved),
         cmocka_unit_test(not_finite_on_one_is_skipped_by_all),
@@ -702,6 +822,7 @@ int main(void)
         cmocka_unit_test(parts_without_memory_fail_on_all),
         cmocka_unit_test(ranks_are_workers),
         cmocka_unit_test(three_ranks_are_three_workers),
+        cmocka_unit_test(four_ranks_are_four_workers),
         cmocka_unit_test(so_they_are_with_an_engine_that_waits),
         cmocka_unit_test(again_the_same),
         cmocka_unit_test(resuming_is_never_having_stopped),

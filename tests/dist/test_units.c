@@ -360,20 +360,6 @@ static const char wide_shape[] =
     "\"vocab_size\": 384, \"max_position_embeddings\": 512, \"rms_norm_eps\": 1e-6, "
     "\"rope_theta\": 10000.0, \"tie_word_embeddings\": false}";
 
-/* A model that makes up words. */
-static void make_random(const char *name, const char *shape)
-{
-    char folder[512];
-    sr1_model_options o = {.struct_size = sizeof o, .device = "cpu", .dtype = "fp32"};
-    sr1_model *m = NULL;
-
-    snprintf(folder, sizeof folder, "%s", scratch_path(name));
-    tiny_tokenizer(folder);
-    OK(sr1_model_new_random(&m, shape, 7, &o));
-    OK(sr1_model_save(m, folder));
-    sr1_model_free(m);
-}
-
 static void make_models(const struct ranks *r)
 {
     char tied[1024];
@@ -382,8 +368,8 @@ static void make_models(const struct ranks *r)
     tiny_deep_model("model", 3, TINY_SEARCHER, 9);
     snprintf(tied, sizeof tied, tiny_shape, 2);
     memcpy(strstr(tied, "false}"), "true} ", 6);
-    make_random("tied", tied);
-    make_random("wide", wide_shape);
+    tiny_random_model("tied", tied);
+    tiny_random_model("wide", wide_shape);
 }
 
 static int make_files(void **state)

@@ -53,7 +53,7 @@ static void check_partial(const struct sr1__protocol *p, const struct sr1__scann
     size_t n;
     const char *answer = sr1__scanner_partial_answer(s, &n);
 
-    if (!find_partial(p, text, len, &whole) || s->seen[1] > s->max)
+    if (!find_partial(p, text, len, &whole) || s->seen[1] > SR1__MESSAGE_MAX)
         check(n == 0);
     else
         check(n == whole.len && memcmp(answer, text + whole.begin, n) == 0);

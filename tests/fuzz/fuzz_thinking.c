@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *text = (const char *)data;
     struct sr1__text_range content = {0, 0};
     int32_t event = sr1__protocol_first_event(sr1__protocol_find("rlvcr"), text, size,
-                                              SR1__SCANNER_MAX_CONTENT, &content, NULL);
+                                              SR1__ACTION_MAX, &content, NULL);
 
     FUZZ_CHECK(sr1_thinking_parse(text, size, &s) == SR1_OK);
     inside(s.level_begin, s.level_len, size);

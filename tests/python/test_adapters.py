@@ -311,13 +311,27 @@ def test_functions_of_one_name_all_count(monkeypatch):
 
     group = SimpleNamespace(rubrics=[
         Rubric([right, Judge(), functools.partial(named)], [1.0, 2.0, 3.0]),
-        Rubric([right, Judge(), Judge()], [0.5, 0.25, 0.125]),
+        Rubric([right, Judge(), Judge()], [0.5, 0.25, 0.0]),  # 0: measured only
+        Rubric([lambda completions: [0.0]], [0.0]),  # of a group, and no reward
     ])
     weights = {n: w for n, (_, w) in adapters.Verifiers(Guess(group)).rewards().items()}
     assert weights == {
         "right": 1.0, "Judge": 2.0, "partial": 3.0, "right_2": 0.5, "Judge_2": 0.25,
-        "Judge_3": 0.125,
+        "Judge_3": 0.0,
     }
+
+
+def test_a_state_is_as_verifiers_makes_it(monkeypatch):
+    """info as a value where a row has it as JSON text, and the name of the task."""
+    plain(monkeypatch)
+    guess, seen = adapters.Verifiers(Guess(Rubric([right], [1.0]))), []
+    row = guess.rows(1)[0]
+    for info in ('{"town": "Paris"}', {"town": "Paris"}):
+        for named, task in (({}, "default"), ({"task": "towns"}, "towns")):
+            episode = Episode(len(seen) + 1, "0", "Where?", 0, 0, {**row, "info": info, **named})
+            state, _ = guess.open(episode)
+            seen.append((state["info"]["town"], state["input"]["info"], state["task"] == task))
+    assert seen == [("Paris", {"town": "Paris"}, True)] * 4
 
 
 @pytest.mark.parametrize("advantage", ["grpo", "remax"])

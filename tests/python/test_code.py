@@ -161,7 +161,7 @@ def test_private_tests_of_livecodebench_are_unpacked(tmp_path):
     assert len(code.Problems(target)["q"].tests) == 2
     with pytest.raises(FileNotFoundError, match=f"'{tmp_path}/nowhere'$"):
         code.unpack_livecodebench(source, tmp_path / "nowhere" / "out.jsonl")
-    assert livecodebench.main([str(source), str(source)]) == 0  # replaced at the end
+    assert livecodebench.main([str(source), str(source), "--force"]) == 0
     assert source.read_bytes() == target.read_bytes()
     assert livecodebench.main([str(source)]) == 2
     assert livecodebench.main([str(tmp_path / "none"), str(target)]) == 1
@@ -170,7 +170,23 @@ def test_private_tests_of_livecodebench_are_unpacked(tmp_path):
     ).decode()
     source.write_text(json.dumps(row) + "\n")
     with pytest.raises(pickle.UnpicklingError):
-        code.unpack_livecodebench(source, target)
+        code.unpack_livecodebench(source, target, force=True)
+
+
+def test_what_is_there_is_kept_without_force(tmp_path, capsys):
+    source, mine = tmp_path / "in.jsonl", tmp_path / "mine.jsonl"
+    source.write_text("{}\n")
+    mine.write_text("mine\n")
+    for target in (mine, source):
+        before = target.read_bytes()
+        assert livecodebench.main([str(source), str(target)]) == 1
+        told = capsys.readouterr().err
+        assert f"{target} exists" in told and "--force" in told
+        with pytest.raises(FileExistsError):
+            code.unpack_livecodebench(source, target)
+        assert target.read_bytes() == before
+    assert livecodebench.main(["--force", str(source), str(mine)]) == 0
+    assert mine.read_text() == "{}\n"
 
 
 def test_keys_win_over_a_configuration(problems):

@@ -1,6 +1,8 @@
 """Configurations: values by type, files, refusals."""
 
+import copy
 import json
+import pickle
 
 import pytest
 
@@ -42,6 +44,19 @@ def test_values_of_numpy():
 def test_what_has_no_order_is_refused(value):
     with pytest.raises(TypeError, match="a number, a text or a list, not a .*'answer'"):
         Config(rewards=value)
+
+
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda config: pickle.loads(pickle.dumps(config))]
+)
+def test_copies_of_any_kind_are_independent(again):
+    config = Config(seed=3, rewards=["f1", "format"])
+    other = again(config)
+    other["seed"] = 7
+    assert config["seed"] == 3 and other["rewards"] == ["f1", "format"]
+    assert not other.is_set("beta")
+    other.close()
+    assert config["seed"] == 3
 
 
 def test_copy_and_json(tmp_path):

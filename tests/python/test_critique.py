@@ -55,6 +55,8 @@ def test_what_a_writer_raises_comes_back():
         critique.Generator(broken).write([[("user", "x")]])
     with pytest.raises(ValueError, match="0 texts"):
         critique.Generator(lambda conversations: []).write([[("user", "x")]])
+    with pytest.raises(TypeError, match="list of texts"):  # as long as there are conversations
+        critique.Generator(lambda conversations: "x").write([[("user", "x")]])
 
 
 def test_a_model_writes(model_folder):

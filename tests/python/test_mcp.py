@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import searchr1
-from searchr1 import Environment, errors
+from searchr1 import Config, Environment, errors
+from searchr1.env import own_environment
 
 HERE = Path(__file__).resolve().parent
 SUPPORT = HERE.parent / "support"
@@ -76,6 +77,23 @@ def test_a_server_of_the_tests(tmp_path):
     assert "Error: add: argument 'a'" in call(env, "add", a="x")
     with pytest.raises(errors.Error, match="No such file"):
         env.add_mcp(tmp_path / "none.json")
+
+
+def shout(text: str) -> str:
+    """Says it loudly."""
+    return text.upper()
+
+
+def test_tools_of_servers_and_of_python_go_together(tmp_path):
+    servers = {"s": {"command": sys.executable, "args": [str(SUPPORT / "mcp_server.py")]}}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    config = Config({"environment": "tools", "tools": str(tmp_path / "mcp.json")})
+    settings, env = own_environment(config, None, [shout], None)
+    assert call(env, "add", a=40, b=2) == block("42")
+    assert call(env, "shout", text="hey") == block("HEY")
+    assert (settings["environment"], settings["tools"]) == ("none", "")
+    with pytest.raises(ValueError, match="add them by env.add_mcp"):
+        own_environment(config, env, [], None)
 
 
 @pytest.mark.skipif(not has_sdk(), reason="the package mcp is not installed (SR1_MCP_PYTHON)")

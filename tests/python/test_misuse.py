@@ -1,7 +1,9 @@
 """Wrong objects raise; handles may be closed by their own callbacks; exit while a thread
 trains ends the process in order."""
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 
@@ -52,6 +54,15 @@ def test_a_closed_trainer_is_not_used(settings, use):
     trainer.close()
     with pytest.raises(ValueError, match="closed"):
         use(trainer)
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_trainer_is_not_copied(settings, again):
+    with Trainer(settings, search=tiny.engine) as trainer:
+        with pytest.raises(TypeError, match="a Trainer cannot be copied or pickled"):
+            again(trainer)
+        with pytest.raises(TypeError, match="a Model cannot be copied or pickled"):
+            again(trainer.rollout.model)
 
 
 def test_closing_a_trainer_in_its_reward_ends_the_run(settings):

@@ -69,6 +69,36 @@ def registered():
         return values, held.gradient
 
 
+def test_an_estimator_is_given_all_that_there_is():
+    seen = []
+
+    @register_adv_est("py_all", needs=["confidences", "components"], options=["eps"])
+    def py_all(batch, options):
+        """all arrays, and no formula"""
+        seen.append(batch)
+        return [0.0] * batch.n
+
+    nan = float("nan")
+    given = {
+        "token_counts": [2, 1], "turn_counts": [1, 1], "token_turns": [0, 0, 0],
+        "step_tokens": [1, 0, 1], "bootstrap": [0.5, -0.5],
+        "confidences": [[-1.0, -2.0, -3.0, None], [-4.0, -5.0, -6.0, -7.0]],
+        "thinking_costs": [[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]],
+        "components": [[1.0, nan], [2.0, 3.0]], "component_absent": [[0, 1], [0, 0]],
+    }  # fmt: skip
+    advantage.estimate("py_all", [1.0, 2.0], [7, 7], **given)
+    (batch,) = seen
+    assert list(batch.step_tokens) == [1, 0, 1] and list(batch.bootstrap) == [0.5, -0.5]
+    assert list(batch.thinking_costs) == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
+    told = [str(value) for value in batch.confidences]
+    assert told == ["-1.0", "-2.0", "-3.0", "nan", "-4.0", "-5.0", "-6.0", "-7.0"]
+    assert list(batch.component_absent) == [0, 1, 0, 0]
+    del given["component_absent"], given["components"]
+    given.update(components=[[1.0], [2.0]])
+    advantage.estimate("py_all", [1.0, 2.0], [7, 7], **given)
+    assert seen[1].component_absent is None
+
+
 def rows(folder):
     lines = (folder / "metrics.jsonl").read_text().splitlines()
     return [

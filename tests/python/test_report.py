@@ -333,6 +333,25 @@ def test_rows_of_some_steps(tmp_path):
     assert "run_seconds" not in figures
 
 
+def test_a_run_that_was_resumed_is_not_finished_before_its_end(tmp_path):
+    run = make_run(tmp_path / "r", [metrics(s) for s in range(1, 6)], config={"max_steps": 5})
+    (run / "model").mkdir()
+    change = {"step": 6, "key": "max_steps", "from": "5", "to": "9", "by": "resume"}
+    write_lines(run / "config-changes.jsonl", [change])
+    for outcome, finished in (
+        ("under way", False), ("stopped", False), ("failed", False), ("done", True),
+    ):
+        starts = [{"outcome": "done"}, {"outcome": outcome}]
+        (run / "run.json").write_text(json.dumps({"format": 1, "starts": starts}))
+        (figures,) = json.loads(call(run, "--json").stdout)
+        assert figures["finished"] is finished and figures["steps_planned"] == 9
+        texts = [v["text"] for v in figures["verdict"]]
+        assert ("Not finished: 5 of 9 steps are done." in texts) is not finished
+    (run / "run.json").unlink()  # of an older run
+    (figures,) = json.loads(call(run, "--json").stdout)
+    assert figures["finished"] is True
+
+
 def test_a_run_that_learned_nothing(tmp_path):
     barren = {"health/alarms": 1, "health/alarm_zero_advantage": 1}
     rows = [metrics(s, **barren) for s in range(1, 4)]

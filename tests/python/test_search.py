@@ -90,6 +90,11 @@ def test_hybrid_without_ids():
     with Hybrid([first, named], rrf_k=1) as engine:
         found = {h.contents: h.id for h in engine.search("q", 9)}
         assert found == {"A": "", "B": "", "C": "1", "D": "2"}
+    nameless = lambda queries, k: [  # noqa: E731
+        [Hit(None, "A"), {"id": None, "contents": "B"}] for _ in queries
+    ]
+    with Hybrid([nameless, first], rrf_k=1) as engine:
+        assert [(h.id, h.contents) for h in engine.search("q", 9)] == [("", "A"), ("", "B")]
 
 
 def test_build_progress(corpus, tmp_path):

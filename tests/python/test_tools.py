@@ -5,7 +5,7 @@ import json
 import sys
 import threading
 import weakref
-from typing import List, Literal, Optional
+from typing import Any, List, Literal, Optional, Union
 
 import pytest
 
@@ -43,7 +43,7 @@ SCHEMA = {
         "city": {"type": "string", "description": "its name"},
         "year": {"type": "integer", "description": "when", "default": 2020},
         "kind": {"enum": ["town", "county"], "default": "town"},
-        "tags": {"type": "array", "items": {"type": "string"}},
+        "tags": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]},
         "exact": {"type": "boolean", "default": False},
     },
     "required": ["city"],
@@ -203,4 +203,39 @@ def test_a_union_with_none_is_optional():
         pass
 
     if sys.version_info >= (3, 10):
-        assert Tool(look).schema["properties"] == {"floor": {"type": "integer"}}
+        assert Tool(look).schema["properties"] == {"floor": {"type": ["integer", "null"]}}
+
+
+def test_arguments_of_several_types():
+    """Each is taken as it is; models are trained on schemas that allow null."""
+
+    def look(at: Union[int, str], floor: Optional[int] = None,
+             names: Union[List[str], str, None] = None, what: Optional[Any] = None) -> str:
+        return repr((at, floor, names, what))
+
+    assert Tool(look).schema["properties"] == {
+        "at": {"type": ["integer", "string"]},
+        "floor": {"type": ["integer", "null"]},
+        "names": {"anyOf": [{"type": "array", "items": {"type": "string"}},
+                            {"type": "string"}, {"type": "null"}]},
+        "what": {},
+    }
+    with Environment("tools", protocol="mt-grpo", tools=[look]) as e:
+        assert e.answer(call("look", at=1, floor=None)) == result("(1, None, None, None)")
+        assert e.answer(call("look", at="x", names=["a"], what=2)) == result(
+            "('x', None, ['a'], 2)")
+        assert e.answer(call("look", at="x", names=None)) == result("('x', None, None, None)")
+        assert "Error: look: argument 'at'" in e.answer(call("look", at=1.5))
+
+
+def test_the_class_of_a_tool_is_no_tool():
+    class Adder:
+        name = "adder"
+
+        def call(self, a: int, b: int) -> int:
+            """Add two numbers."""
+            return a + b
+
+    with pytest.raises(TypeError, match=r"give Adder\(...\), not the class"):
+        Tool(Adder)
+    assert Tool(Adder()).name == "adder"

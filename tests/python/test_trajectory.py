@@ -1,7 +1,9 @@
 """Trajectories: fields, views without a copy, storage."""
 
+import copy
 import gc
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -135,6 +137,16 @@ def test_row_of_a_file(rollout, tmp_path):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     short, long = rollout.generate(list(Dataset(path)))
     assert short.row == rows[0] and long.row == {}
+
+
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))]
+)
+def test_copies_and_pickles_hold_all(trajectories, again):
+    """Pickled ones can be scored by other processes."""
+    for t in trajectories:
+        other = again(t)
+        assert other == t and other.ids.ctypes.data != t.ids.ctypes.data
 
 
 def test_storage(trajectories):

@@ -39,6 +39,7 @@ pretend sr1-eval <<'END'
 echo '{"all": {"rows": 8, "exact_match": 0.75}}'
 END
 pretend sr1-report <<'END'
+printf '%s\n' "$@" >words
 END
 
 touch examples/recipes/mine.yaml
@@ -114,6 +115,9 @@ check 1 "a step that fails in a folder with a space" \
 rm broken
 check 0 "a folder with a space" "figures: it's b/mine.json" \
     tools/recipe mine --seed 7 --out "it's b"
+same words "it's b/mine
+-o
+it's b/mine.html" "the arguments of the page"
 grep -qF "train_file=it's b/world/train.jsonl search_index=it's b/world/corpus.bm25" calls || {
     echo "FAILED: keys were torn at spaces"
     failures=$((failures + 1))

@@ -60,8 +60,13 @@ struct openai_server {
     atomic_int answers_paused; /* it goes on when paused, as pause_mode keep lets it */
     atomic_int paused;
     char version[32];
-    char adapter[64];        /* the name that completions must ask for; "": any */
-    char steps[512];         /* of the control routes asked for, "pause wait;..." */
+    char adapter[64]; /* the name that completions must ask for; "": any */
+    char steps[512];  /* of the control routes asked for, "pause wait;..." */
+    /* Other routes of vLLM's, where a test gives them: 1 when it answered (NULL: none).
+     */
+    int (*more_routes)(struct openai_server *s, const char *request, const json_t *q,
+                       struct reply *r);
+    void *more;
     atomic_int loads;        /* POST /update_weights_from_disk */
     char loaded[512];        /* its last body */
     char *kept[OPENAI_KEPT]; /* bodies; they must outlive the reply */
@@ -464,7 +469,7 @@ static inline int openai_vllm(struct openai_server *s, const char *request,
     } else if (openai_asked(request, "POST /v1/unload_lora_adapter ")) {
         openai_adapt(s, q, 0);
     } else {
-        return 0;
+        return s->more_routes && s->more_routes(s, request, q, r);
     }
     return 1;
 }

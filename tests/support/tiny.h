@@ -203,6 +203,35 @@ static inline void tiny_model(const char *name, const struct tiny_rule *rules, s
     tiny_deep_model(name, 2, rules, n, gain);
 }
 
+/* A model of this shape that says anything. */
+static inline void tiny_random_model(const char *name, const char *shape)
+{
+    sr1_model_options o = {
+        .struct_size = sizeof o, .device = "cpu", .dtype = "fp32", .init = "fan_in"};
+    char folder[512];
+    sr1_model *m = NULL;
+
+    snprintf(folder, sizeof folder, "%s", scratch_path(name));
+    tiny_tokenizer(folder);
+    OK(sr1_model_new_random(&m, shape, 7, &o));
+    OK(sr1_model_save(m, folder));
+    sr1_model_free(m);
+}
+
+/* Likewise a mixture of experts, which its first and last layers have. */
+static inline void tiny_mixture(const char *name)
+{
+    static const char shape[] =
+        "{\"architectures\": [\"Qwen3MoeForCausalLM\"], \"hidden_size\": 32, "
+        "\"num_hidden_layers\": 3, \"num_attention_heads\": 4, "
+        "\"num_key_value_heads\": 2, \"head_dim\": 8, \"intermediate_size\": 48, "
+        "\"num_experts\": 6, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 16, "
+        "\"mlp_only_layers\": [1], \"norm_topk_prob\": true, \"vocab_size\": 384, "
+        "\"max_position_embeddings\": 512, \"eos_token_id\": 1, \"rope_theta\": 10000.0}";
+
+    tiny_random_model(name, shape);
+}
+
 /* A chat template of the model's own, which begins with the date. */
 static inline void tiny_dated_template(const char *model)
 {

@@ -201,12 +201,12 @@ static sr1_status write_demo_file(const struct critique_work *w,
 
     if (st == SR1_OK)
         printf("%s: %lld demonstration%s of %lld critique%s; left out: speaking of the "
-               "hint %lld, prompt too long %lld, not wanted %lld, too few of the other "
-               "judgement %lld\n",
+               "hint %lld, prompt too long %lld, empty %lld, not wanted %lld, too few of "
+               "the other judgement %lld\n",
                out, (long long)r.written, plural_ending(r.written, "s"),
                (long long)r.critiques, plural_ending(r.critiques, "s"),
-               (long long)r.mentioning, (long long)r.too_long, (long long)r.unwanted,
-               (long long)r.surplus);
+               (long long)r.mentioning, (long long)r.too_long, (long long)r.empty,
+               (long long)r.unwanted, (long long)r.surplus);
     return st;
 }
 

@@ -166,9 +166,16 @@ static int64_t alarm_rows(const struct loaded_run *r)
     return c != NULL ? c->above_zero : 0;
 }
 
+/* A run that ended may have been resumed with more steps; older records have no starts.
+ */
 static int is_finished(const struct loaded_run *r)
 {
-    return r->has_model || (r->planned > 0 && run_steps_done(r) >= (double)r->planned);
+    const json_t *last = json_array_get(r->starts, json_array_size(r->starts) - 1);
+    const char *outcome = json_string_value(json_object_get(last, "outcome"));
+
+    if (r->planned > 0 && run_steps_done(r) >= (double)r->planned)
+        return 1;
+    return outcome != NULL ? strcmp(outcome, "done") == 0 : r->has_model;
 }
 
 json_t *path_as_json(const char *path)

@@ -41,7 +41,7 @@ struct loaded_run {
     struct skipped rows;
     int64_t planned; /* steps, 0: not known */
     int64_t saved;   /* step of the newest checkpoint, -1: none */
-    int has_model;   /* model/ is there: the run came to its end */
+    int has_model;   /* model/ is there: the run came to its end once */
     int has_metrics;
     time_t begun, last; /* of config.json and metrics.jsonl, 0: not there */
 };

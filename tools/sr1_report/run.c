@@ -213,9 +213,12 @@ static void apply_changes(struct loaded_run *r)
         const char *by = json_string_value(json_object_get(row, "by"));
         json_t *to = json_object_get(row, "to");
 
-        if (key != NULL && to != NULL && by != NULL && strcmp(by, "resume") == 0)
-            (void)json_object_set_new(
-                r->config, key, read_changed_value(json_object_get(r->config, key), to));
+        if (key == NULL || to == NULL || by == NULL || strcmp(by, "resume") != 0)
+            continue;
+        (void)json_object_set_new(
+            r->config, key, read_changed_value(json_object_get(r->config, key), to));
+        if (strcmp(key, "max_steps") == 0)
+            r->planned = 0; /* the checkpoint's steps are those of before */
     }
 }
 
@@ -266,8 +269,8 @@ int run_read(struct loaded_run *r, const char *folder)
     r->config = load_json_object(path);
     r->starts = load_starts(run_path(r, "run.json", path));
     r->changes = load_changes(run_path(r, "config-changes.jsonl", path));
-    apply_changes(r);
     read_checkpoint(r);
+    apply_changes(r);
     if (r->planned <= 0)
         r->planned = json_integer_value(json_object_get(r->config, "max_steps"));
     run_path(r, "model", path);

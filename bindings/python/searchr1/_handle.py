@@ -41,6 +41,13 @@ class Handle:
             raise ValueError(f"this {type(self).__name__} is closed")
         return c_void_p(self._pointer)
 
+    def __reduce__(self) -> Any:
+        """Copies would hold one object of the library twice; other processes have none."""
+        raise TypeError(
+            f"a {type(self).__name__} cannot be copied or pickled: it is an object of the "
+            "library in this process; make one where it is used"
+        )
+
     def close(self) -> None:
         """Free the object now; ValueError tells who uses it afterwards."""
         self._pointer = None

@@ -707,6 +707,7 @@ class CritiqueDemoReport(Sized):
         ("too_long", c_int64),
         ("unwanted", c_int64),
         ("surplus", c_int64),
+        ("empty", c_int64),
     ]
 
 

@@ -44,11 +44,17 @@ def path_bytes(path: PathLike) -> bytes:
 
 
 @contextmanager
-def replaced(path: PathLike) -> Iterator[str]:
-    """The name of a file to write, which takes the place of that of path if all goes well.
-    It lies in a new folder beside it, so it is no file of anybody's."""
+def replaced(path: PathLike, force: bool) -> Iterator[str]:
+    """The name of a file to write, which becomes that of path if all goes well, and with
+    force takes its place. It lies in a new folder beside it, so it is no file of
+    anybody's."""
     whole = os.path.abspath(os.fsdecode(path))
     folder, name = os.path.split(whole)
+    if os.path.lexists(whole) and not force:
+        raise FileExistsError(
+            f"{os.fsdecode(path)} exists: name another file, or replace it with force "
+            "(--force)"
+        )
     try:
         made = tempfile.TemporaryDirectory(prefix=".part-", dir=folder)
     except OSError as error:

@@ -245,15 +245,17 @@ def _free_name(name: str, taken: Mapping[str, Any]) -> str:
 
 
 def _functions(rubric: Any) -> List[Tuple[Any, Any, float]]:
-    """(rubric, function, weight) of a rubric and those in it; those of weight 0 only
-    measure."""
+    """(rubric, function, weight) of a rubric and those in it. Those of weight 0 only
+    measure; of these the ones that compare a whole group are left out."""
     if hasattr(rubric, "rubrics"):
         return [one for inner in rubric.rubrics for one in _functions(inner)]
     functions = getattr(rubric, "funcs", None) or getattr(rubric, "reward_funcs", [])
     weights = getattr(rubric, "weights", None) or getattr(rubric, "reward_weights", [])
-    found = [(rubric, f, float(w)) for f, w in zip(functions, weights) if w]
-    for _, function, _ in found:
-        if _OF_GROUPS & set(inspect.signature(function).parameters):
+    found: List[Tuple[Any, Any, float]] = []
+    for function, weight in zip(functions, weights):
+        if not _OF_GROUPS & set(inspect.signature(function).parameters):
+            found.append((rubric, function, float(weight)))
+        elif weight:
             raise TypeError(
                 f"the reward {name_of(function)} compares a whole group, which has no "
                 "place here: write it as an advantage (searchr1.register_adv_est)"
@@ -395,8 +397,12 @@ class Verifiers(_Episodes):
     # ---- turns ----
 
     def _new_state(self, row: Mapping[str, Any]) -> Any:
-        state = _state_type()(input=dict(row))
-        state.update(row, answer=row.get("answer", ""), prompt=_as_installed(row["prompt"]))
+        task = getattr(self._environment, "env_id", None) or "default"
+        given: Dict[str, Any] = {"task": task, **row}
+        if isinstance(given.get("info"), str):  # rows that differ have it as JSON
+            given["info"] = json.loads(given["info"])
+        state = _state_type()(input=dict(given))
+        state.update(given, answer=row.get("answer", ""), prompt=_as_installed(row["prompt"]))
         state.update(trajectory=[], turn=0, completion=[], error=None, tool_defs=[])
         state.update(is_completed=False, is_truncated=False, final_env_response=None)
         made = _async.result(self._environment.setup_state(state))

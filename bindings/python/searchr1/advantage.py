@@ -291,12 +291,17 @@ class Batch:
     turn_rewards: Any  # float64 [U]
     token_rewards: Any  # float64 [T] on top of rewards: KL in the reward, dense rewards
     values: Any  # float32 [T] of the critic
+    bootstrap: Any  # float64 [n] the critic's value of the state after the last token
     completed: Any  # uint8 [n] 1: ended by itself
     result_turn: Any  # int32 [n] first turn that a result followed, -1: none
     baselines: Any  # float64 [n] reward of the greedy rollout
     turn_states: Any  # uint64 [U]
     turn_tags: Any  # int32 [U]
+    confidences: Any  # float64 [U * 4] after thinking at each level; NaN: was not made
+    thinking_costs: Any  # float64 [U * 4] tokens of that thinking
+    step_tokens: Any  # uint8 [T] 1: has its turn's part; None: all have it
     components: Any  # float64 [n * c] parts of the rewards, before their weights
+    component_absent: Any  # uint8 [n * c] 1: that reward is None (components: NaN)
     component_names: Tuple[str, ...]  # [c]
     component_weights: Any  # float64 [c]
 
@@ -318,12 +323,17 @@ def _batch_of(c: AdvantageBatch) -> Batch:
         turn_rewards=taken("turn_rewards", c_double, turns),
         token_rewards=taken("token_rewards", c_double, tokens),
         values=taken("values", c_float, tokens),
+        bootstrap=taken("bootstrap", c_double, n),
         completed=taken("completed", c_uint8, n),
         result_turn=taken("result_turn", c_int32, n),
         baselines=taken("baselines", c_double, n),
         turn_states=taken("turn_states", c_uint64, turns),
         turn_tags=taken("turn_tags", c_int32, turns),
+        confidences=taken("confidences", c_double, 4 * turns),
+        thinking_costs=taken("thinking_costs", c_double, 4 * turns),
+        step_tokens=taken("step_tokens", c_uint8, tokens),
         components=taken("components", c_double, n * width),
+        component_absent=taken("component_absent", c_uint8, n * width),
         component_names=tuple(
             decode(c.component_names[i]) for i in range(width if c.component_names else 0)
         ),

@@ -358,12 +358,12 @@ def _unpacked(line: str) -> Any:
     return row
 
 
-def unpack_livecodebench(source: PathLike, target: PathLike) -> int:
+def unpack_livecodebench(source: PathLike, target: PathLike, force: bool = False) -> int:
     """Copy rows of LiveCodeBench with their compressed private tests unpacked; returns
-    how many. target is replaced when all went well. In a shell:
-    python3 -m searchr1.livecodebench SOURCE TARGET"""
+    how many. force replaces a target that exists, when all went well. In a shell:
+    python3 -m searchr1.livecodebench SOURCE TARGET [--force]"""
     count = 0
-    with replaced(target) as part, open(source, encoding="utf-8") as rows, open(
+    with replaced(target, force) as part, open(source, encoding="utf-8") as rows, open(
         part, "w", encoding="utf-8"
     ) as out:
         for number, line in enumerate(rows, 1):

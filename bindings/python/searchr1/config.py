@@ -236,6 +236,15 @@ class Config(Handle, MutableMapping[str, Value]):
         """An independent copy."""
         return Config._copy_of(self)
 
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: Any) -> Config:
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        """Pickled as the keys that are set."""
+        return Config, ({key: self[key] for key in self if self.is_set(key)},)
+
     @classmethod
     def _copy_of(cls, config: Any) -> Config:
         return cls._of(make(lib.sr1_config_copy, config))

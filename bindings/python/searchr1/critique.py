@@ -223,10 +223,7 @@ def _unpack(address: int) -> Conversation:
 
 def _answer(function: WriteFunction, addresses: List[int], sink: int) -> None:
     texts = function([_unpack(address) for address in addresses])
-    if len(texts) != len(addresses):
-        raise ValueError(
-            f"{len(texts)} texts were written for {len(addresses)} conversations"
-        )
+    _callbacks.check_each("a generator", texts, "texts", len(addresses), "conversations")
     for i, text in enumerate(texts):
         if text is not None:
             data = encode(text)

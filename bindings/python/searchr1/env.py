@@ -235,12 +235,18 @@ def own_environment(
 ) -> Tuple[Config, Optional[Environment]]:
     """What env= and tools= mean: a configuration without an environment of its own, and
     the environment; the configuration itself and None where neither is given. Tools have
-    the protocol hermes unless one is set, and an engine is one more tool."""
+    the protocol hermes unless one is set. An engine is one more tool, and the MCP servers
+    of the key tools have others."""
     tools = as_tools(tools)
     if env is None and not tools:
         return config, None
     if env is not None and tools:
         raise TypeError("env= and tools= exclude each other; add tools to the environment")
+    if isinstance(env, Environment) and config["tools"]:
+        raise ValueError(
+            f"env= takes the place of the MCP servers of {config['tools']} (key tools); "
+            "add them by env.add_mcp, and leave the key empty"
+        )
     config = config.copy()
     if tools and not config.is_set("protocol") and not config["protocol_file"]:
         config["protocol"] = "hermes"
@@ -256,6 +262,10 @@ def own_environment(
             tools=tools,
             max_parallel_calls=int(config["max_parallel_calls"]),  # type: ignore
         )
+        if config["tools"]:
+            seconds = float(config["tools_timeout"])  # type: ignore[arg-type]
+            env.add_mcp(config["tools"], timeout=seconds, start_timeout=seconds)
+            config["tools"] = ""
     config["environment"] = "none"  # the one above takes its place
     return config, env
 

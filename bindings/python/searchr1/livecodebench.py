@@ -3,7 +3,7 @@
     python3 -m searchr1.livecodebench test5.jsonl problems.jsonl
 
 They come compressed and pickled, which the library does not read. Here a pickled text is
-read and nothing else."""
+read and nothing else. An existing file is replaced only with --force."""
 
 from __future__ import annotations
 
@@ -16,13 +16,18 @@ from .code import unpack_livecodebench
 
 
 def main(arguments: Sequence[str]) -> int:
-    if len(arguments) != 2:
-        print("usage: python3 -m searchr1.livecodebench IN OUT", file=sys.stderr)
+    names = [name for name in arguments if name != "--force"]
+    if len(names) != 2:
+        print("usage: python3 -m searchr1.livecodebench IN OUT [--force]", file=sys.stderr)
         return 2
     try:
-        print(f"{arguments[1]}: {unpack_livecodebench(*arguments)} rows")
+        count = unpack_livecodebench(*names, force=len(names) < len(arguments))
+        print(f"{names[1]}: {count} rows")
+    except FileExistsError as error:
+        print(f"searchr1.livecodebench: {error}", file=sys.stderr)
+        return 1
     except (OSError, ValueError, pickle.UnpicklingError, zlib.error) as error:
-        print(f"searchr1.livecodebench: {arguments[0]}: {error}", file=sys.stderr)
+        print(f"searchr1.livecodebench: {names[0]}: {error}", file=sys.stderr)
         return 1
     return 0
 

@@ -1,4 +1,5 @@
-"""Language models: decoders (Qwen3, Qwen2.5, Llama, Mistral) from Hugging Face folders."""
+"""Language models: decoders (Qwen3 with experts too, Qwen2.5, Llama, SmolLM3, Mistral,
+Gemma 3) from Hugging Face folders."""
 
 from __future__ import annotations
 

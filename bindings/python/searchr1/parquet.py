@@ -54,12 +54,12 @@ def convert(source: str, target: str, force: bool = False) -> int:
         raise ParquetError(
             "one name must end in .parquet (or, to be read, .arrow) and the other in .jsonl"
         )
-    if os.path.lexists(target) and not force:
-        raise ParquetError(f"{target} exists: name another file, or replace it with --force")
     pyarrow = import_pyarrow()
     try:
-        with replaced(target) as part:
+        with replaced(target, force) as part:
             return writers[ends](pyarrow, source, part)
+    except FileExistsError as error:
+        raise ParquetError(str(error)) from error
     except (OSError, ValueError, TypeError, pyarrow.ArrowException) as error:
         raise ParquetError(f"{source}: {error}") from error
 

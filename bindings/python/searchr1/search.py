@@ -638,8 +638,9 @@ def _give(
         hit = Hit("", hit, 1.0 / (rank + 1))
     elif not isinstance(hit, Hit):
         hit = _hit_of(hit, rank)
+    identity = "" if hit.id is None else str(hit.id)
     lib.sr1_search_sink_hit(
-        sink, query, terminated(str(hit.id)), _clean(hit.contents), float(hit.score)
+        sink, query, terminated(identity), _clean(hit.contents), float(hit.score)
     )
     if hit.row is not None:
         lib.sr1_search_sink_row(sink, query, terminated(json.dumps(hit.row)))

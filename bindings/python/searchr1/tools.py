@@ -35,7 +35,13 @@ WAITS, CONCURRENT = 1, 2
 
 # Of Optional[int] and, since Python 3.10, of int | None.
 _UNIONS = (Union, getattr(types, "UnionType", Union))
-_NAMES = {str: "string", int: "integer", float: "number", bool: "boolean"}
+_NAMES = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    type(None): "null",
+}
 
 
 class Unavailable(Exception):
@@ -63,6 +69,10 @@ class Tool:
     ) -> None:
         """deadline: seconds after which a call is given up; 0: never. waits: it takes
         long but little work here. concurrent: several threads may call it at a time."""
+        if inspect.isclass(function):
+            raise TypeError(
+                f"a tool is an object: give {function.__name__}(...), not the class"
+            )
         called = function if callable(function) else getattr(function, "call", None)
         if called is None:
             raise TypeError(
@@ -126,14 +136,23 @@ def _schema_of_type(hint: Any, name: str) -> Dict[str, Any]:
         return {"type": _NAMES[hint]}
     if origin is Literal:
         return {"enum": list(arguments)}
-    if origin in _UNIONS and len(arguments) == 2 and type(None) in arguments:
-        return _schema_of_type(next(a for a in arguments if a is not type(None)), name)
+    if origin in _UNIONS:
+        return _schema_of_union([_schema_of_type(a, name) for a in arguments])
     if hint is list or origin in (list, collections.abc.Sequence):
         items = _schema_of_type(arguments[0], name) if arguments else {}
         return {"type": "array", "items": items}
     if hint is dict or origin in (dict, collections.abc.Mapping):
         return {"type": "object", "additionalProperties": True}
     raise TypeError(f"no schema is known for {name}: {hint}; give the tool a schema")
+
+
+def _schema_of_union(parts: List[Dict[str, Any]]) -> Dict[str, Any]:
+    """What fits any of the schemas."""
+    if {} in parts:
+        return {}
+    if all(part.keys() == {"type"} for part in parts):
+        return {"type": [part["type"] for part in parts]}
+    return {"anyOf": parts}
 
 
 def _argument_texts(doc: str) -> Dict[str, str]:

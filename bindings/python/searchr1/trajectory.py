@@ -437,6 +437,10 @@ class Trajectory(Handle):
         lib.sr1_trajectory_decode(byref(out), data, len(data))
         return cls(out.value)  # type: ignore[arg-type]
 
+    def __reduce__(self) -> Any:
+        """Pickled as encode gives it, so that processes may score it."""
+        return Trajectory.decode, (self.encode(),)
+
     def to_json(self) -> str:
         """Every field as one line of JSON, without loss."""
         memory, n = c_void_p(), c_size_t()

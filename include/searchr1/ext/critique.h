@@ -386,13 +386,15 @@ typedef struct sr1_critique_demo_report {
     int64_t too_long;   /* its prompt */
     int64_t unwanted;   /* by the options */
     int64_t surplus;    /* of their judgement, by balance */
+    int64_t empty;      /* left out: there is nothing to learn from it */
 } sr1_critique_demo_report;
 
 /* Write the critiques of first answers as demonstrations for stage sft into a file of
  * JSON lines, which is replaced when all went well: {"messages": [user: the critique
  * prompt without a hint, assistant: the critique], "task_id", "success": the revision
- * passes, "judgement"}. Critiques that contain "he hint" are left out. options and report
- * (struct_size set) may be NULL. SR1_E_NOT_FOUND: no critique is left. */
+ * passes, "judgement"}. Critiques that contain "he hint" and empty ones are left out.
+ * options and report (struct_size set) may be NULL. SR1_E_NOT_FOUND: no critique is left.
+ */
 SR1_API sr1_status sr1_revision_trees_write_demos(
     const sr1_revision_trees *trees, const char *path,
     const sr1_critique_demo_options *options, sr1_critique_demo_report *report);

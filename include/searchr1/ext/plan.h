@@ -45,8 +45,8 @@ SR1_API const char *sr1_plan_text(const sr1_plan *plan);
 SR1_API const char *sr1_plan_json(const sr1_plan *plan);
 
 /* Return the peak bytes on the device of one phase ("load", "generate", "log_probs",
- * "update_critic", "update", "save"), or of the largest (NULL). On the CPU all memory of
- * the process. -1 for an unknown phase or a NULL plan. */
+ * "update_critic", "router_replay", "update", "save"), or of the largest (NULL). On the
+ * CPU all memory of the process. -1 for an unknown phase or a NULL plan. */
 SR1_API int64_t sr1_plan_peak(const sr1_plan *plan, const char *phase);
 
 /* Return 1 if the peak fits into the device's memory, 0 if it does not; -1 for NULL. */

@@ -35,7 +35,8 @@ typedef struct sr1_world_options {
     int32_t stage_steps[5]; /* steps of each stage of demonstrations: repeat lists, look
                                up, one hop, one and two hops, mixed quality; 350 800 150
                                1200 180 */
-    int32_t test_questions; /* half of them need two hops; 400 */
+    int32_t test_questions; /* half of them need two hops, with hops 1 none; fewer where
+                               the world has no more (hops 1, scale 1: 270 or so); 400 */
     /* how demonstrations speak, "search-r1", "mt-grpo" or "hermes" (tool calls; the mixed
      * ones have calls that are not valid JSON); NULL: "search-r1" */
     const char *protocol;

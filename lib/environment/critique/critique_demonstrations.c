@@ -90,7 +90,14 @@ static sr1_status select_critique(struct demo_selection *t, size_t i)
     const struct sr1__revision_node *n = &t->f->nodes[i];
     int too_long = 0;
 
+    size_t begin, len;
+
     t->r.critiques++;
+    sr1_critique_text(n->critique, strlen(n->critique), &begin, &len);
+    if (len == 0) { /* its conversation was longer than the model reads */
+        t->r.empty++;
+        return SR1_OK;
+    }
     if (strstr(n->critique, "he hint")) {
         t->r.mentioning++;
         return SR1_OK;
@@ -171,10 +178,11 @@ static sr1_status write_critique_demonstrations(struct demo_selection *t)
         return SR1_OK;
     return sr1__fail(SR1_E_NOT_FOUND,
                      "none of %lld critiques is fit for a demonstration: %lld speak of "
-                     "the hint, %lld have prompts that are too long, %lld are not "
-                     "wanted, %lld have none of the other judgement to balance them",
+                     "the hint, %lld have prompts that are too long, %lld are "
+                     "empty, %lld are not wanted, %lld have none of the other judgement "
+                     "to balance them",
                      (long long)r->critiques, (long long)r->mentioning,
-                     (long long)r->too_long, (long long)r->unwanted,
+                     (long long)r->too_long, (long long)r->empty, (long long)r->unwanted,
                      (long long)r->surplus);
 }
 

@@ -7,6 +7,7 @@
 #include "environment/env/protocol.h"
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "environment/env/call_form.h"
 #include "environment/env/protocol_file.h"
 
@@ -223,16 +224,23 @@ static int begins_bare_action(const char *text, size_t len, size_t *at)
     return *at < len && begins_json(text[*at]);
 }
 
-/* The action that reaches from begin to the end of the message: its first call. */
+/* How many of the n bytes of an action are kept: whole characters. */
+static size_t limit_action(const char *text, size_t n, size_t max)
+{
+    return max > 0 && n > max ? sr1__utf8_complete(text, max) : n;
+}
+
+/* The action that reaches from begin to the end of the message: its first call, or its
+ * beginning where it is too long. */
 static int32_t end_open_action(const char *text, size_t len, size_t begin, size_t max,
                                struct sr1__text_range *content, size_t *end)
 {
-    size_t n = len - begin, first;
+    size_t n = limit_action(text + begin, len - begin, max), first = 0;
+    int whole = n == len - begin;
 
-    if (max > 0 && n > max)
-        return SR1__EVENT_NONE;
     sr1__strip(text, &begin, &n);
-    first = sr1__json_values_split(text + begin, n, 0, &n);
+    if (whole)
+        first = sr1__json_values_split(text + begin, n, 0, &n);
     if (content != NULL)
         *content = (struct sr1__text_range){begin + first, n};
     if (end != NULL)
@@ -246,7 +254,7 @@ int sr1__protocol_first_event(const struct sr1__protocol *p, const char *text, s
     int32_t open[2] = {0, 0};
     size_t begin[2] = {0, 0};
     struct sr1__tag t;
-    size_t at;
+    size_t at, n;
 
     if (p->search_r1_compat)
         return sr1__search_r1_event(p, text, sr1__search_r1_truncate(p, text, len),
@@ -272,11 +280,12 @@ int sr1__protocol_first_event(const struct sr1__protocol *p, const char *text, s
         if (closes < 0 || !open[closes])
             continue;
         open[closes] = 0;
-        if (max > 0 && t.begin - begin[closes] > max)
+        n = t.begin - begin[closes];
+        if (closes == 1 && max > 0 && n > SR1__MESSAGE_MAX)
             continue;
         if (content != NULL) {
             content->begin = begin[closes];
-            content->len = t.begin - begin[closes];
+            content->len = closes == 0 ? limit_action(text + begin[0], n, max) : n;
             sr1__strip(text, &content->begin, &content->len);
         }
         if (end != NULL)
@@ -378,7 +387,7 @@ void sr1__scanner_init(struct sr1__scanner *s, const struct sr1__protocol *p, si
 {
     memset(s, 0, sizeof *s);
     s->protocol = p;
-    s->max = max > 0 ? max : SR1__SCANNER_MAX_CONTENT;
+    s->max = max > 0 ? max : SR1__ACTION_MAX;
     s->max_calls = 1;
     sr1__buf_init(&s->content[0], 0);
     sr1__buf_init(&s->content[1], 0);
@@ -400,6 +409,7 @@ void sr1__scanner_reset(struct sr1__scanner *s)
     s->answers = 0;
     s->begin = 0;
     s->n_calls = 0;
+    s->too_long = 0;
     s->led = 0;
     s->to_end = 0;
     s->found = (struct sr1__text_range){0, 0};
@@ -414,11 +424,12 @@ void sr1__scanner_reset(struct sr1__scanner *s)
 static void append_tag_content(struct sr1__scanner *s, int kind, char c)
 {
     size_t closing = strlen(s->protocol->tags[SR1__TAG_CLOSE(event_role[kind])]);
+    size_t most = kind == 0 ? s->max : SR1__MESSAGE_MAX;
 
     if (!s->open[kind])
         return;
     s->seen[kind]++;
-    if (s->seen[kind] <= s->max + closing)
+    if (s->seen[kind] <= most + closing)
         sr1__buf_char(&s->content[kind], c);
 }
 
@@ -436,14 +447,21 @@ static void open_pair(struct sr1__scanner *s, int kind)
         sr1__buf_clear(content);
 }
 
-/* One more action is complete: len bytes from s->begin. */
+/* One more action is complete: len bytes from s->begin, of which max are kept. */
 static void close_action(struct sr1__scanner *s, size_t len)
 {
-    struct sr1__text_range *call = &s->calls[s->n_calls++];
+    struct sr1__buf *content = &s->content[0];
+    struct sr1__text_range *call = &s->calls[s->n_calls];
+    size_t kept;
 
-    *call = (struct sr1__text_range){s->begin, len};
-    sr1__strip(sr1__buf_cstr(&s->content[0]), &call->begin, &call->len);
-    s->begin += len;
+    if (content->status != SR1_OK) /* bytes are missing: the feeding call fails */
+        return;
+    kept = limit_action(sr1__buf_cstr(content) + s->begin, len, s->max);
+    content->len = s->begin + kept;
+    s->too_long |= (uint32_t)(kept < len) << s->n_calls++;
+    *call = (struct sr1__text_range){s->begin, kept};
+    sr1__strip(sr1__buf_cstr(content), &call->begin, &call->len);
+    s->begin += kept;
     if (s->n_calls >= s->max_calls || !s->protocol->several)
         s->event = SR1__EVENT_ACTION;
 }
@@ -463,13 +481,12 @@ static void scan_tag(struct sr1__scanner *s, int tag)
         return;
     s->open[closes] = 0;
     len = s->seen[closes] - strlen(s->protocol->tags[tag]);
-    if (len > s->max || (closes == 1 && (s->n_calls > 0 || s->to_end)))
-        return;
-    s->content[closes].len = (closes == 0 ? s->begin : 0) + len;
-    if (closes == 0)
+    if (closes == 0) {
         close_action(s, len);
-    else
+    } else if (len <= SR1__MESSAGE_MAX && s->n_calls == 0 && !s->to_end) {
+        s->content[1].len = len;
         s->event = SR1__EVENT_ANSWER;
+    }
 }
 
 /* Examine the whole turn at each position where the published code may cut it. */
@@ -520,7 +537,7 @@ static void scan_bare_byte(struct sr1__scanner *s, char c, int tag)
 
 int sr1__scanner_reaches_end(const struct sr1__scanner *s)
 {
-    return s->to_end && s->open[0] && s->seen[0] <= s->max;
+    return s->to_end && s->open[0];
 }
 
 /* The JSON values of the action that the message's end completes, or all of it. */
@@ -530,6 +547,10 @@ static void close_open_action(struct sr1__scanner *s)
     size_t begin = 0, len = s->content[0].len - s->begin, n;
 
     s->open[0] = 0;
+    if (s->seen[0] > s->max) {
+        close_action(s, s->seen[0]);
+        return;
+    }
     sr1__strip(text, &begin, &len);
     for (size_t i = 0; s->event == SR1__EVENT_NONE; i++) {
         size_t at = sr1__json_values_split(text + begin, len, i, &n);
@@ -621,6 +642,11 @@ const char *sr1__scanner_call(const struct sr1__scanner *s, int32_t i, size_t *l
     return sr1__buf_cstr(&s->content[0]) + s->calls[i].begin;
 }
 
+int sr1__scanner_too_long(const struct sr1__scanner *s, int32_t i)
+{
+    return (int)(s->too_long >> i & 1);
+}
+
 const char *sr1__scanner_partial_answer(const struct sr1__scanner *s, size_t *len)
 {
     const struct sr1__buf *content = &s->content[1];
@@ -629,7 +655,7 @@ const char *sr1__scanner_partial_answer(const struct sr1__scanner *s, size_t *le
     *len = 0;
     if (s->event == SR1__EVENT_NONE && s->protocol->answers)
         return get_message_answer(s, len);
-    if (s->event != SR1__EVENT_NONE || !s->open[1] || s->seen[1] > s->max)
+    if (s->event != SR1__EVENT_NONE || !s->open[1] || s->seen[1] > SR1__MESSAGE_MAX)
         return "";
     find_partial_answer(s->protocol, sr1__buf_cstr(content), content->len, 1, &found);
     *len = found.len;

@@ -105,7 +105,7 @@ struct sr1__text_range {
 };
 
 /* The first event in text, by the rules of struct sr1__scanner; *content is the stripped
- * content and *end where the closing tag ends (each may be NULL). max 0: no limit. */
+ * content and *end where the closing tag ends (each may be NULL). max 0: no limits. */
 int sr1__protocol_first_event(const struct sr1__protocol *p, const char *text, size_t len,
                               size_t max, struct sr1__text_range *content, size_t *end);
 
@@ -136,11 +136,11 @@ sr1_status sr1__observation_split(const struct sr1__protocol *p, const char *tex
 
 /* ---- text in pieces ---- */
 
-/* Content beyond this many bytes makes a tag pair plain text. */
-#define SR1__SCANNER_MAX_CONTENT 4096
+/* An action of more bytes is too long to be carried out. */
+#define SR1__ACTION_MAX 4096
 /* Actions of one message. */
 #define SR1__MAX_CALLS 32
-/* Of a message that is an action so many bytes are kept. */
+/* Of a message that is an action so many bytes are kept; an answer of more is text. */
 #define SR1__MESSAGE_MAX ((size_t)1 << 20)
 
 /* Protocol search_r1_compat: see sr1__search_r1_event, asked at each </search> and at the
@@ -150,7 +150,8 @@ sr1_status sr1__observation_split(const struct sr1__protocol *p, const char *tex
  * The first pair <search>...</search> or <answer>...</answer> that is closed within a
  * turn is its event, at any position (in an open think block too, as in Search-R1). A
  * pair reaches from the first opening tag of its kind in the turn; a closing tag without
- * one is text. A pair with too much content is text too.
+ * one is text. Of an action of more than max bytes the first ones are kept, as whole
+ * characters (sr1__scanner_too_long).
  *
  * In a protocol of several actions the turn goes on behind an action, until there are
  * max_calls or sr1__scanner_end is called; an answer behind an action is text. */
@@ -168,6 +169,7 @@ struct sr1__scanner {
     size_t begin;                                 /* of the open action, in content[0] */
     struct sr1__text_range calls[SR1__MAX_CALLS]; /* stripped, in content[0] */
     int32_t n_calls;
+    uint32_t too_long; /* bit i: call i had more than max bytes */
     struct sr1__text_range
         found;       /* search_r1_compat: content[0] is the whole turn, this within */
     int32_t answers; /* search_r1_compat: </answer> so far */
@@ -175,7 +177,7 @@ struct sr1__scanner {
     int32_t to_end;  /* the open action reaches to the end of the message */
 };
 
-/* max 0: SR1__SCANNER_MAX_CONTENT. Takes no memory until a tag opens. */
+/* max 0: SR1__ACTION_MAX. Takes no memory until a tag opens. */
 void sr1__scanner_init(struct sr1__scanner *s, const struct sr1__protocol *p, size_t max);
 void sr1__scanner_free(struct sr1__scanner *s);
 /* A new turn begins: forget everything, keep memory. */
@@ -201,8 +203,11 @@ int sr1__scanner_reaches_end(const struct sr1__scanner *s);
 /* Action i of the event's n_calls, as sr1__scanner_text gives the first. */
 const char *sr1__scanner_call(const struct sr1__scanner *s, int32_t i, size_t *len);
 
+/* Is action i only the beginning of one that is too long? */
+int sr1__scanner_too_long(const struct sr1__scanner *s, int32_t i);
+
 /* Without an event, at the end of the text: as sr1__protocol_partial_answer; "" when no
- * answer is open or it is longer than the limit. Borrowed until the next reset. */
+ * answer is open or it is longer than SR1__MESSAGE_MAX. Borrowed until the next reset. */
 const char *sr1__scanner_partial_answer(const struct sr1__scanner *s, size_t *len);
 
 #endif

@@ -56,7 +56,7 @@ static void parse_thinking_action(const char *text, size_t len, sr1_thinking_ste
     struct sr1__text_range content = {0, 0};
     size_t at = find_tag_before(text, 0, len, open);
     int32_t event =
-        sr1__protocol_first_event(p, text, len, SR1__SCANNER_MAX_CONTENT, &content, NULL);
+        sr1__protocol_first_event(p, text, len, SR1__ACTION_MAX, &content, NULL);
 
     *end = s->prefix_len = len;
     if (event == SR1__EVENT_ANSWER || at == NONE) {
@@ -69,14 +69,8 @@ static void parse_thinking_action(const char *text, size_t len, sr1_thinking_ste
         content.len = len - content.begin;
         sr1__strip(text, &content.begin, &content.len);
     }
-    /* The tag that opened it is the last before its content, not always the first of all:
-     * a pair with too much between is text. */
-    while ((at = find_tag_before(text, at, content.begin, open)) != NONE &&
-           at < content.begin) {
-        *end = at;
-        at += strlen(open);
-        s->prefix_len = at;
-    }
+    *end = at;
+    s->prefix_len = at + strlen(open);
     s->action_begin = content.begin;
     s->action_len = content.len;
 }

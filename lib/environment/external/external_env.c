@@ -43,16 +43,16 @@ static sr1_status keep_episode(struct env_program *p, int64_t episode,
     return SR1_OK;
 }
 
-/* Returns whether the program was told of it. */
-static int forget_episode(struct env_program *p, int64_t episode)
+/* Returns which start of the program was told of it; 0: none was. */
+static int64_t forget_episode(struct env_program *p, int64_t episode)
 {
-    int told = 0;
+    int64_t told = 0;
     size_t i;
 
     pthread_mutex_lock(&p->lock);
     i = find_episode(p, episode);
     if (i < p->n) {
-        told = p->episodes[i].incarnation != 0;
+        told = p->episodes[i].incarnation;
         p->episodes[i] = p->episodes[--p->n];
     }
     pthread_mutex_unlock(&p->lock);
@@ -264,11 +264,12 @@ static sr1_status begin_program_episode(void *self, const sr1_env_episode *e)
 static void finish_episode(void *self, int64_t episode)
 {
     struct env_program *p = self;
+    int64_t incarnation = forget_episode(p, episode);
 
-    if (forget_episode(p, episode))
+    if (incarnation != 0)
         (void)sr1__external_tell(p->program, "finish",
                                  json_pack("{s:I}", "episode", (json_int_t)episode),
-                                 NULL);
+                                 &incarnation);
 }
 
 static void destroy_env_program(void *self)

@@ -29,10 +29,13 @@ sr1_status sr1__lora_configured(struct sr1__lora_config *out, const char *before
     return SR1_OK;
 }
 
-/* model_name_or_path is an adapter, which is trained on; its own file says what it is. */
+/* model_name_or_path is an adapter, which is trained on; its own file says what it is. Of
+ * the targets that are asked for it has those that are there. */
 static sr1_status check_loaded(const struct sr1__lora_config *given,
+                               const struct sr1__hf_config *shape,
                                const struct sr1__lora_config *asked, const sr1_config *c)
 {
+    uint32_t targets = asked->targets & sr1__lora_targets_there(shape);
     const char *differs = NULL;
 
     if (asked->rank != given->rank)
@@ -44,7 +47,7 @@ static sr1_status check_loaded(const struct sr1__lora_config *given,
                          (long long)given->rank);
     if (sr1__config_is_set(c, "lora_alpha") && asked->alpha != given->alpha)
         differs = "lora_alpha";
-    if (sr1__config_is_set(c, "lora_targets") && asked->targets != given->targets)
+    if (sr1__config_is_set(c, "lora_targets") && targets != given->targets)
         differs = "lora_targets";
     if (!differs)
         return SR1_OK;
@@ -53,12 +56,13 @@ static sr1_status check_loaded(const struct sr1__lora_config *given,
                      differs);
 }
 
-sr1_status sr1__adapter_check(const struct sr1__lora_config *held, const sr1_config *c)
+sr1_status sr1__adapter_check(const struct sr1__lora_config *held,
+                              const struct sr1__hf_config *shape, const sr1_config *c)
 {
     struct sr1__lora_config asked;
 
     SR1__TRY(sr1__lora_configured(&asked, "", c));
-    return check_loaded(held, &asked, c);
+    return check_loaded(held, shape, &asked, c);
 }
 
 sr1_status sr1__adapter_configured(sr1_model *m, const sr1_config *c)
@@ -69,7 +73,7 @@ sr1_status sr1__adapter_configured(sr1_model *m, const sr1_config *c)
     if (lora.rank > 0 || m->adapter)
         SR1__TRY(sr1__lora_base_check(m->folder));
     if (m->adapter) {
-        SR1__TRY(check_loaded(&m->adapter->config, &lora, c));
+        SR1__TRY(check_loaded(&m->adapter->config, &m->config, &lora, c));
         m->adapter->config.dropout = lora.dropout;
         return SR1_OK;
     }

@@ -39,10 +39,25 @@ static const char *const addresses[] = {"search_url", "search_web_url", "opensea
                                         "qdrant_url"};
 
 /* By what is in them. */
-static const char *const files[] = {"search_program", "environment_program", "tools",
-                                    "protocol_file"};
+static const struct {
+    const char *key;
+    sr1_status (*hash)(const char *path, uint64_t *hash);
+} files[] = {{"search_program", sr1__rule_file_hash},
+             {"environment_program", sr1__rule_file_hash},
+             {"tools", sr1__rule_file_hash},
+             {"protocol_file", sr1__rule_file_hash},
+             {"search_index", sr1__index_file_hash},
+             {"search_dense_index", sr1__index_file_hash},
+             {"search_faiss_index", sr1__index_file_hash}};
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
+
+sr1_status sr1__index_file_hash(const char *path, uint64_t *hash)
+{
+    return *path && sr1__path_exists(path) && !sr1__path_is_dir(path)
+               ? sr1__file_end_hash(path, UINT64_MAX, hash)
+               : SR1_OK;
+}
 
 sr1_status sr1__rule_file_hash(const char *path, uint64_t *hash)
 {
@@ -142,9 +157,9 @@ static sr1_status add_files(const sr1_config *c, struct sr1__buf *b)
     for (size_t i = 0; i < COUNT(files); i++) {
         uint64_t hash = 0;
 
-        SR1__TRY(sr1__rule_file_hash(sr1__config_str(c, files[i]), &hash));
+        SR1__TRY(files[i].hash(sr1__config_str(c, files[i].key), &hash));
         if (hash)
-            sr1__buf_fmt(b, "\n%s %016" PRIx64, files[i], hash);
+            sr1__buf_fmt(b, "\n%s %016" PRIx64, files[i].key, hash);
     }
     return SR1_OK;
 }

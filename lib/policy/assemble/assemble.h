@@ -21,8 +21,10 @@
  * "", or "critic_" for the critic's, whose dropout is the policy's. */
 sr1_status sr1__lora_configured(struct sr1__lora_config *out, const char *before,
                                 const sr1_config *c);
-/* SR1_E_CONFIG unless c asks for the adapter that model_name_or_path holds. */
-sr1_status sr1__adapter_check(const struct sr1__lora_config *held, const sr1_config *c);
+/* SR1_E_CONFIG unless c asks for the adapter that model_name_or_path holds, of a base of
+ * this shape. */
+sr1_status sr1__adapter_check(const struct sr1__lora_config *held,
+                              const struct sr1__hf_config *shape, const sr1_config *c);
 /* Give the policy m the adapter that c asks for; one that m was loaded with must be it.
  */
 sr1_status sr1__adapter_configured(sr1_model *m, const sr1_config *c);
@@ -35,6 +37,9 @@ sr1_status sr1__reward_keys_hash(const sr1_config *c, uint64_t *out);
 /* *hash goes on with the bytes of a small file; what is no file of reasonable size, such
  * as a word in place of a path, changes nothing. */
 sr1_status sr1__rule_file_hash(const char *path, uint64_t *hash);
+/* The same for an index, which is too large to be read for this: of its size and its end,
+ * where one of ours has the checksums of all its parts (retrieval/search/sections.h). */
+sr1_status sr1__index_file_hash(const char *path, uint64_t *hash);
 /* The same of each file that a key lists, as FILE or FILE:NAME. */
 sr1_status sr1__listed_files_hash(const sr1_config *c, const char *key, uint64_t *hash);
 
@@ -52,6 +57,7 @@ struct sr1__env_parts {
     sr1_env *no_search_env;       /* for the no_search ablation */
     const sr1_generator *reviser; /* borrowed: failed revisions drop trajectories */
     /* what to say of them, "" nothing: */
+    char no_env[512];    /* the run had another, of its program's */
     char no_engine[512]; /* nobody named the engine that env searches */
     char odd_pair[512];  /* the protocol is that of another environment */
 };

@@ -41,12 +41,6 @@ static sr1_status add_configured_tools(sr1_env *env, const struct env_request *q
 
     if (!*path)
         return SR1_OK;
-    if (!q->choice->takes_tools)
-        return sr1__fail(
-            SR1_E_CONFIG,
-            "tools is set, but the environment is %s; set environment: tools "
-            "and a protocol of tool calls, such as hermes",
-            q->choice->name);
     return sr1__context(sr1_env_add_mcp(env, path, &o), "tools");
 }
 
@@ -151,6 +145,19 @@ static open_env find_opener(const sr1_config *c)
     return NULL;
 }
 
+static void warn_missing_env(const sr1_config *c, char *text, size_t size)
+{
+    const char *given = sr1__config_given_environment(c);
+
+    if (*given)
+        snprintf(text, size,
+                 "the run's program gave it the environment '%.100s' (in Python env= or "
+                 "tools=), and here is none, so no action would be answered; use the run "
+                 "from such a program, or name an environment by the key environment "
+                 "(none: nothing is answered)",
+                 given);
+}
+
 sr1_status sr1__env_parts_open(struct sr1__env_parts *parts, sr1_rollout *r,
                                const sr1_config *c)
 {
@@ -167,6 +174,7 @@ sr1_status sr1__env_parts_open(struct sr1__env_parts *parts, sr1_rollout *r,
     if (!open || !q.choice)
         return sr1__fail(SR1_E_CONFIG, "environment '%.64s' cannot be opened",
                          sr1__config_str(c, "environment"));
+    warn_missing_env(c, parts->no_env, sizeof(parts->no_env));
     (void)sr1__env_pair_warning(c, parts->odd_pair, sizeof(parts->odd_pair));
     return open(parts, &q);
 }

@@ -61,6 +61,7 @@ static sr1_status configure_chat_model(sr1_config *c, const char *folder,
     }
     SR1__TRY(set_config_text(c, "use_openai", "false"));
     SR1__TRY(set_config_text(c, "environment", "none"));
+    SR1__TRY(set_config_text(c, "tools", ""));
     SR1__TRY(set_config_text(c, "protocol", "ctrl"));
     SR1__TRY(set_config_text(c, "compat", "none"));
     SR1__TRY(set_config_text(c, "prompt_template", "none"));

@@ -298,6 +298,11 @@ static sr1_status open_engines(sr1_rollout *r, const sr1_config *c)
     return SR1_OK;
 }
 
+static void begin_worker(void *rollout)
+{
+    (void)sr1__torch_threads_swap(sr1__rollout_threads(rollout));
+}
+
 /* Engines share the weights; threads that are left over go into single operations. */
 static sr1_status make_engines(sr1_rollout *r, const sr1_config *c)
 {
@@ -315,9 +320,8 @@ static sr1_status make_engines(sr1_rollout *r, const sr1_config *c)
     for (size_t i = 1; i < n; i++)
         SR1__TRY(sr1__model_replica(&r->replicas[i], r->model));
     SR1__TRY(open_engines(r, c));
-    SR1__TRY(
-        sr1__torch_threads(sr1__plan_engine_threads(c, r->model->device, (int32_t)n)));
-    return n > 1 ? sr1__pool_new(&r->pool, (int32_t)n) : SR1_OK;
+    r->threads = sr1__plan_engine_threads(c, r->model->device, (int32_t)n);
+    return n > 1 ? sr1__pool_new_begun(&r->pool, (int32_t)n, begin_worker, r) : SR1_OK;
 }
 
 /* Messages that say how much they think before they think cannot begin in a thought. */
@@ -333,6 +337,15 @@ static sr1_status check_thoughts(const sr1_rollout *r)
                      p->name, sr1_tokenizer_chat_family(r->tokenizer));
 }
 
+static sr1_status hold_determinism(sr1_rollout *r, const sr1_config *c)
+{
+    if (!sr1__config_bool(c, "full_determinism"))
+        return SR1_OK;
+    SR1__TRY(sr1__torch_determinism_hold());
+    r->deterministic = 1;
+    return SR1_OK;
+}
+
 sr1_status sr1__rollout_begin(sr1_rollout **out, const sr1_config *config,
                               const struct sr1__rollout_given *given)
 {
@@ -340,13 +353,14 @@ sr1_status sr1__rollout_begin(sr1_rollout **out, const sr1_config *config,
     sr1_status st;
 
     SR1__TRY(sr1_config_validate(config));
-    SR1__TRY(sr1__torch_determinism(sr1__config_bool(config, "full_determinism")));
     SR1__TRY(sr1__rollout_new_empty(&r));
     r->model = sr1__model_retain(given->model);
     r->tokenizer = given->tokenizer ? sr1__tokenizer_ref(given->tokenizer) : NULL;
     r->search = sr1_search_retain(given->search);
     r->trained = given->trained;
-    st = open_server(r, config);
+    st = hold_determinism(r, config);
+    if (st == SR1_OK)
+        st = open_server(r, config);
     if (st == SR1_OK)
         st = open_rollout_model(r, config);
     if (st == SR1_OK)
@@ -375,6 +389,7 @@ sr1_status sr1__rollout_complete(sr1_rollout *r, const sr1_config *c,
     read_limits(r, c);
     SR1__TRY(sr1__answer_keys_hash(c, &r->answer_keys));
     SR1__TRY(sr1__rollout_use_env(r, parts->env, parts->no_search_env, parts->reviser));
+    SR1__TRY(copy_warning(&r->no_env, parts->no_env));
     SR1__TRY(copy_warning(&r->no_engine, parts->no_engine));
     SR1__TRY(copy_warning(&r->odd_pair, parts->odd_pair));
     SR1__TRY(check_thoughts(r));

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pool.h"
+#include "base/thread.h"
 #include "config/config.h"
 #include "retrieval/net/service.h"
 
@@ -97,6 +98,47 @@ sr1_status sr1__serving_post(struct sr1__serving_call *c, const char *path, json
     return st;
 }
 
+/* A request that a thread of its own sends. */
+struct request_beside {
+    struct sr1__serving_call *c;
+    const char *path;
+    json_t *body;
+    atomic_int failed;
+    struct sr1__error error;
+};
+
+static void *send_request_beside(void *arg)
+{
+    struct request_beside *r = arg;
+    sr1_status st = sr1__serving_post(r->c, r->path, r->body);
+
+    sr1__error_save(&r->error, st);
+    if (st != SR1_OK)
+        atomic_store(&r->failed, 1);
+    return NULL;
+}
+
+sr1_status sr1__serving_post_beside(struct sr1__serving_call *c, const char *path,
+                                    json_t *body, sr1__serving_work work, void *arg)
+{
+    struct request_beside r = {.c = c, .path = path, .body = body};
+    struct sr1__serving_wait wait = {c->deadline, &r.failed};
+    struct sr1__error own;
+    pthread_t thread;
+
+    if (!body)
+        return sr1__fail_nomem("request");
+    if (sr1__thread_start(&thread, send_request_beside, &r) != 0) {
+        json_decref(body);
+        return sr1__fail(SR1_E_NOMEM, "no thread for %.60s", path);
+    }
+    sr1__error_save(&own, work(c, &wait, arg));
+    (void)pthread_join(thread, NULL);
+    if (own.code != SR1_OK && own.code != SR1_E_CANCELLED)
+        return sr1__error_raise(&own);
+    return sr1__error_raise(&r.error);
+}
+
 sr1_status sr1__serving_check_version(const struct sr1__serving_call *c,
                                       const json_t *answer)
 {
@@ -169,10 +211,23 @@ static sr1_status run_step(struct sr1__serving_call *c,
     return step ? step(c) : SR1_OK;
 }
 
+static sr1_status join_server(struct sr1__serving_call *c)
+{
+    if (!c->weights->link)
+        return SR1_OK;
+    if (!c->ops->join)
+        return sr1__fail(SR1_E_UNSUPPORTED,
+                         "%.200s: engine %s takes no weights by NCCL; set "
+                         "weight_sync_backend to disk",
+                         c->origin, c->ops->name);
+    return c->ops->join(c);
+}
+
 static sr1_status push_model_to(struct sr1__serving_call *c)
 {
+    SR1__TRY(join_server(c));
     SR1__TRY(run_step(c, c->ops->pause));
-    SR1__TRY(run_step(c, c->ops->update));
+    SR1__TRY(run_step(c, c->weights->link ? c->ops->receive : c->ops->update));
     SR1__TRY(run_step(c, c->ops->flush));
     SR1__TRY(run_step(c, c->ops->version));
     return run_step(c, c->ops->resume);
@@ -234,6 +289,8 @@ static sr1_status push_one(void *arg, size_t i)
         st = admit_server(p, i);
     if (st != SR1_OK) {
         sr1__error_save(&c->error, st);
+        if (c->weights->link) /* after a failure a group is good for nothing */
+            c->weights->link->close(c->weights->link->self, i);
         sr1__server_pool_exclude(p->pool, i, c->error.text);
     }
     return SR1_OK;
@@ -301,6 +358,7 @@ static sr1_status begin_push(struct serving_push *p, const sr1_config *c,
             .pause_mode = sr1__config_str(c, "pause_mode"),
             .sync_url = p->n_sync_urls ? p->sync_urls[i] : "",
             .origin = sr1__server_pool_origin(p->pool, i),
+            .server = i,
             .deadline = deadline,
         };
         SR1__TRY(make_root(&p->calls[i].root, sr1__server_pool_url(p->pool, i)));

@@ -3,7 +3,8 @@
  * An engine is a table of the steps by which one kind of server takes weights:
  *
  *     vllm    /pause, /collective_rpc (reload_weights), /reset_prefix_cache, /resume;
- *             needs VLLM_SERVER_DEV_MODE=1
+ *             needs VLLM_SERVER_DEV_MODE=1. By NCCL /init_weight_transfer_engine once,
+ *             then /start_weight_update, /update_weights, /finish_weight_update
  *     sglang  /pause_generation, /update_weights_from_disk, /flush_cache,
  *             /continue_generation
  *     url     one POST of {"model_path": FOLDER} to an address (openai_sync_url)
@@ -17,10 +18,47 @@
 #include "retrieval/net/http_client.h"
 #include "retrieval/net/server_pool.h"
 
+#include <stdatomic.h>
+
+/* One tensor of those that a link sends, in torch's words. Borrowed. */
+struct sr1__serving_tensor {
+    const char *name, *dtype; /* "bfloat16", ... */
+    const int64_t *shape;     /* [n_dims] */
+    int32_t n_dims;
+};
+
+/* How a link's calls are ended: they return by the deadline (sr1__now()), or soon after
+ * the flag is set. */
+struct sr1__serving_wait {
+    double deadline;
+    const atomic_int *given_up;
+};
+
+#define SR1__SERVING_ID_BYTES 128
+
+/* A way beside the requests: this process and the workers of each server are a group, by
+ * which tensors are sent (train/weight_link.h). Threads call it for different servers at
+ * once. */
+struct sr1__serving_link {
+    void *self;
+    const struct sr1__serving_tensor *tensors; /* [n], in the order of sending */
+    size_t n;
+    /* Of the weights that this group had last; -1: there is no group. */
+    int64_t (*version)(const void *self, size_t server);
+    /* What the server is told, by which its workers find the group. */
+    sr1_status (*make_id)(void *self, uint8_t id[SR1__SERVING_ID_BYTES]);
+    /* Join the group of this process and `workers` others, as rank 0. */
+    sr1_status (*open)(void *self, size_t server, const uint8_t *id, int32_t workers,
+                       const struct sr1__serving_wait *wait);
+    sr1_status (*send)(void *self, size_t server, const struct sr1__serving_wait *wait);
+    void (*close)(void *self, size_t server); /* no group is fine */
+};
+
 /* What the servers are to take. Texts are borrowed. */
 struct sr1__serving_weights {
-    const char *folder;      /* whole path */
-    int64_t version;         /* steps that they have seen */
+    const char *folder;                   /* whole path; NULL with a link */
+    const struct sr1__serving_link *link; /* NULL: they load the folder */
+    int64_t version;                      /* steps that they have seen */
     const char *adapter;     /* name of a LoRA adapter; NULL: a whole model */
     const char *old_adapter; /* is unloaded then; NULL: none */
 };
@@ -35,6 +73,7 @@ struct sr1__serving_call {
     const char *pause_mode;    /* "wait", "keep", "abort" */
     const char *sync_url;      /* of the engine url */
     const char *origin;        /* for messages */
+    size_t server;             /* its number */
     char *root;                /* address without /v1 */
     double deadline;           /* sr1__now() */
     int32_t code;              /* HTTP's, of the last answer; 0: none */
@@ -50,6 +89,10 @@ struct sr1__serving_ops {
     sr1_status (*pause)(struct sr1__serving_call *c);
     /* Load weights->folder in place of the present weights. */
     sr1_status (*update)(struct sr1__serving_call *c);
+    /* Before the pause: weights->link has a group with the server's workers. */
+    sr1_status (*join)(struct sr1__serving_call *c);
+    /* Take what weights->link sends in place of the present weights. */
+    sr1_status (*receive)(struct sr1__serving_call *c);
     /* Forget the prefix cache, which is of the old weights. */
     sr1_status (*flush)(struct sr1__serving_call *c);
     /* The server says that it has weights->version, if it says any. */
@@ -72,6 +115,12 @@ sr1_status sr1__serving_get(struct sr1__serving_call *c, const char *path,
                             json_t **answer);
 /* POST to root + path, or to the whole URL `path`; takes over body, NULL: none. */
 sr1_status sr1__serving_post(struct sr1__serving_call *c, const char *path, json_t *body);
+/* The same, and meanwhile work(c, wait, arg) here, which the request's failure gives up.
+ * The status is work's, unless it was given up. */
+typedef sr1_status (*sr1__serving_work)(struct sr1__serving_call *c,
+                                        const struct sr1__serving_wait *wait, void *arg);
+sr1_status sr1__serving_post_beside(struct sr1__serving_call *c, const char *path,
+                                    json_t *body, sr1__serving_work work, void *arg);
 /* The member `weight_version` of an answer is that of the push; without it nothing is
  * said. */
 sr1_status sr1__serving_check_version(const struct sr1__serving_call *c,

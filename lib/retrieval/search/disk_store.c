@@ -247,6 +247,28 @@ static sr1_status reopen_store(struct sr1__disk_store *s)
     return SR1_OK;
 }
 
+/* A file without a record is one only where it may be the beginning of the first: it is
+ * cut and appended to, and a file of another kind is not ours to change. */
+static sr1_status check_is_store(const struct sr1__disk_store *s, uint64_t size)
+{
+    unsigned char found[sizeof(uint32_t)] = {0};
+    size_t n = size < sizeof(found) ? (size_t)size : sizeof(found);
+    struct sr1__buf magic;
+    int same;
+
+    if (s->used > 0 || size == 0)
+        return SR1_OK;
+    SR1__TRY(read_store_at(s, found, n, 0));
+    sr1__buf_init(&magic, 0);
+    sr1__buf_u32(&magic, MAGIC);
+    SR1__TRY(sr1__buf_status(&magic, "search cache"));
+    same = memcmp(magic.data, found, n) == 0;
+    sr1__buf_free(&magic);
+    return same ? SR1_OK
+                : sr1__fail(SR1_E_CORRUPT,
+                            "%s is no cache of answers; choose another folder", s->path);
+}
+
 /* See what others have done to the file. Gives its size. */
 static sr1_status refresh_store(struct sr1__disk_store *s, uint64_t *size)
 {
@@ -258,7 +280,8 @@ static sr1_status refresh_store(struct sr1__disk_store *s, uint64_t *size)
     if (fstat(s->fd, &st) != 0)
         return sr1__fail_errno("look at", s->path);
     *size = (uint64_t)st.st_size;
-    return scan_records(s, *size);
+    SR1__TRY(scan_records(s, *size));
+    return check_is_store(s, *size);
 }
 
 /* ---- writing ---- */

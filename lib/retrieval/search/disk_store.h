@@ -8,7 +8,8 @@
 struct sr1__disk_store;
 
 /* Open the store in a folder, which is made where it is missing. Safe to use from several
- * threads; several stores, of one process or of many, may have the folder open. */
+ * threads; several stores, of one process or of many, may have the folder open. A file
+ * named `answers` there that holds no record is left as it is: SR1_E_CORRUPT. */
 sr1_status sr1__disk_store_open(struct sr1__disk_store **out, const char *folder,
                                 uint64_t max_bytes);
 void sr1__disk_store_close(struct sr1__disk_store *s); /* NULL is fine */

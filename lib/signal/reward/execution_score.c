@@ -129,13 +129,19 @@ static int last_segment(const sr1_trajectory *t, int32_t source, const char **te
     return 0;
 }
 
-static void find_answer(const sr1_trajectory *t, const char **text, size_t *n)
+/* The last revision; "" where it found no room. 0: no critique was answered. */
+static int find_revision(const sr1_trajectory *t, const char **text, size_t *n)
 {
     *text = "";
     *n = 0;
-    if (last_segment(t, SR1_SOURCE_ENVIRONMENT, text, n))
-        return;
-    if (sr1_trajectory_search_count(t) > 0) /* what came back found no room */
+    return last_segment(t, SR1_SOURCE_ENVIRONMENT, text, n) ||
+           sr1_trajectory_search_count(t) > 0;
+}
+
+static void find_answer(const struct sr1__execution *x, const sr1_trajectory *t,
+                        const char **text, size_t *n)
+{
+    if (x->revised && find_revision(t, text, n))
         return;
     *text = sr1_trajectory_final_answer(t, n);
     if (*n == 0)
@@ -184,7 +190,7 @@ static sr1_status start_execution(const struct sr1__execution *x, const sr1_traj
     if (x->judgement_required && (judgement_of(t) == SR1_JUDGEMENT_NONE ||
                                   !last_segment(t, SR1_SOURCE_ENVIRONMENT, &text, &n)))
         return SR1_OK;
-    find_answer(t, &text, &n);
+    find_answer(x, t, &text, &n);
     return submit_program(x, problem, text, n, &item->check);
 }
 

@@ -12,6 +12,7 @@ struct sr1__execution {
     sr1_checker *checker; /* NULL: none of these rewards */
     sr1_problems *problems;
     int32_t judgement_required;
+    int32_t revised; /* a message is a critique, and what is inserted its revision */
     struct sr1__pending_checks *execution; /* made when first needed */
     struct sr1__pending_checks *judgement;
 };

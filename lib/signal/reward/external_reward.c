@@ -82,22 +82,12 @@ static json_t *pack_trajectories(const char *name, const sr1_trajectory *const *
 
 /* ---- scores ---- */
 
-/* A number, or null for one that cannot be scored. */
-static sr1_status take_score(const struct reward_program *p, const json_t *v, double *out)
+/* A number, or whether it is right; NaN of what is neither, such as null. */
+static double take_score(const json_t *v)
 {
-    *out = json_is_number(v) ? json_number_value(v) : (double)NAN;
-    if (json_is_number(v) || json_is_null(v))
-        return SR1_OK;
-    return sr1__fail(SR1_E_PARSE,
-                     "reward program '%s': a score must be a number, or null", p->name);
-}
-
-static sr1_status take_scores(const struct reward_program *p, const json_t *scores,
-                              size_t n, double *out)
-{
-    for (size_t i = 0; i < n; i++)
-        SR1__TRY(take_score(p, json_array_get(scores, i), &out[i]));
-    return SR1_OK;
+    if (json_is_boolean(v))
+        return json_is_true(v) ? 1 : 0;
+    return json_is_number(v) ? json_number_value(v) : (double)NAN;
 }
 
 static void log_unscored(struct reward_program *p, size_t n, const char *why)
@@ -107,8 +97,8 @@ static void log_unscored(struct reward_program *p, size_t n, const char *why)
                  n == 1 ? "y was" : "ies were", why);
 }
 
-/* Those that the program itself does not score. Python writes NaN where a number was
- * meant. */
+/* Those that the program itself does not score: null, a text in place of a number, or NaN
+ * as Python writes it. */
 static void log_null_scores(struct reward_program *p, const double *scores, size_t n)
 {
     char why[400];
@@ -118,7 +108,7 @@ static void log_null_scores(struct reward_program *p, const double *scores, size
         unscored += isnan(scores[i]) != 0;
     if (unscored == 0)
         return;
-    snprintf(why, sizeof why, "%.300s gave null, or NaN, in place of a number",
+    snprintf(why, sizeof why, "%.300s gave null, or what is no number, as a score",
              sr1__rpc_name(p->program->program));
     log_unscored(p, unscored, why);
 }
@@ -136,7 +126,8 @@ static sr1_status score_by_program(void *self, const sr1_trajectory *const *traj
                            pack_trajectories(p->name, trajectories, n), n, &scores, NULL);
 
     if (st == SR1_OK)
-        st = take_scores(p, scores, n, out);
+        for (size_t i = 0; i < n; i++)
+            out[i] = take_score(json_array_get(scores, i));
     json_decref(scores);
     if (st == SR1_OK)
         log_null_scores(p, out, n);

@@ -176,8 +176,8 @@ static int is_message(const struct sr1__protocol *p, const char *text, size_t le
         return sr1__protocol_message_answer(p, text, len, &answer);
     if (p->message)
         return sr1_critique_judgement(text, len) != SR1_JUDGEMENT_NONE;
-    return sr1__protocol_first_event(p, text, len, SR1__SCANNER_MAX_CONTENT, NULL,
-                                     NULL) != SR1__EVENT_NONE;
+    return sr1__protocol_first_event(p, text, len, SR1__ACTION_MAX, NULL, NULL) !=
+           SR1__EVENT_NONE;
 }
 
 int sr1__is_well_formed(const struct sr1__protocol *p, const sr1_trajectory *t,

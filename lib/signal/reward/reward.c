@@ -376,6 +376,7 @@ static sr1_status make_context(struct sr1__reward_context *c, const sr1_reward_o
     c->execution.checker = sr1_checker_retain(o->checker);
     c->execution.problems = sr1_problems_retain(o->problems);
     c->execution.judgement_required = o->judgement_required;
+    c->execution.revised = c->protocol->message && !c->protocol->answers;
     return SR1_OK;
 }
 

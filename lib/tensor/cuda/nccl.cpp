@@ -3,6 +3,7 @@
  * work is done when the device has done it (tensor/torch/comm.h). */
 #define USE_C10D_NCCL 1
 #include "tensor/torch/comm_guard.h"
+#include "tensor/torch/nccl_calls.h"
 #include "tensor/torch/nccl_table.h"
 
 #include <c10/cuda/CUDAGuard.h>
@@ -11,6 +12,24 @@
 #include <chrono>
 #include <cstdio>
 #include <new>
+
+/* tensor/torch/nccl_calls.h stands for this header where there is none. */
+static_assert(
+    sizeof(ncclUniqueId) == sizeof(struct sr1__nccl_id) &&
+        offsetof(ncclConfig_t, magic) == offsetof(struct sr1__nccl_config, magic) &&
+        offsetof(ncclConfig_t, version) == offsetof(struct sr1__nccl_config, version) &&
+        offsetof(ncclConfig_t, blocking) == offsetof(struct sr1__nccl_config, blocking) &&
+        sizeof(ncclResult_t) == sizeof(int),
+    "the structs of NCCL");
+static_assert((int)ncclSuccess == SR1__NCCL_SUCCESS &&
+                  (int)ncclSystemError == SR1__NCCL_SYSTEM_ERROR &&
+                  (int)ncclRemoteError == SR1__NCCL_REMOTE_ERROR &&
+                  (int)ncclInProgress == SR1__NCCL_IN_PROGRESS &&
+                  (int)ncclFloat16 == SR1__NCCL_FLOAT16 &&
+                  (int)ncclFloat32 == SR1__NCCL_FLOAT32 &&
+                  (int)ncclBfloat16 == SR1__NCCL_BFLOAT16 &&
+                  (int)ncclSum == SR1__NCCL_SUM,
+              "the numbers of NCCL");
 
 namespace
 {

@@ -66,7 +66,6 @@ static void build_lora(sr1_scope *s, struct sr1__adapter *a, sr1_model *m, int32
     l->a = of ? t_detach(s, of->a)
               : t_empty(s, SR1__F32, T_SHAPE(rank, t_size(m->views[view].tensor, 1)));
     l->b = of ? t_detach(s, of->b) : t_empty(s, SR1__F32, T_SHAPE(l->n_out, rank));
-    a->found |= 1u << module;
     add_adapter_param(s, a, layer, sr1__lora_module(module), ".lora_A.weight", l->a);
     add_adapter_param(s, a, layer, sr1__lora_module(module), ".lora_B.weight", l->b);
     a->by_view[view] = l;
@@ -94,11 +93,18 @@ static sr1_status build_adapter(struct sr1__adapter *a, sr1_model *m,
     return sr1__scope_close(s);
 }
 
-/* Experts have no adapters, so that a model may lack what is named: peft would take the
- * names of what it does have. */
-static sr1_status keep_found_targets(struct sr1__adapter *a)
+uint32_t sr1__lora_targets_there(const struct sr1__hf_config *c)
 {
-    a->config.targets &= a->found;
+    uint32_t all = (1u << SR1__LORA_MODULES) - 1;
+    uint32_t mlp = 1u << SR1__LORA_GATE | 1u << SR1__LORA_UP | 1u << SR1__LORA_DOWN;
+
+    return sr1__hf_config_count(c, SR1__LAYER_EXPERTS) < c->n_layers ? all : all & ~mlp;
+}
+
+/* peft would take the names of what the model does have. */
+static sr1_status keep_targets_there(struct sr1__adapter *a, const sr1_model *m)
+{
+    a->config.targets &= sr1__lora_targets_there(&m->config);
     if (a->config.targets == 0)
         return sr1__fail(SR1_E_CONFIG, "an adapter on no layer: the MLPs of this model "
                                        "are experts, which can have none; name "
@@ -120,7 +126,7 @@ sr1_status sr1__adapter_attach(sr1_model *m, const struct sr1__lora_config *conf
     if (st == SR1_OK)
         st = build_adapter(a, m, shares);
     if (st == SR1_OK)
-        st = keep_found_targets(a);
+        st = keep_targets_there(a, m);
     if (st != SR1_OK) {
         for (int64_t i = 0; i < m->config.n_layers; i++)
             memset(m->layers[i].lora, 0, sizeof m->layers[i].lora);

@@ -13,12 +13,14 @@ struct sr1__adapter {
     struct sr1__named *params; /* peft's names: A, B of each layer in turn, then a
                                   critic's value head; owns both */
     size_t n_params;
-    size_t n_lora;  /* without the head */
-    uint32_t found; /* targets that some layer has */
+    size_t n_lora; /* without the head */
     const struct sr1__lora *
         *by_view; /* [n_views] of the model; NULL: that view has none */
 };
 
+/* The targets that some layer of a model has, as bits 1 << SR1__LORA_*: experts have no
+ * adapters. An adapter's own are of these. */
+uint32_t sr1__lora_targets_there(const struct sr1__hf_config *c);
 /* Give m an adapter that is yet to be filled, or, where shares is a model with one, that
  * shares its tensors. A critic's trains its value head too. The configuration is copied.
  */

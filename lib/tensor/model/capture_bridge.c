@@ -83,19 +83,19 @@ static const struct sr1__capture_table *find_table_once(sr1_scope *s, const sr1_
 {
     const struct sr1__capture_table *table = NULL;
     sr1__device device = sr1__scope_device(s);
-    int looked;
 
     if (device == SR1__CPU || sr1__scope_status(s) != SR1_OK || atomic_load(none) ||
         (t_dtype(x) != SR1__F32 && t_dtype(x) != SR1__BF16))
         return NULL;
-    pthread_mutex_lock(&lock);
-    looked = looked_for_cuda;
-    looked_for_cuda |= device < SR1__NAMED;
+    if (device >= SR1__NAMED)
+        return sr1__capture_find(device, &table) == SR1_OK ? table : NULL;
+    pthread_mutex_lock(&lock); /* while it is loaded, too: all threads take its kernels */
+    if (!of_cuda && !looked_for_cuda)
+        (void)load_cuda_table();
+    looked_for_cuda = 1;
     table = of_cuda;
     pthread_mutex_unlock(&lock);
-    if (device < SR1__NAMED && looked)
-        return table;
-    return sr1__capture_find(device, &table) == SR1_OK ? table : NULL;
+    return table;
 }
 
 /* What a kernel of a table gave. NULL where there is none, which is noted in *none;

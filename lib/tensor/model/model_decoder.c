@@ -505,13 +505,16 @@ static sr1_status upload_lanes(struct sr1__decoder *d, size_t n, int64_t total)
     return sr1__lane_upload(&d->lanes, total);
 }
 
-/* One token of each of n rows. */
+/* One token of each of n rows. No graph can hold a layer with experts, which waits for
+ * the host to sort tokens by them (experts.c). */
 static sr1_status run_lanes(struct sr1__decoder *d, size_t n, int64_t total)
 {
     struct decode_pass p = {.d = d, .n = n, .total = total};
     const struct sr1__step_key key = {{'l', total, 0, 0, 0, 0}};
+    int routed = sr1__hf_config_has(&d->model->config, SR1__LAYER_EXPERTS);
 
-    return sr1__step_graphs_run(d->graphs, "decode", &key, launch_lanes, &p);
+    return sr1__step_graphs_run(d->graphs, "decode", routed ? NULL : &key, launch_lanes,
+                                &p);
 }
 
 /* Graphs are of the cache, the tables and the weights of now. */

@@ -613,15 +613,18 @@ double sr1__memory_cache_peak(const struct sr1__memory_model *m,
                       (double)m->config.n_layers;
 }
 
-/* What a step of single tokens works with stays its graphs'. */
+/* What a step of single tokens works with stays its graphs': of a pass, which is none
+ * where experts are chosen, and of a draw. */
 static double graphs_kept(const struct sr1__memory_model *m, double rows, double longest)
 {
     struct sr1__memory_pass p = {.tokens = rows, .targets = rows, .longest = longest};
+    double draw = rows * (double)m->config.vocab_size * (4 + size_of(m));
 
     if (m->device == SR1__CPU)
         return 0;
-    return fmax(measure_layer(m, &p, 0).peak * rows,
-                rows * (double)m->config.vocab_size * (4 + size_of(m)));
+    if (sr1__hf_config_has(&m->config, SR1__LAYER_EXPERTS))
+        return draw;
+    return fmax(measure_layer(m, &p, 0).peak * rows, draw);
 }
 
 /* The C pass of a CPU (host_pass.h), which has the weights once more, in panels. */

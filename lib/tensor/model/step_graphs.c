@@ -213,7 +213,7 @@ sr1_status sr1__step_graphs_run(struct sr1__step_graphs *g, const char *label,
     struct step_graph *step;
     sr1_status st;
 
-    if (!are_graphs_there(g))
+    if (!key || !are_graphs_there(g))
         return launch_kernels(g, label, fn, arg);
     step = find_step(g, key);
     if (step) {

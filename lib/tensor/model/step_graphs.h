@@ -5,7 +5,8 @@
  * in a row with the results of once. Such a step is launched kernel by kernel the first
  * time, which makes what is made once, captured the second time, and replayed from then
  * on. Where graphs cannot be had, or one fails, all steps are launched kernel by kernel,
- * and one warning says why.
+ * and one warning says why. A step in which the host looks at the device's numbers has no
+ * key: no graph can hold it.
  *
  * Errors:    those of a step launched kernel by kernel.
  * Threads:   as the decoder's. */
@@ -46,7 +47,7 @@ void sr1__step_graphs_keep(struct sr1__step_graphs *g,
 /* Drop all. */
 void sr1__step_graphs_drop(struct sr1__step_graphs *g);
 
-/* Launch the kernels that fn(s, arg) launches. */
+/* Launch the kernels that fn(s, arg) launches; key NULL: always one by one. */
 sr1_status sr1__step_graphs_run(struct sr1__step_graphs *g, const char *label,
                                 const struct sr1__step_key *key,
                                 void (*fn)(sr1_scope *s, void *arg), void *arg);

@@ -29,6 +29,16 @@ sr1_status report_comm(sr1_status code, const char *text)
     return sr1__fail(code, "%s", line.c_str());
 }
 
+/* ProcessGroupWrapper's barrier before each collective: a rank is late or gone, as its
+ * helper's connections report. Ranks at different collectives are told otherwise. */
+bool is_failed_barrier(const c10::Error &e)
+{
+    const char *text = e.what_without_backtrace();
+
+    return strstr(text, "monitoredBarrier") ||
+           strstr(text, "Monitored Barrier encountered error");
+}
+
 std::chrono::milliseconds limit_of(int64_t limit_ms)
 {
     return std::chrono::milliseconds(limit_ms);
@@ -59,7 +69,8 @@ sr1_status caught_comm() noexcept
     } catch (const c10::DistError &e) {
         return report_comm(SR1_E_NETWORK, e.what_without_backtrace());
     } catch (const c10::Error &e) {
-        return report_comm(SR1_E_INVALID, e.what_without_backtrace());
+        return report_comm(is_failed_barrier(e) ? SR1_E_NETWORK : SR1_E_INVALID,
+                           e.what_without_backtrace());
     } catch (const std::bad_alloc &) {
         return sr1__fail_nomem("process group");
     } catch (const std::exception &e) { /* gloo::IoException is one */

@@ -36,6 +36,8 @@ namespace
 const char cuda_library[] = "libtorch_cuda.so";
 std::mutex lock;
 std::string library_dir; /* set by tests */
+std::mutex determinism_lock;
+int n_deterministic; /* holds */
 
 /* The folder libtorch_cpu was loaded from. */
 std::string torch_folder()
@@ -50,6 +52,15 @@ std::string torch_folder()
         return ".";
     path = info.dli_fname;
     return path.substr(0, path.rfind('/'));
+}
+
+sr1_status choose_kernels(bool deterministic)
+{
+    return guard([&] {
+        at::globalContext().setDeterministicAlgorithms(deterministic, false);
+        at::globalContext().setDeterministicFillUninitializedMemory(false);
+        at::globalContext().setDeterministicCuDNN(deterministic);
+    });
 }
 
 bool registered()
@@ -361,15 +372,33 @@ int32_t sr1__torch_threads_get(void)
     return at::get_num_threads();
 }
 
-sr1_status sr1__torch_determinism(int32_t on)
+int32_t sr1__torch_threads_swap(int32_t n)
 {
-    if (on)
+    int32_t before = sr1__torch_threads_get();
+
+    if (n != before)
+        (void)sr1__torch_threads(n);
+    return before;
+}
+
+sr1_status sr1__torch_determinism_hold(void)
+{
+    std::lock_guard<std::mutex> hold(determinism_lock);
+
+    if (n_deterministic == 0) {
         setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
-    return guard([&] {
-        at::globalContext().setDeterministicAlgorithms(on != 0, false);
-        at::globalContext().setDeterministicFillUninitializedMemory(false);
-        at::globalContext().setDeterministicCuDNN(on != 0);
-    });
+        SR1__TRY(choose_kernels(true));
+    }
+    n_deterministic++;
+    return SR1_OK;
+}
+
+void sr1__torch_determinism_release(void)
+{
+    std::lock_guard<std::mutex> hold(determinism_lock);
+
+    if (--n_deterministic == 0)
+        (void)choose_kernels(false);
 }
 
 int32_t sr1__torch_determinism_get(void)

@@ -51,11 +51,14 @@ void watch_exit() noexcept
 
 entry::entry() noexcept
 {
-    static std::once_flag watched;
+    static std::once_flag begun;
 
     if (depth++ > 0)
         return;
-    std::call_once(watched, watch_exit);
+    std::call_once(begun, [] {
+        watch_exit();
+        choose_host_memory();
+    });
     entries++;
     if (leaving && !leaves) {
         entries--;

@@ -14,8 +14,9 @@
 extern "C" {
 #endif
 
-typedef struct sr1_tensor sr1_tensor; /* opaque: a reference to ATen's tensor */
-typedef struct sr1__event sr1__event; /* opaque: a moment in a device's work */
+typedef struct sr1_tensor sr1_tensor;   /* opaque: a reference to ATen's tensor */
+typedef struct sr1__event sr1__event;   /* opaque: a moment in a device's work */
+typedef struct sr1__stream sr1__stream; /* opaque: work of a device, in its order */
 
 /* Element types. */
 enum {
@@ -58,13 +59,18 @@ sr1_status sr1__device_memory(sr1__device device, int64_t *now, int64_t *peak);
 /* Free bytes on a device; for the CPU the machine's total memory. */
 sr1_status sr1__device_room(sr1__device device, uint64_t *out);
 
-/* Threads of one operation; 0 keeps libtorch's own choice. */
+/* Threads of one operation that the calling thread begins; 0 keeps what it has. */
 sr1_status sr1__torch_threads(int32_t n);
 int32_t sr1__torch_threads_get(void);
-/* Of the process. 1: libtorch takes kernels whose results do not depend on the order of
- * their threads, and an operation that has none fails by name. Before CUDA is first used
- * it also sets CUBLAS_WORKSPACE_CONFIG, unless the user has. */
-sr1_status sr1__torch_determinism(int32_t on);
+/* The same for some work: returns what was set before, to be given back by another call.
+ */
+int32_t sr1__torch_threads_swap(int32_t n);
+/* Of the process, from the first hold to the release of the last: libtorch takes kernels
+ * whose results do not depend on the order of their threads, and an operation that has
+ * none fails by name. Before CUDA is first used it also sets CUBLAS_WORKSPACE_CONFIG,
+ * unless the user has. */
+sr1_status sr1__torch_determinism_hold(void);
+void sr1__torch_determinism_release(void);
 int32_t sr1__torch_determinism_get(void);
 const char *sr1__torch_version(void);
 /* *out: 1 unless this process lets products of fp32 be rounded to TF32 or bf16. */

@@ -193,6 +193,13 @@ sr1_status sr1__shim_event_new(sr1__event **out, sr1__device device);
 sr1_status sr1__shim_event_record(sr1__event *e, sr1__device device);
 sr1_status sr1__shim_event_wait(sr1__event *e);
 void sr1__shim_event_free(sr1__event *e); /* NULL is fine */
+/* A stream of the device beside the current one; on the CPU all is done at once. */
+sr1_status sr1__shim_stream_new(sr1__stream **out, sr1__device device);
+/* Before work is given to it: its device becomes this thread's, what was launched on the
+ * device's current stream comes before, and *native is cudaStream_t; NULL on the CPU. */
+sr1_status sr1__shim_stream_enter(sr1__stream *s, void **native);
+sr1_status sr1__shim_stream_is_done(sr1__stream *s, int *done);
+void sr1__shim_stream_free(sr1__stream *s); /* NULL is fine */
 
 /* ---- autograd (autograd.cpp) ---- */
 sr1_status sr1__shim_require_grad(sr1_tensor *leaf, int on);

@@ -209,7 +209,10 @@ static sr1_status take_question(const struct sr1__fields *f, sr1_row *row)
     const char *field = f->question;
     const json_t *list = NULL;
 
-    if (!v && strcmp(f->question, SR1__DEFAULT_QUESTION) == 0) {
+    if (json_is_object(json_array_get(v, 0))) { /* a column of messages */
+        list = v;
+        v = NULL;
+    } else if (!v && strcmp(f->question, SR1__DEFAULT_QUESTION) == 0) {
         list = find_messages(row->json, &field);
         if (json_is_string(list)) {
             v = list; /* a prompt in one text */

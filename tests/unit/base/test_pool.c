@@ -113,6 +113,36 @@ static void threads_work_side_by_side(void **state)
     sr1__pool_free(p);
 }
 
+static _Thread_local int begun;
+
+static void begin_thread(void *count)
+{
+    begun = 1;
+    atomic_fetch_add((atomic_int *)count, 1);
+}
+
+static sr1_status check_begun(void *caller, size_t i)
+{
+    (void)i;
+    rest(1);
+    return begun || pthread_equal(*(pthread_t *)caller, pthread_self()) ? SR1_OK
+                                                                        : SR1_E_STATE;
+}
+
+static void threads_begin_before_they_work(void **state)
+{
+    pthread_t caller = pthread_self();
+    atomic_int count = 0;
+    struct sr1__pool *p;
+
+    (void)state;
+    assert_int_equal(sr1__pool_new_begun(&p, 4, begin_thread, &count), SR1_OK);
+    assert_int_equal(sr1__pool_run(p, 40, check_begun, &caller), SR1_OK);
+    sr1__pool_free(p);
+    assert_int_equal(count, 3);
+    assert_int_equal(begun, 0);
+}
+
 static double cpu_seconds(void)
 {
     struct timespec t;
@@ -273,6 +303,7 @@ int main(void)
         cmocka_unit_test(every_index_runs_once),
         cmocka_unit_test(the_lowest_failure_is_reported),
         cmocka_unit_test(threads_work_side_by_side),
+        cmocka_unit_test(threads_begin_before_they_work),
         cmocka_unit_test(waiters_sleep),
         cmocka_unit_test(a_loop_in_a_loop_runs_inline),
         cmocka_unit_test(so_it_does_through_another_pool),

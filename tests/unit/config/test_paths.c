@@ -38,6 +38,30 @@ static void is(const sr1_config *c, const char *key, const char *want)
         assert_string_equal(got, scratch_path(want));
 }
 
+/* A folder named ~ would be made, and removed with the home that it was taken for. */
+static void what_only_a_shell_expands_is_refused(void **state)
+{
+    static const char *const keys[] = {"out", "search_cache_dir", "train_file"};
+    sr1_config *c = NULL;
+
+    (void)state;
+    ok(sr1_config_new(&c));
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        char text[64];
+
+        assert_int_equal(sr1_config_set(c, keys[i], "~/x"), SR1_E_CONFIG);
+        assert_non_null(strstr(sr1_last_error(), "only a shell expands ~"));
+        assert_int_equal(sr1_config_set(c, keys[i], "~"), SR1_E_CONFIG);
+        ok(sr1_config_set(c, keys[i], "./~/x"));
+        ok(sr1_config_set(c, keys[i], "~x"));
+        snprintf(text, sizeof text, "%s: ~/x\n", keys[i]);
+        (void)scratch_file("tilde.yaml", text, 0);
+        assert_int_equal(sr1_config_load(c, scratch_path("tilde.yaml")), SR1_E_CONFIG);
+        assert_non_null(strstr(sr1_last_error(), "only a shell expands ~"));
+    }
+    sr1_config_free(c);
+}
+
 static void paths_of_a_file_are_beside_it(void **state)
 {
     sr1_config *c;
@@ -175,6 +199,7 @@ static void memory_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_only_a_shell_expands_is_refused),
         cmocka_unit_test(paths_of_a_file_are_beside_it),
         cmocka_unit_test(a_file_here_gives_paths_from_here),
         cmocka_unit_test(what_moved_along_is_found),

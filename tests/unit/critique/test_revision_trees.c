@@ -48,6 +48,12 @@ static const char *honest(const sr1_conversation *c, char *room, size_t size)
     return room;
 }
 
+/* Of a conversation that is longer than the critic reads. */
+static const char *silent_or_honest(const sr1_conversation *c, char *room, size_t size)
+{
+    return number(strstr(c->contents[0], "<answer>")) >= 3 ? honest(c, room, size) : "";
+}
+
 static const char *kind(const sr1_conversation *c, char *room, size_t size)
 {
     (void)c;
@@ -673,6 +679,34 @@ static void demonstrations_do_not_show_the_hint(void **state)
     trade_close(&t);
 }
 
+static void empty_critiques_are_no_demonstrations(void **state)
+{
+    static const int32_t widths[] = {1, 6, 1};
+    sr1_critique_demo_options d = {.struct_size = sizeof d};
+    sr1_critique_demo_report r = {.struct_size = sizeof r};
+    const char *path = scratch_path("silent.jsonl");
+    struct trade t;
+    sr1_revision_tree_options o;
+    sr1_revision_trees *f = NULL;
+    char *text;
+
+    (void)state;
+    trade_open(&t);
+    t.critic.say = silent_or_honest;
+    o = options(&t, NULL);
+    OK(sr1_revision_trees_open(&f, &o));
+    OK(sr1_revision_trees_expand(f, widths, 3, NULL));
+    OK(sr1_revision_trees_write_demos(f, path, &d, &r));
+    assert_int_equal(r.critiques, 18);
+    assert_int_equal(r.empty, 3);
+    assert_int_equal(r.written, 15);
+    text = slurp(path);
+    assert_null(strstr(text, "\"assistant\",\"content\":\"\""));
+    sr1__free(text);
+    sr1_revision_trees_free(f);
+    trade_close(&t);
+}
+
 /* Critiques that say the answer 2 is wrong and 3 to 7 are right: of the five as many stay
  * as there are of the others, and they lie evenly. */
 static void judgements_can_be_balanced(void **state)
@@ -880,6 +914,7 @@ int main(void)
         cmocka_unit_test(trees_survive_want_of_memory),
         cmocka_unit_test(critics_that_are_told_judge_rightly),
         cmocka_unit_test(demonstrations_do_not_show_the_hint),
+        cmocka_unit_test(empty_critiques_are_no_demonstrations),
         cmocka_unit_test(judgements_can_be_balanced),
         cmocka_unit_test(rows_get_answers_and_prompts),
         cmocka_unit_test(rows_without_tests_are_passed_over),

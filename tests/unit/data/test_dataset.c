@@ -673,6 +673,31 @@ static void options(void **state)
     assert_error(open_one(&d, path, &o), SR1_E_INVALID, "struct_size");
 }
 
+/* The column may be one of messages, as where nobody names it. */
+static void a_named_column_may_have_messages(void **state)
+{
+    static const char rows[] =
+        "{\"%s\": [{\"role\": \"system\", \"content\": \"Be brief.\"}, {\"role\": "
+        "\"user\", \"content\": \"Where?\"}], \"golden_answers\": \"a\"}\n";
+    static const char *const columns[] = {"prompt", "asked", "question"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
+        sr1_dataset_options o = {.struct_size = sizeof o, .question_field = columns[i]};
+        sr1_dataset *d = NULL;
+        sr1_row *row = NULL;
+        char text[300];
+
+        snprintf(text, sizeof text, rows, columns[i]);
+        assert_int_equal(open_one(&d, scratch_file("m.jsonl", text, 0), &o), SR1_OK);
+        assert_int_equal(sr1_dataset_read(d, 0, &row), SR1_OK);
+        assert_string_equal(sr1_row_question(row), "Where?");
+        assert_int_equal(sr1_row_history_count(row), 1);
+        sr1_row_free(row);
+        sr1_dataset_free(d);
+    }
+}
+
 /* What is made of it, names of metrics among others, must be UTF-8. */
 static void a_source_is_utf8_whatever_the_file_is_called(void **state)
 {
@@ -1258,6 +1283,7 @@ int main(void)
         cmocka_unit_test(errors_name_the_place),
         cmocka_unit_test(bad_files),
         cmocka_unit_test(options),
+        cmocka_unit_test(a_named_column_may_have_messages),
         cmocka_unit_test(a_source_is_utf8_whatever_the_file_is_called),
         cmocka_unit_test(several_files_and_a_shrinking_one),
         cmocka_unit_test(split_parts_are_stable),

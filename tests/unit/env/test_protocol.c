@@ -250,22 +250,97 @@ static int32_t scan(struct sr1__scanner *s, const char *text, size_t *n)
     return event;
 }
 
-static void too_much_content_is_text(void **state)
+/* Of an action that is too long the beginning is kept, whole characters of it; a message
+ * of several has others beside it. */
+static void an_action_that_is_too_long_is_known_as_such(void **state)
 {
-    struct sr1__scanner s;
-    size_t n;
+    static const struct {
+        const char *protocol, *text;
+        const char *calls[3]; /* '!' before one that is too long */
+    } rows[] = {
+        {"search-r1", "<search>1234</search>", {"1234"}},
+        {"search-r1", "<search>12345</search>", {"!1234"}},
+        {"search-r1", "<search>1 2\xc3\xa9</search>", {"!1 2"}},
+        {"search-r1", "<search>   12345</search>", {"!1"}},
+        {"hermes",
+         "<tool_call>12345</tool_call><tool_call>1</tool_call>\n<tool_call>1234567"
+         "</tool_call>",
+         {"!1234", "1", "!1234"}},
+        {"llama3", "<|python_tag|>{\"a\"}", {"!{\"a\""}},
+        {"llama3", "{\"a\": 1}", {"!{\"a\""}},
+        {"llama3", "{}; {}", {"!{};"}},
+    };
+    size_t n, used;
 
     (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct sr1__protocol *p = sr1__protocol_find(rows[i].protocol);
+        const char *text = rows[i].text;
+        struct sr1__text_range first = {0, 0};
+        struct sr1__scanner s;
+        int32_t event, k;
+
+        sr1__scanner_init(&s, p, 4);
+        s.max_calls = 3;
+        assert_int_equal(sr1__scanner_feed(&s, text, strlen(text), &used, &event),
+                         SR1_OK);
+        assert_int_equal(sr1__scanner_end(&s), SR1__EVENT_ACTION);
+        for (k = 0; k < 3 && rows[i].calls[k]; k++) {
+            const char *found = sr1__scanner_call(&s, k, &n), *call = rows[i].calls[k];
+
+            assert_int_equal(sr1__scanner_too_long(&s, k), *call == '!');
+            call += *call == '!';
+            assert_int_equal(n, strlen(call));
+            assert_memory_equal(found, call, n);
+        }
+        assert_int_equal(s.n_calls, k);
+        assert_int_equal(
+            sr1__protocol_first_event(p, text, strlen(text), 4, &first, NULL),
+            SR1__EVENT_ACTION);
+        (void)sr1__scanner_call(&s, 0, &n);
+        assert_int_equal(first.len, n);
+        sr1__scanner_reset(&s);
+        assert_false(sr1__scanner_too_long(&s, 0));
+        sr1__scanner_free(&s);
+    }
+}
+
+/* A report is an answer; what no message may hold is none, and takes no memory. */
+static void answers_are_as_long_as_messages(void **state)
+{
+    static const char tag[] = "<answer>", end[] = "</answer>";
+    static char text[sizeof tag + SR1__MESSAGE_MAX + sizeof end];
+    struct sr1__scanner s;
+    size_t n, used;
+    int32_t event;
+
+    (void)state;
+    sr1__scanner_init(&s, protocol(), 0);
+    for (size_t len = SR1__MESSAGE_MAX; len <= SR1__MESSAGE_MAX + 1; len++) {
+        int32_t want = len <= SR1__MESSAGE_MAX ? SR1__EVENT_ANSWER : SR1__EVENT_NONE;
+
+        sr1__scanner_reset(&s);
+        memset(text, 'a', sizeof text);
+        memcpy(text, tag, strlen(tag));
+        assert_int_equal(sr1__scanner_feed(&s, text, strlen(tag) + len, &used, &event),
+                         SR1_OK);
+        sr1__scanner_partial_answer(&s, &n);
+        assert_int_equal(n, want == SR1__EVENT_ANSWER ? len : 0);
+        memcpy(text + strlen(tag) + len, end, strlen(end));
+        assert_int_equal(scan(&s, end, &n), want);
+        assert_int_equal(n, want == SR1__EVENT_ANSWER ? len : 0);
+        assert_int_equal(sr1__protocol_first_event(protocol(), text,
+                                                   strlen(tag) + len + strlen(end),
+                                                   SR1__ACTION_MAX, NULL, NULL),
+                         want);
+    }
+    assert_true(s.content[1].cap < 4 * SR1__MESSAGE_MAX);
+    sr1__scanner_free(&s);
     sr1__scanner_init(&s, protocol(), 4);
-    assert_int_equal(scan(&s, "<search>12345</search>", &n), SR1__EVENT_NONE);
-    assert_int_equal(scan(&s, "</search>", &n), SR1__EVENT_NONE);
-    assert_int_equal(scan(&s, "<search>1234</search>", &n), SR1__EVENT_ACTION);
-    assert_int_equal(n, 4);
-    sr1__scanner_reset(&s);
-    assert_int_equal(scan(&s, "<answer>12345", &n), SR1__EVENT_NONE);
-    sr1__scanner_partial_answer(&s, &n);
-    assert_int_equal(n, 0);
-    assert_true(s.content[1].cap < 128);
+    assert_int_equal(scan(&s, "<search>", &n), SR1__EVENT_NONE);
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(scan(&s, "12345", &n), SR1__EVENT_NONE);
+    assert_true(s.content[0].cap < 128);
     sr1__scanner_free(&s);
 }
 
@@ -412,7 +487,8 @@ int main(void)
         cmocka_unit_test(events_by_hand),
         cmocka_unit_test(any_split_equals_the_whole),
         cmocka_unit_test(partial_answers),
-        cmocka_unit_test(too_much_content_is_text),
+        cmocka_unit_test(an_action_that_is_too_long_is_known_as_such),
+        cmocka_unit_test(answers_are_as_long_as_messages),
         cmocka_unit_test(a_turn_forgets_the_one_before),
         cmocka_unit_test(out_of_memory_is_a_status),
         cmocka_unit_test(blocks_split),

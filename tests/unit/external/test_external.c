@@ -146,7 +146,7 @@ static void why_there_is_no_score_is_told(void **state)
          "for line in sys.stdin:\n"
          "    i = json.loads(line)['id']\n"
          "    print(json.dumps({'id': i, 'result': [None]}), flush=True)\n",
-         "null.py gave null, or NaN, in place of a number"},
+         "null.py gave null, or what is no number, as a score"},
     };
 
     (void)state;
@@ -164,6 +164,33 @@ static void why_there_is_no_score_is_told(void **state)
         sr1_reward_set_free(set);
     }
     sr1_log_set(NULL, NULL);
+}
+
+/* Right and wrong are 1 and 0, and what is no score costs its own trajectory. */
+static void truths_are_scores(void **state)
+{
+    static const char text[] =
+        "import json, sys\n"
+        "for line in sys.stdin:\n"
+        "    m = json.loads(line)\n"
+        "    print(json.dumps({'id': m['id'], 'result': [True, False, 'yes', 3]}),\n"
+        "          flush=True)\n";
+    sr1_reward_options o = {.struct_size = sizeof o, .rewards = ""};
+    sr1_trajectory *t[4];
+    sr1_reward_set *set = NULL;
+    double totals[4];
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        t[i] = answered("Where?", "Rome");
+    OK(sr1_reward_set_new(&set, &o));
+    OK(sr1_reward_set_add_external(set, scratch_file("truths.py", text, 0), "mine", 1,
+                                   NULL));
+    OK(sr1_reward_set_score(set, (const sr1_trajectory *const *)t, 4, NULL, totals));
+    assert_true(totals[0] == 1 && totals[1] == 0 && isnan(totals[2]) && totals[3] == 3);
+    sr1_reward_set_free(set);
+    for (size_t i = 0; i < 4; i++)
+        sr1_trajectory_free(t[i]);
 }
 
 /* ---- search ---- */
@@ -527,6 +554,34 @@ static void a_new_program_is_asked_nothing_of_old_episodes(void **state)
     sr1_env_free(env);
 }
 
+/* Nor is it told that they are over: one that keeps a table of them need not expect it.
+ */
+static void a_new_program_is_told_nothing_of_old_episodes(void **state)
+{
+    sr1_env_reply reply = {.struct_size = sizeof reply};
+    sr1_env *env = NULL;
+    char code[1024], *text = NULL;
+    int64_t old, new;
+    size_t n;
+
+    (void)state;
+    snprintf(code, sizeof code,
+             "exec(open('%s').read().replace('episodes.pop(params[\"episode\"], None)', "
+             "'del episodes[params[\"episode\"]]'))\n",
+             program);
+    OK(sr1_env_open_external(&env, scratch_file("strict.py", code, 0), NULL, NULL));
+    OK(sr1_env_begin(env, "q1", "Where?", 6, 7, &old));
+    assert_int_not_equal(sr1_env_step(env, old, "please die", 10, &reply, &text, &n),
+                         SR1_OK);
+    OK(sr1_env_begin(env, "q2", "When?", 5, 8, &new));
+    sr1_env_finish(env, old);
+    (void)step(env, new, "count", BLOCK("1 begun, When?"));
+    sr1_env_finish(env, new);
+    OK(sr1_env_begin(env, "q3", "Who?", 4, 9, &new));
+    (void)step(env, new, "count", BLOCK("1 begun, Who?")); /* what it knew it forgot */
+    sr1_env_free(env);
+}
+
 /* A program that loads for long reads nothing meanwhile: what a pipe does not hold waits,
  * as long as a request may take. */
 static void a_program_may_take_long_to_start(void **state)
@@ -779,6 +834,7 @@ int main(void)
         cmocka_unit_test(an_outage_is_no_score),
         cmocka_unit_test(a_late_program_is_started_anew),
         cmocka_unit_test(why_there_is_no_score_is_told),
+        cmocka_unit_test(truths_are_scores),
         cmocka_unit_test(a_program_searches),
         cmocka_unit_test(members_of_a_hit_have_their_types),
         cmocka_unit_test(long_requests_and_answers_cross),
@@ -786,6 +842,7 @@ int main(void)
         cmocka_unit_test(a_program_is_an_environment),
         cmocka_unit_test(bytes_that_are_no_text_are_shown),
         cmocka_unit_test(a_new_program_is_asked_nothing_of_old_episodes),
+        cmocka_unit_test(a_new_program_is_told_nothing_of_old_episodes),
         cmocka_unit_test(a_program_may_take_long_to_start),
         cmocka_unit_test(members_of_an_answer_have_their_types),
         cmocka_unit_test(the_example_is_an_environment),

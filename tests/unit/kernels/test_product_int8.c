@@ -201,6 +201,29 @@ static void what_is_not_finite_shows(void **state)
     free_numbers(&m);
 }
 
+/* A weight that is not finite makes NaN of its own output, as in other types. */
+static void weights_that_are_not_finite_show(void **state)
+{
+    static const float bad[] = {INFINITY, -INFINITY, NAN};
+    struct numbers m;
+    float tile[SR1__GROUP_OUT];
+
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof bad / sizeof *bad; i++) {
+        uint16_t *half = calloc(SR1__GROUP_OUT * 300, sizeof *half);
+
+        make_numbers(&m, SR1__GROUP_OUT, 300, 0);
+        m.w[5 * 300 + 270] = bad[i / 2];
+        sr1__f32_to_bf16(m.w, half, SR1__GROUP_OUT * 300);
+        pack_all(&m, i % 2 ? (const void *)half : m.w, i % 2);
+        sr1__int8_product(&m.panels, 0, m.rows, 1, tile);
+        for (size_t o = 0; o < SR1__GROUP_OUT; o++)
+            assert_int_equal(isnan(tile[o]) != 0, o == 5);
+        free(half);
+        free_numbers(&m);
+    }
+}
+
 /* The least that floats have, large ones, and nothing but zeros. */
 static void rows_of_any_size_are_kept(void **state)
 {
@@ -232,6 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_variant_is_the_sum_to_the_same_bits),
         cmocka_unit_test(what_is_not_finite_shows),
+        cmocka_unit_test(weights_that_are_not_finite_show),
         cmocka_unit_test(rows_of_any_size_are_kept),
     };
 

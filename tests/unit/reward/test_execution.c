@@ -74,12 +74,14 @@ static sr1_sandbox *open_nothing(void)
     return box;
 }
 
-static sr1_reward_set *make(sr1_sandbox *box, const char *names, int32_t all,
-                            int32_t judgement_required, sr1_checker **checker)
+static sr1_reward_set *make_for(const char *protocol, sr1_sandbox *box, const char *names,
+                                int32_t all, int32_t judgement_required,
+                                sr1_checker **checker)
 {
     sr1_checker_options co = {
         .struct_size = sizeof(co), .all_or_nothing = all, .judge = "any"};
-    sr1_reward_options o = {.struct_size = sizeof(o), .rewards = names};
+    sr1_reward_options o = {
+        .struct_size = sizeof(o), .rewards = names, .protocol = protocol};
     sr1_reward_set *set = NULL;
 
     o.problems = problems;
@@ -91,6 +93,12 @@ static sr1_reward_set *make(sr1_sandbox *box, const char *names, int32_t all,
     sr1_checker_free(o.checker);
     sr1_sandbox_free(box);
     return set;
+}
+
+static sr1_reward_set *make(sr1_sandbox *box, const char *names, int32_t all,
+                            int32_t judgement_required, sr1_checker **checker)
+{
+    return make_for("ctrl", box, names, all, judgement_required, checker);
 }
 
 /* The policy says this of the problem; the environment inserts that (NULL: nothing); the
@@ -134,6 +142,23 @@ static void what_was_inserted_is_run_before_what_was_said(void **state)
     assert_true(score(set, trajectory("p", BAD, NULL, "")) == 0.5);
     assert_true(score(set, trajectory("p", "no code", NULL, "")) == 0);
     sr1_reward_set_free(set);
+}
+
+/* Only a revision takes the place of what the policy answers: a passage or a tool's
+ * result does not, whatever it holds. */
+static void what_a_tool_returned_is_never_run(void **state)
+{
+    static const char *const protocols[] = {"search-r1", "hermes", "mt-grpo", "chat"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(protocols) / sizeof(protocols[0]); i++) {
+        sr1_reward_set *set = make_for(protocols[i], open_box(), "execution", 0, 0, NULL);
+
+        assert_true(score(set, trajectory("p", "hm", "a passage", GOOD)) == 1);
+        assert_true(score(set, trajectory("p", GOOD, BAD, "")) == 1);
+        assert_true(score(set, trajectory("p", BAD, GOOD, "")) == 0.5);
+        sr1_reward_set_free(set);
+    }
 }
 
 static void all_or_nothing_is_all_or_nothing(void **state)
@@ -446,6 +471,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_inserted_is_run_before_what_was_said),
+        cmocka_unit_test(what_a_tool_returned_is_never_run),
         cmocka_unit_test(all_or_nothing_is_all_or_nothing),
         cmocka_unit_test(without_a_judgement_nothing_is_run),
         cmocka_unit_test(a_judgement_is_held_against_the_tests),

@@ -1,7 +1,12 @@
 /* Answering a file of questions and scoring it: nothing is dropped, over all rows and for
  * each data source, whatever the size of the chunks. */
 #define JOERG " J\xc3\xb6rg"
-#define TINY_MORE_WORDS JOERG
+#define TEN(x) x x x x x x x x x x
+#define WORDS(x) TEN(TEN(x " " x " " x " " x " " x " ")) /* 500 */
+#define TINY_MORE_WORDS                                                                  \
+    WORDS("1"), WORDS("2"), WORDS("3"), WORDS("4"), WORDS("5"), WORDS("6"), WORDS("7"),  \
+        WORDS("8"), WORDS("9"), JOERG
+
 #include "support/tiny.h"
 
 #include "base/mem.h"
@@ -22,8 +27,15 @@ static int make(void **state)
         {" tower", "</search>"}, {"</information>", "<answer>"},
         {"<answer>", " Paris"},  {" Paris", "</answer>"}};
 
+    static const struct tiny_rule author[] = {
+        {"", "<answer>"},         {"<answer>", WORDS("1")}, {WORDS("1"), WORDS("2")},
+        {WORDS("2"), WORDS("3")}, {WORDS("3"), WORDS("4")}, {WORDS("4"), WORDS("5")},
+        {WORDS("5"), WORDS("6")}, {WORDS("6"), WORDS("7")}, {WORDS("7"), WORDS("8")},
+        {WORDS("8"), WORDS("9")}, {WORDS("9"), "</answer>"}};
+
     if (scratch_make(state) != 0)
         return -1;
+    tiny_model("author", author, sizeof author / sizeof *author, 30);
     tiny_model("sure", sure, 6, 30);
     tiny_model("unsure", sure, 5, 30);
     return 0;
@@ -157,6 +169,38 @@ static void every_row_counts(void **state)
         sr1_dataset_free(d);
         sr1_rollout_free(r);
     }
+}
+
+static void on_limit(void *user, int32_t level, const char *text)
+{
+    (void)level;
+    *(int *)user += strstr(text, "over 4096 tokens; it counts 0") != NULL;
+}
+
+static void what_rouge_l_cannot_compare_counts_0(void **state)
+{
+    const char *path = scratch_file("long.jsonl",
+                                    "{\"question\": \"Which?\", \"golden_answers\": "
+                                    "[\"1 2 3\"]}\n",
+                                    0);
+    sr1_rollout *r = tiny_rollout(tiny_config("author", "environment=none", NULL), NULL);
+    sr1_eval_options o = {.struct_size = sizeof o, .greedy = 1};
+    sr1_eval_scores s = {.struct_size = sizeof s};
+    sr1_evaluation *e = NULL;
+    sr1_dataset *d = NULL;
+    int told = 0;
+
+    (void)state;
+    OK(sr1_dataset_open(&d, &path, 1, NULL));
+    sr1_log_set(on_limit, &told);
+    OK(sr1_evaluate(&e, r, d, &o));
+    sr1_log_set(NULL, NULL);
+    OK(sr1_evaluation_scores(e, 0, &s));
+    assert_true(s.answered == 1 && s.rouge1 > 0 && s.rougeL == 0);
+    assert_int_equal(told, 1);
+    sr1_evaluation_free(e);
+    sr1_dataset_free(d);
+    sr1_rollout_free(r);
 }
 
 /* A file of a Mac has "o" and a mark; the policy writes one letter. */
@@ -410,6 +454,30 @@ static void forget_synthesis(void)
     assert_int_equal(remove(scratch_path("by.jsonl.state")), 0);
 }
 
+/* A line of the user's own, and lines that he corrected, are not cut off. */
+static void edited_demonstrations_are_refused(void **state)
+{
+    static const char own[] = "{\"prompt\": \"by hand\", \"completion\": \"mine\"}\n";
+    static const char changed[] = "by.jsonl has been changed by others";
+    struct sr1__buf text;
+    FILE *f;
+
+    (void)state;
+    OK(synthesise_by("sure", "seed=1", "1", 2));
+    OK(sr1__file_read(scratch_path("by.jsonl"), 0, &text));
+    f = fopen(scratch_path("by.jsonl"), "a");
+    assert_true(fputs(own, f) >= 0 && fclose(f) == 0);
+    REFUSED(synthesise_by("sure", "seed=1", "1", 4), SR1_E_STATE, changed);
+    text.data[text.len - 5] ^= 1;
+    (void)scratch_file("by.jsonl", text.data, text.len);
+    REFUSED(synthesise_by("sure", "seed=1", "1", 4), SR1_E_STATE, changed);
+    text.data[text.len - 5] ^= 1;
+    (void)scratch_file("by.jsonl", text.data, text.len);
+    OK(synthesise_by("sure", "seed=1", "1", 4));
+    sr1__buf_free(&text);
+    forget_synthesis();
+}
+
 /* A program is what its file holds, a server what is behind its address. */
 static void what_answers_is_of_the_policy(void **state)
 {
@@ -429,6 +497,11 @@ static void what_answers_is_of_the_policy(void **state)
     OK(synthesise_by("sure", "search_url=http://127.0.0.1:9000/retrieve", "1", 2));
     REFUSED(synthesise_by("sure", "search_url=http://127.0.0.1:9000/other", "1", 3),
             SR1_E_STATE, other);
+    forget_synthesis();
+    snprintf(pair, sizeof pair, "search_index=%s", scratch_file("x.bm25", "one", 0));
+    OK(synthesise_by("sure", pair, "1", 1));
+    (void)scratch_file("x.bm25", "two", 0);
+    REFUSED(synthesise_by("sure", pair, "1", 3), SR1_E_STATE, other);
 }
 
 /* As if its tokenizer was opened at this time; 0: now. */
@@ -843,12 +916,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_counts),
+        cmocka_unit_test(what_rouge_l_cannot_compare_counts_0),
         cmocka_unit_test(answers_are_compared_in_normal_form),
         cmocka_unit_test(cut_short_is_no_answer),
         cmocka_unit_test(rewards_are_scored_too),
         cmocka_unit_test(rewards_do_not_see_what_is_left_out),
         cmocka_unit_test(demonstrations_without_a_reward_are_counted),
         cmocka_unit_test(a_synthesis_names_the_row_it_cannot_read),
+        cmocka_unit_test(edited_demonstrations_are_refused),
         cmocka_unit_test(a_synthesis_is_gone_on_with_by_its_policy_only),
         cmocka_unit_test(what_answers_is_of_the_policy),
         cmocka_unit_test(a_synthesis_is_gone_on_with_on_another_day),

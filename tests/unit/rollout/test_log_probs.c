@@ -180,6 +180,50 @@ static void failed_searches_are_scored_too(void **state)
     sr1_rollout_free(r);
 }
 
+/* An answer of one token has no row of its own where a prompt is shared: the prompt's
+ * last row predicts it. Beside it the others' log-probs are what they are without it, in
+ * whatever order they stand. */
+static void answers_of_one_token_cost_the_others_nothing(void **state)
+{
+    enum { QUESTIONS = 2, LONG = 3, SHORT = 3, ALL = QUESTIONS * (LONG + SHORT) };
+    sr1_search *e = tiny_engine();
+    sr1_rollout *r = tiny_rollout(
+        tiny_config("random", "max_tokens=20", "max_tokens_per_turn=20", NULL), e);
+    sr1_query q[QUESTIONS] = {tiny_query("where?"), tiny_query("and who was it?")};
+    sr1_rollout_options whole = {.struct_size = sizeof whole, .group_size = LONG};
+    sr1_rollout_options one = {
+        .struct_size = sizeof one, .group_size = SHORT, .max_tokens = 1, .seed = 5};
+    sr1_trajectory *made[ALL];
+    struct sr1__rng rng;
+
+    (void)state;
+    teach_at_random(sr1_rollout_model(r));
+    OK(sr1_rollout_generate(r, q, QUESTIONS, &whole, made));
+    OK(sr1_rollout_generate(r, q, QUESTIONS, &one, made + QUESTIONS * LONG));
+    assert_int_equal(sr1_trajectory_policy_count(made[ALL - 1]), 1);
+    sr1__rng_seed(&rng, 3, 0);
+    for (int round = 0; round < 60; round++) {
+        int64_t order[ALL];
+        size_t n = 2 + sr1__rng_below(&rng, ALL - 1), total = 0, at = 0;
+        const sr1_trajectory *t[ALL];
+        float again[ALL * 20];
+
+        for (int64_t i = 0; i < ALL; i++)
+            order[i] = i;
+        sr1__rng_shuffle(&rng, order, ALL);
+        for (size_t i = 0; i < n; i++) {
+            t[i] = made[order[i]];
+            total += sr1_trajectory_policy_count(t[i]);
+        }
+        OK(sr1_rollout_log_probs(r, t, n, again, total));
+        for (size_t i = 0; i < n; i++)
+            for (size_t k = 0; k < sr1_trajectory_policy_count(t[i]); k++)
+                tiny_near(again[at++], sr1_trajectory_policy_log_probs(t[i])[k], 1e-4);
+    }
+    tiny_free_all(made, ALL);
+    sr1_rollout_free(r);
+}
+
 /* Ids that no vocabulary has, or more than the model can read, are refused and named. */
 static void foreign_trajectories_are_refused(void **state)
 {
@@ -223,6 +267,7 @@ int main(void)
         cmocka_unit_test(top_k_and_searches_between),
         cmocka_unit_test(greedy_is_scored_at_temperature_1),
         cmocka_unit_test(failed_searches_are_scored_too),
+        cmocka_unit_test(answers_of_one_token_cost_the_others_nothing),
         cmocka_unit_test(foreign_trajectories_are_refused),
     };
 

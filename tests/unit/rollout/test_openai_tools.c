@@ -121,7 +121,32 @@ static void sr1_eval_scores_the_server(void **state)
     server.fail_code = 500;
     server.fail_every = 5; /* some rows cannot be scored */
     assert_int_equal(CALL("sr1-eval", model, questions), 1);
-    says("err", "is not among the rows");
+    says("err", " not among the rows"); /* one or two of them */
+    openai_stop(&server);
+}
+
+/* What --force replaces is there until all of the new file is. */
+static void trajectories_are_replaced_by_whole_ones(void **state)
+{
+    char path[512], part[600];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s", scratch_file("kept.jsonl", "mine\n", 0));
+    snprintf(part, sizeof part, "%s.part", path);
+    serve();
+    server.fail_code = 401;
+    server.fail_every = 8;
+    assert_int_equal(
+        CALL("sr1-eval", model, questions, "--trajectories", path, "--force"), 1);
+    says("err", "HTTP 401");
+    assert_string_equal(said("kept.jsonl"), "mine\n");
+    assert_int_not_equal(access(part, F_OK), 0);
+    server.fail_every = 0;
+    server.fail_code = 0;
+    assert_int_equal(
+        CALL("sr1-eval", model, questions, "--trajectories", path, "--force"), 0);
+    says("kept.jsonl", "\"generated_text\"");
+    assert_int_not_equal(access(part, F_OK), 0);
     openai_stop(&server);
 }
 
@@ -307,6 +332,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sr1_infer_shows_what_the_server_says),
         cmocka_unit_test(sr1_eval_scores_the_server),
+        cmocka_unit_test(trajectories_are_replaced_by_whole_ones),
         cmocka_unit_test(good_trajectories_become_demonstrations),
         cmocka_unit_test(demonstrations_have_their_history),
         cmocka_unit_test(a_synthesis_goes_on_where_it_was),

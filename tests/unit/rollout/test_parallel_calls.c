@@ -2,9 +2,16 @@
  * order and the tokens of their results, and calls that run side by side. */
 #define HERMES_CALL "{\"name\": \"wiki_search\", \"arguments\": {\"query\": \"tower\"}}"
 #define MEET_CALL "{\"name\": \"meet\"}"
+#define TEN(x) x x x x x x x x x x
+/* 4,500 bytes in five tokens */
+#define LONG_A TEN(TEN("a23456789"))
+#define LONG_B TEN(TEN("b23456789"))
+#define LONG_C TEN(TEN("c23456789"))
+#define LONG_D TEN(TEN("d23456789"))
+#define LONG_E TEN(TEN("e23456789"))
 #define TINY_MORE_WORDS                                                                  \
     "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", HERMES_CALL,   \
-        MEET_CALL
+        MEET_CALL, LONG_A, LONG_B, LONG_C, LONG_D, LONG_E
 
 #include "support/count_text.h"
 #include "support/openai_server.h"
@@ -22,6 +29,9 @@
 #define REFUSED_CALL                                                                     \
     "<tool_response>\nError: this call was not made: no more are "                       \
     "allowed\n</tool_response>"
+#define TOO_LONG                                                                         \
+    "<tool_response>\nError: this call was not made: it is too long; write a shorter "   \
+    "one\n</tool_response>"
 
 static int make(void **state)
 {
@@ -38,9 +48,19 @@ static int make(void **state)
                                               {"<tool_call>", MEET_CALL},
                                               {MEET_CALL, "</tool_call>"},
                                               {"</tool_call>", "<tool_call>"}};
+    static const struct tiny_rule talker[] = {
+        {"", "<tool_call>"},      {"<tool_call>", LONG_A},
+        {LONG_A, LONG_B},         {LONG_B, LONG_C},
+        {LONG_C, LONG_D},         {LONG_D, LONG_E},
+        {LONG_E, "</tool_call>"}, {"</tool_call>", "<tool_call>"}};
+    static const struct tiny_rule writer[] = {
+        {"", "<answer>"}, {"<answer>", LONG_A}, {LONG_A, LONG_B},     {LONG_B, LONG_C},
+        {LONG_C, LONG_D}, {LONG_D, LONG_E},     {LONG_E, "</answer>"}};
 
     if (scratch_make(state) != 0)
         return -1;
+    tiny_model("talker", talker, 8, 30);
+    tiny_model("writer", writer, 7, 30);
     tiny_model("caller", caller, 4, 30);
     tiny_model("either", either, 5, 16);
     tiny_model("meeter", meeter, 4, 30);
@@ -208,6 +228,41 @@ static void calls_beyond_the_limit_are_refused(void **state)
     sr1_trajectory_free(t);
 }
 
+/* The trajectory goes on, and is not told that it made no call. */
+static void a_call_that_is_too_long_is_told_so(void **state)
+{
+    static const char call[] = "<tool_call>" LONG_A,
+                      rest[] = LONG_D LONG_E "</tool_call>";
+    sr1_trajectory *t = say("talker", "max_parallel_calls=2", "max_turns=1");
+    const char *text = sr1_trajectory_generated_text(t, NULL);
+    sr1_action_event e = {sizeof e};
+
+    (void)state;
+    assert_int_equal(count_text(text, call), 4);
+    assert_int_equal(count_text(text, rest), 4);
+    assert_int_equal(
+        count_text(text, CLOSE TOO_LONG "\n" REFUSED_CALL OPEN "<tool_call>"), 1);
+    assert_int_equal(sr1_trajectory_stop_reason(t), SR1_STOP_SEARCH_LIMIT);
+    assert_int_equal(sr1_trajectory_search_count(t), 2);
+    OK(sr1_trajectory_search(t, 1, &e));
+    assert_int_equal(strlen(e.query), 4096);
+    assert_int_equal(e.status, SR1_ACTION_OK);
+    sr1_trajectory_free(t);
+}
+
+static void a_long_answer_is_one(void **state)
+{
+    sr1_trajectory *t = say("writer", NULL, NULL);
+    size_t n;
+    const char *answer = sr1_trajectory_final_answer(t, &n);
+
+    (void)state;
+    assert_int_equal(sr1_trajectory_stop_reason(t), SR1_STOP_ANSWER);
+    assert_int_equal(n, 4500);
+    assert_memory_equal(answer + 3600, LONG_E, 900);
+    sr1_trajectory_free(t);
+}
+
 /* A message that the policy ends itself: the end is its token, and is not inserted. */
 static void a_message_of_calls_ends_where_the_policy_ends_it(void **state)
 {
@@ -345,8 +400,9 @@ static void a_server_gives_the_same_ids(void **state)
     size_t n;
 
     (void)state;
-    for (int k = 0; k < 2; k++) {
-        const char *model = k == 0 ? "caller" : "either";
+    for (int k = 0; k < 3; k++) {
+        static const char *const models[] = {"caller", "either", "talker"};
+        const char *model = models[k];
         sr1_config *c = calls_config(model, "max_env_steps=2", "max_parallel_calls=2");
         char url[160];
 
@@ -404,6 +460,8 @@ int main(void)
         cmocka_unit_test(results_are_the_role_ipythons),
         cmocka_unit_test(one_call_a_message_ends_at_its_tag),
         cmocka_unit_test(calls_beyond_the_limit_are_refused),
+        cmocka_unit_test(a_call_that_is_too_long_is_told_so),
+        cmocka_unit_test(a_long_answer_is_one),
         cmocka_unit_test(a_message_of_calls_ends_where_the_policy_ends_it),
         cmocka_unit_test(long_results_are_cut_within_their_blocks),
         cmocka_unit_test(calls_of_a_message_run_side_by_side),

@@ -977,6 +977,47 @@ static void the_question_is_put_into_its_template(void **state)
     sr1_rollout_free(r);
 }
 
+struct thread_counts {
+    int32_t fewest, most;
+};
+
+static sr1_status note_threads(void *user, int64_t finished, int64_t total,
+                               int64_t tokens)
+{
+    struct thread_counts *c = user;
+    int32_t n = sr1__torch_threads_get();
+
+    (void)finished;
+    (void)total;
+    (void)tokens;
+    c->fewest = n < c->fewest ? n : c->fewest;
+    c->most = n > c->most ? n : c->most;
+    return SR1_OK;
+}
+
+/* Whatever was opened since: each engine's operations have a share of its threads. */
+static void engines_keep_their_threads(void **state)
+{
+    sr1_rollout *r = tiny_rollout(tiny_config("searcher", "workers=2", "threads=4", NULL),
+                                  tiny_engine());
+    sr1_rollout *beside =
+        tiny_rollout(tiny_config("searcher", "threads=3", NULL), tiny_engine());
+    struct thread_counts c = {.fewest = 1000};
+    sr1_rollout_options o = samples(8);
+    sr1_query q = tiny_query("Where?");
+    sr1_trajectory *t[8];
+
+    (void)state;
+    o.progress = note_threads;
+    o.user = &c;
+    OK(sr1_rollout_generate(r, &q, 1, &o, t));
+    assert_int_equal(c.fewest, 2);
+    assert_int_equal(c.most, 2);
+    tiny_free_all(t, 8);
+    sr1_rollout_free(beside);
+    sr1_rollout_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1014,6 +1055,7 @@ int main(void)
         cmocka_unit_test(searches_are_as_many_as_turns),
         cmocka_unit_test(a_long_block_is_left_open),
         cmocka_unit_test(the_question_is_put_into_its_template),
+        cmocka_unit_test(engines_keep_their_threads),
     };
 
     return cmocka_run_group_tests(tests, make, scratch_remove);

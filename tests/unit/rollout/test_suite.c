@@ -236,6 +236,44 @@ static void results_of_another_precision_are_refused(void **state)
     remove_sets();
 }
 
+/* Somebody's file in the folder of results stays; one whose first line a kill cut short
+ * is begun again. */
+static void other_files_are_no_results(void **state)
+{
+    static const struct {
+        const char *text;
+        sr1_status status;
+    } files[] = {{"my notes", SR1_E_CORRUPT},
+                 {"{\"mine\": 1}", SR1_E_CORRUPT},
+                 {"{\"settings\":{\"que", SR1_OK}};
+    sr1_suite_options o = {.struct_size = sizeof(o), .samples = 1};
+    sr1_rollout *r = open_rollout("torn");
+    struct sr1__buf now;
+
+    (void)state;
+    write_set("x.jsonl", 2, 2);
+    o.results = scratch_path("others");
+    OK(sr1__dir_make(o.results));
+    for (size_t i = 0; i < 3; i++) {
+        const char *path =
+            scratch_file("others/x.jsonl", files[i].text, strlen(files[i].text));
+        sr1_suite *s = NULL;
+
+        assert_int_equal(sr1_suite_run(&s, r, NULL, scratch_path("sets"), &o),
+                         files[i].status);
+        sr1_suite_free(s);
+        if (files[i].status == SR1_OK)
+            continue;
+        sr1__buf_init(&now, 0);
+        OK(sr1__file_read(path, 1000, &now));
+        assert_int_equal(now.len, strlen(files[i].text));
+        assert_memory_equal(now.data, files[i].text, now.len);
+        sr1__buf_free(&now);
+    }
+    sr1_rollout_free(r);
+    remove_sets();
+}
+
 static sr1_status run_short(sr1_rollout *r, int64_t max_rows, int64_t *rows)
 {
     sr1_suite_options o = {.struct_size = sizeof(o), .samples = 1};
@@ -328,6 +366,7 @@ int main(void)
         cmocka_unit_test(figures_of_several_answers),
         cmocka_unit_test(answers_are_counted_and_gone_on_with),
         cmocka_unit_test(results_of_another_precision_are_refused),
+        cmocka_unit_test(other_files_are_no_results),
         cmocka_unit_test(results_of_more_questions_are_kept),
         cmocka_unit_test(long_questions_are_left_out),
         cmocka_unit_test(what_is_wrong_is_named),

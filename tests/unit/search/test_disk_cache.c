@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "retrieval/search/disk_store.h"
@@ -250,22 +251,64 @@ static void garbage_is_stepped_over(void **state)
 {
     char noise[5000];
     struct sr1__disk_store *s;
+    struct sr1__buf record;
     struct sr1__rng rng;
+    char path[600];
 
     (void)state;
     sr1__rng_seed(&rng, 6, 0);
     for (size_t i = 0; i < sizeof noise; i++)
         noise[i] = (char)sr1__rng_u64(&rng);
-    assert_int_equal(sr1__dir_make(scratch_path("noise")), SR1_OK);
+    s = open_store("noise", 1 << 20);
+    put(s, "a", "one", 1);
+    sr1__disk_store_close(s);
+    snprintf(path, sizeof path, "%s/answers", scratch_path("noise"));
+    sr1__buf_init(&record, 0);
+    assert_int_equal(sr1__file_read(path, 1000, &record), SR1_OK);
+    memcpy(noise + 3000, record.data, record.len);
+    sr1__buf_free(&record);
     (void)scratch_file("noise/answers", noise, sizeof noise);
     s = open_store("noise", 1 << 20);
-    assert_true(has(s, "a", NULL, 0));
-    put(s, "a", "one", 1);
     assert_true(has(s, "a", "one", 1));
+    put(s, "b", "two", 2);
+    assert_true(has(s, "b", "two", 2));
     sr1__disk_store_close(s);
     s = open_store("noise", 1 << 20);
-    assert_true(has(s, "a", "one", 1));
+    assert_true(has(s, "a", "one", 1) && has(s, "b", "two", 2));
     sr1__disk_store_close(s);
+}
+
+/* Somebody's file in a folder that is named by mistake. */
+static void another_file_is_left_as_it_is(void **state)
+{
+    static const char *const texts[] = {"42\n", "my answers to the questions of the "
+                                                "seventh sheet, which took a week\n"};
+    struct sr1__disk_store *s;
+    struct sr1__buf now;
+    char path[600];
+
+    (void)state;
+    assert_int_equal(sr1__dir_make(scratch_path("mine")), SR1_OK);
+    snprintf(path, sizeof path, "%s/answers", scratch_path("mine"));
+    for (size_t i = 0; i < 2; i++) {
+        (void)scratch_file("mine/answers", texts[i], strlen(texts[i]));
+        assert_int_equal(sr1__disk_store_open(&s, scratch_path("mine"), 1 << 20),
+                         SR1_E_CORRUPT);
+        assert_non_null(
+            strstr(sr1_last_error(), "no cache of answers; choose another folder"));
+    }
+    /* One that comes while the store is open. */
+    assert_int_equal(remove(path), 0);
+    s = open_store("mine", 1 << 20);
+    (void)scratch_file("mine/answers", texts[1], strlen(texts[1]));
+    put(s, "a", "one", 1);
+    assert_true(has(s, "a", NULL, 0));
+    sr1__disk_store_close(s);
+    sr1__buf_init(&now, 0);
+    assert_int_equal(sr1__file_read(path, 1000, &now), SR1_OK);
+    assert_int_equal(now.len, strlen(texts[1]));
+    assert_memory_equal(now.data, texts[1], now.len);
+    sr1__buf_free(&now);
 }
 
 /* What cannot be read is not cut off: it may be whole. */
@@ -619,6 +662,7 @@ int main(void)
         cmocka_unit_test(a_torn_end_is_cut_off),
         cmocka_unit_test(a_changed_byte_costs_one_record),
         cmocka_unit_test(garbage_is_stepped_over),
+        cmocka_unit_test(another_file_is_left_as_it_is),
         cmocka_unit_test(a_disk_that_does_not_read_costs_nothing),
         cmocka_unit_test(a_full_disk_is_told_once),
         cmocka_unit_test(processes_share_a_folder),

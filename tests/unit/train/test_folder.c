@@ -196,6 +196,31 @@ static void a_run_without_work_is_replaced(void **state)
     assert_false(has("tried/tensorboard")); /* of the tries; this run has none */
 }
 
+/* What others put into the folders of a run that failed is not removed with it. */
+static void files_of_others_outlive_a_failed_run(void **state)
+{
+    static const char *const names[] = {"checkpoints/best", "logs/slurm-7.out",
+                                        "tensorboard/mine.txt"};
+
+    (void)state;
+    fail_at_once("shared-place", "learning_rate=1e-4");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[128];
+        sr1_trainer *tr = open_trainer(RUN("shared-place", "update_times=1"));
+
+        snprintf(path, sizeof path, "shared-place/%s", names[i]);
+        *strrchr(path, '/') = '\0';
+        OK(sr1__dir_make(scratch_path(path)));
+        snprintf(path, sizeof path, "shared-place/%s", names[i]);
+        (void)scratch_file(path, "mine", 0);
+        REFUSED(sr1_trainer_run(tr, NULL), SR1_E_CONFIG, "which no run wrote");
+        sr1_trainer_free(tr);
+        assert_true(has(path));
+        assert_int_equal(remove(scratch_path(path)), 0);
+    }
+    run_whole(RUN("shared-place", "update_times=1"));
+}
+
 static void a_run_with_work_is_never_replaced(void **state)
 {
     static const char *const left[] = {"metrics.jsonl", "trajectories.jsonl",
@@ -471,6 +496,7 @@ int main(void)
         cmocka_unit_test(a_folder_that_is_moved_ends_the_run),
         cmocka_unit_test(a_hostile_holder_is_only_a_text),
         cmocka_unit_test(a_run_without_work_is_replaced),
+        cmocka_unit_test(files_of_others_outlive_a_failed_run),
         cmocka_unit_test(a_run_with_work_is_never_replaced),
         cmocka_unit_test(a_run_is_refused_before_anything_is_opened),
         cmocka_unit_test(folders_of_data_are_no_run_folders),

@@ -3,6 +3,7 @@
 #include "runs.h"
 
 #include <searchr1/ext/model_details.h>
+#include <searchr1/ext/plan.h>
 
 #include <searchr1/ext/tokenizer.h>
 
@@ -280,6 +281,34 @@ static void settings_are_refused_by_name(void **state)
             "lora_targets is not that of the adapter");
     REFUSED(sr1_trainer_resume(&tr, scratch_path("whole-0"), &o), SR1_E_CONFIG,
             "key 'lora_rank' cannot change when a run goes on: the checkpoint holds");
+}
+
+/* What a model lacks of lora_targets its adapter lacks too, and is no other adapter. */
+static void a_mixtures_adapter_is_trained_on_by_its_keys(void **state)
+{
+    static const char mixture[] =
+        "{\"architectures\": [\"Qwen3MoeForCausalLM\"], \"hidden_size\": 32, "
+        "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, "
+        "\"num_key_value_heads\": 2, \"head_dim\": 8, \"intermediate_size\": 48, "
+        "\"num_experts\": 4, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 16, "
+        "\"vocab_size\": 384, \"max_position_embeddings\": 512, \"rope_theta\": 1e4}";
+    sr1_trainer *tr;
+    sr1_plan *p = NULL;
+    sr1_config *c;
+
+    (void)state;
+    tiny_random_model("experts", mixture);
+    tr = tiny_trainer(
+        tiny_config("experts", "lora_rank=2", "lora_targets=all-linear", NULL));
+    OK(sr1_trainer_save_model(tr, scratch_path("experts-adapter")));
+    sr1_trainer_free(tr);
+    c = tiny_config("experts-adapter", "lora_rank=2", "lora_targets=all-linear", NULL);
+    OK(sr1_plan_new(&p, c, 0));
+    sr1_plan_free(p);
+    sr1_trainer_free(tiny_trainer(c));
+    c = tiny_config("experts-adapter", "lora_rank=2", "lora_targets=q_proj", NULL);
+    REFUSED(sr1_plan_new(&p, c, 0), SR1_E_CONFIG, "lora_targets is not that");
+    refused(c, SR1_E_CONFIG, "lora_targets is not that of the adapter");
 }
 
 /* ---- dropout ---- */
@@ -607,6 +636,7 @@ int main(void)
         cmocka_unit_test(a_run_that_moved_with_its_base_is_opened),
         cmocka_unit_test(an_adapter_takes_what_it_lacks_from_its_base),
         cmocka_unit_test(settings_are_refused_by_name),
+        cmocka_unit_test(a_mixtures_adapter_is_trained_on_by_its_keys),
         cmocka_unit_test(another_adapter_is_not_gone_on_with),
     };
 

@@ -262,6 +262,9 @@ static void programs_that_are_not_there_are_named(void **state)
         {"seed", "1", "environment=program", "environment_program is empty"},
         {"tools", "/no/mcp.json", "environment=tools", "/no/mcp.json"},
         {"tools", "/no/mcp.json", "environment=search", "set environment: tools"},
+        {"tools", "/no/mcp.json", "search_engine=bm25", "set environment: tools"},
+        {"tools", "/no/mcp.json", "environment=none", "set environment: tools"},
+        {"tools", "/no/mcp.json", "environment=rooms", "set environment: tools"},
         {"protocol_file", "/no/protocol.yaml", "environment=tools", "/no/protocol.yaml"},
     };
 

@@ -250,6 +250,44 @@ static void fewer_workers_lower_the_peak(void **state)
     sr1_plan_free(p);
 }
 
+/* The advice of a plan once more, on a host of so many bytes. */
+static void plan_on_host(sr1_plan *p, double bytes)
+{
+    p->host_memory = bytes;
+    p->n_advice = 0;
+    OK(sr1__plan_advise(p));
+    sr1__free(p->text);
+    OK(sr1__plan_write_text(p));
+}
+
+/* What was moved to the host goes back where the device has room for it; what else is
+ * there is spilled. */
+static void keys_relieve_the_host(void **state)
+{
+    const char *path = write_shape("shape.json", 1024, 28, 16, 3072, 1);
+    sr1_plan *p = PLAN(path, 80, "optimizer_offload=true", "reference_offload=true",
+                       "kl_reference=frozen", "beta=0.1");
+
+    (void)state;
+    plan_on_host(p, 2.5e9);
+    assert_int_equal(sr1_plan_fits(p), 0);
+    assert_string_equal(p->advice[0].set, "optimizer_offload=false");
+    assert_true(p->advice[0].fits && p->advice[0].host < p->figures.host);
+    assert_string_equal(p->advice[1].set, "reference_offload=false");
+    assert_false(p->advice[1].fits);
+    assert_non_null(strstr(sr1_plan_text(p), " host  optimizer_offload=false  (fits)"));
+    plan_on_host(p, 0.95e9); /* both are needed */
+    assert_string_equal(p->advice[p->n_advice - 1].set,
+                        "optimizer_offload=false reference_offload=false");
+    assert_int_equal(p->advice[p->n_advice - 1].fits, 1);
+    sr1_plan_free(p);
+    p = PLAN(path, 1000, "batch_size=4096", "group_size=16", "max_tokens=4096");
+    plan_on_host(p, 2e9);
+    assert_string_equal(p->advice[0].set, "trajectory_memory=268435456");
+    assert_int_equal(p->advice[0].fits, 1);
+    sr1_plan_free(p);
+}
+
 static void refuse(const char *model, const char *pair, sr1_status want, const char *text)
 {
     sr1_config *c = config_of(model, (const char *const[]){pair, NULL});
@@ -422,15 +460,16 @@ static void threads_have_rows_of_their_own(void **state)
     assert_true((double)(peaks[2] - peaks[1]) < 4 * 512 * token * 1.1);
 }
 
+static const char mixture[] =
+    "{\"architectures\": [\"Qwen3MoeForCausalLM\"], \"hidden_size\": 1024, "
+    "\"num_hidden_layers\": 24, \"num_attention_heads\": 8, "
+    "\"num_key_value_heads\": 4, \"head_dim\": 128, \"intermediate_size\": 3072, "
+    "\"vocab_size\": 151936, \"num_experts\": 64, \"num_experts_per_tok\": 8, "
+    "\"moe_intermediate_size\": 768}";
+
 /* Two bytes for each expert of a token in a layer, in memory that doubles. */
 static void kept_experts_are_counted(void **state)
 {
-    static const char mixture[] =
-        "{\"architectures\": [\"Qwen3MoeForCausalLM\"], \"hidden_size\": 1024, "
-        "\"num_hidden_layers\": 24, \"num_attention_heads\": 8, "
-        "\"num_key_value_heads\": 4, \"head_dim\": 128, \"intermediate_size\": 3072, "
-        "\"vocab_size\": 151936, \"num_experts\": 64, \"num_experts_per_tok\": 8, "
-        "\"moe_intermediate_size\": 768}";
     static const char *const replay[] = {"router_replay=none", "router_replay=r2"};
     static const char *const steps[] = {"update_times=1", "update_times=2",
                                         "mini_batch_size=4"};
@@ -451,6 +490,30 @@ static void kept_experts_are_counted(void **state)
         tiny_near((double)(peaks[1] - peaks[0]),
                   i == 0 ? 0 : 2.0 * 64 * 1024 * 24 * 8 * 2, 2);
     }
+}
+
+/* The pass that keeps experts has whole weights, which the update has in parts. */
+static void experts_are_kept_by_whole_weights(void **state)
+{
+    static const char *const replay[] = {"router_replay=none", "router_replay=r2"};
+    const char *path = scratch_file("mixture.json", mixture, 0);
+    int64_t updates[2], kept[2];
+
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        sr1_plan *p = PLAN(path, 200, "fsdp_size=8", "reshard_after_forward=true",
+                           "batch_size=8", "group_size=8", "max_prompt_tokens=128",
+                           "max_tokens=128", "micro_batch_tokens=256",
+                           "gradient_checkpointing=true", "update_times=2", replay[k]);
+
+        updates[k] = sr1_plan_peak(p, "update");
+        kept[k] = sr1_plan_peak(p, "router_replay");
+        assert_true(k == 0 || sr1__memory_weights(&p->figures.policy) < (double)kept[k]);
+        sr1_plan_free(p);
+    }
+    assert_int_equal(updates[0], updates[1]); /* what is kept is on the host */
+    assert_int_equal(kept[0], 0);
+    assert_true(kept[1] > updates[1]);
 }
 
 static void int8_generation_takes_half(void **state)
@@ -492,6 +555,31 @@ static void int8_references_are_refused(void **state)
     OK(sr1_plan_new(&p, c, 24));
     sr1_plan_free(p);
     sr1_config_free(c);
+}
+
+/* An adapter as the critic's beginning has its base's shape, for the plan as for the run.
+ */
+static void a_critic_may_be_an_adapter(void **state)
+{
+    sr1_trainer *tr = tiny_trainer(tiny_config("model", "lora_rank=2", NULL));
+    sr1_plan *own = NULL, *given = NULL;
+    char pair[600];
+    sr1_config *c;
+
+    (void)state;
+    snprintf(pair, sizeof pair, "critic_model=%s", scratch_path("critic-adapter"));
+    OK(sr1_trainer_save_model(tr, scratch_path("critic-adapter")));
+    sr1_trainer_free(tr);
+    c = tiny_config("model", "advantage=gae", NULL);
+    OK(sr1_plan_new(&own, c, 0));
+    OK(sr1_config_set_pair(c, pair));
+    OK(sr1_plan_new(&given, c, 0));
+    assert_true(given->shapes.has_critic);
+    assert_int_equal(sr1_plan_peak(given, "update_critic"),
+                     sr1_plan_peak(own, "update_critic"));
+    sr1_trainer_free(tiny_trainer(c));
+    sr1_plan_free(own);
+    sr1_plan_free(given);
 }
 
 /* ---- forms ---- */
@@ -586,6 +674,7 @@ int main(void)
         cmocka_unit_test(a_small_disk_is_told),
         cmocka_unit_test(keys_lower_the_peak),
         cmocka_unit_test(fewer_workers_lower_the_peak),
+        cmocka_unit_test(keys_relieve_the_host),
         cmocka_unit_test(keys_are_chosen_by_memory),
         cmocka_unit_test(keys_are_left_by_a_word),
         cmocka_unit_test(cards_of_24_48_and_32_gb),
@@ -594,8 +683,10 @@ int main(void)
         cmocka_unit_test(int8_references_take_half),
         cmocka_unit_test(threads_have_rows_of_their_own),
         cmocka_unit_test(kept_experts_are_counted),
+        cmocka_unit_test(experts_are_kept_by_whole_weights),
         cmocka_unit_test(int8_generation_takes_half),
         cmocka_unit_test(int8_references_are_refused),
+        cmocka_unit_test(a_critic_may_be_an_adapter),
         cmocka_unit_test(both_forms_agree),
         cmocka_unit_test(headers_are_compared),
         cmocka_unit_test(what_has_no_shape_is_refused),

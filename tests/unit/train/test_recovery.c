@@ -573,6 +573,30 @@ static void what_a_program_gave_has_to_be_given_again(void **state)
     sr1_search_free(engine);
 }
 
+/* One question to the policy of the run "env", with this key set and this environment. */
+static sr1_status ask_run(const char *pair, sr1_env *env)
+{
+    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = 1, .greedy = 1};
+    sr1_query q = tiny_query("Where is the tower?");
+    sr1_rollout *r = NULL;
+    sr1_trajectory *t = NULL;
+    sr1_config *c = NULL;
+    sr1_status st;
+
+    OK(sr1_config_new(&c));
+    OK(sr1_config_load_run(c, scratch_path("env")));
+    if (pair)
+        OK(sr1_config_set_pair(c, pair));
+    OK(sr1_rollout_new(&r, c, NULL, NULL, NULL));
+    sr1_config_free(c);
+    if (env)
+        OK(sr1_rollout_set_env(r, env));
+    st = sr1_rollout_generate(r, &q, 1, &o, &t);
+    sr1_trajectory_free(t);
+    sr1_rollout_free(r);
+    return st;
+}
+
 static void so_does_its_environment(void **state)
 {
     sr1_search *engine = tiny_engine();
@@ -587,6 +611,9 @@ static void so_does_its_environment(void **state)
     run_until(tr, at);
     sr1_trainer_free(tr);
     refused_with("env", NULL, 0, "gave it the environment 'search', and now");
+    REFUSED(ask_run(NULL, NULL), SR1_E_CONFIG, "gave it the environment 'search' (in");
+    OK(ask_run(NULL, env));
+    OK(ask_run("environment=none", NULL));
     OK(resume(&tr, "env", NULL, NULL));
     OK(sr1_rollout_set_env(sr1_trainer_rollout(tr), env));
     OK(sr1_trainer_run(tr, NULL));

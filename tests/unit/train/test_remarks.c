@@ -100,6 +100,8 @@ static void keys_that_nobody_reads_are_told_of(void **state)
     (void)state;
     assert_non_null(
         strstr(said(SHORT("alpha", "lora_alpha=4")), "lora_alpha is set, and lora_rank"));
+    assert_non_null(strstr(said(SHORT("demos", "sft_file=demos.jsonl")),
+                           "sft_file is set, and stage is not sft"));
     assert_non_null(strstr(said(SHORT("prefetch", "forward_prefetch=true")),
                            "forward_prefetch is set, and reshard_after_forward is off"));
     assert_null(strstr(said(SHORT("none", "forward_prefetch=false")), "is set, and"));

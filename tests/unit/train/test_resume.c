@@ -221,6 +221,50 @@ static void an_edited_configuration_is_noticed(void **state)
     changed("edited", 0, 2, "beta", "0.1", "0.25", "config.json");
 }
 
+/* Files beside the configuration that decide what a run does: written, and then written
+ * otherwise, under the same name. */
+static void changed_files_of_rules_are_told(void **state)
+{
+    static const struct {
+        const char *key, *file, *before, *after;
+    } rows[] = {{"question_template", "q.txt", "Q: {{question}}", "Ask: {{question}}"},
+                {"search_index", "some.index", "bytes of an index", "bytes of another 1"},
+                {"tokenizer", "ruled/tokenizer_config.json", NULL, NULL}};
+
+    (void)state;
+    tiny_model("ruled", TINY_SEARCHER, 9);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *path = scratch_path(rows[i].file);
+        struct sr1__buf text;
+        char run[32], pair[700], model[700], wanted[64];
+
+        if (rows[i].before)
+            (void)scratch_file(rows[i].file, rows[i].before, 0);
+        snprintf(run, sizeof run, "ruled-%zu", i);
+        snprintf(model, sizeof model, "model_name_or_path=%s", scratch_path("ruled"));
+        snprintf(pair, sizeof pair, "%s=%s", rows[i].key, path);
+        run_cut(RUN(run, "update_times=1", "kl_reference=old", model,
+                    rows[i].before ? pair : "seed=1"));
+        warned[0] = '\0';
+        sr1_log_set(on_log, NULL);
+        go_on(run, "max_steps=3");
+        assert_null(strstr(warned, "is not what it was"));
+        if (rows[i].after) {
+            (void)scratch_file(rows[i].file, rows[i].after, 0);
+        } else {
+            OK(sr1__file_read(path, 0, &text));
+            sr1__buf_char(&text, ' ');
+            (void)scratch_file(rows[i].file, text.data, text.len);
+            sr1__buf_free(&text);
+        }
+        go_on(run, "max_steps=4");
+        sr1_log_set(NULL, NULL);
+        snprintf(wanted, sizeof wanted, "the file of the key %s is not what it was",
+                 rows[i].key);
+        assert_non_null(strstr(warned, wanted));
+    }
+}
+
 /* A folder that became a link has another true name; its recorded paths are no edits. */
 static void recorded_paths_are_no_edits(void **state)
 {
@@ -381,6 +425,7 @@ static void a_lost_first_model_is_replaced_by_the_checkpoints(void **state)
     sr1_log_set(NULL, NULL);
     assert_non_null(strstr(warned, "/link is gone; configuration and tokenizer are"));
     assert_non_null(strstr(warned, "lost/checkpoints/step-2/model"));
+    assert_null(strstr(warned, "is not what it was"));
     same_run("kept", "lost");
     assert_false(sr1__path_exists(scratch_path("lost/" SR1__CHANGES_FILE)));
 }
@@ -589,16 +634,71 @@ static void alarms_go_on_with_their_run(void **state)
     }
 }
 
+/* All alike in step 4. */
+static sr1_status score_one_step_alike(void *self, const sr1_trajectory *const *t,
+                                       size_t n, double *out)
+{
+    sr1_trainer *const *tr = self;
+    int64_t step = sr1_trainer_steps_done(*tr) + 1;
+
+    (void)t;
+    for (size_t i = 0; i < n; i++)
+        out[i] = step == 4 ? 1.0 : (double)(i % 2);
+    return SR1_OK;
+}
+
+static sr1_status fail_validation(void *user, int64_t step, const sr1_evaluation *e)
+{
+    (void)user, (void)step, (void)e;
+    return sr1_set_error(SR1_E_IO, "the figures have nowhere to go");
+}
+
+/* Step 4 is done, and its record fails by its validation, which is wanted no more where
+ * the run goes on: the alarm of the step is told there, and is in the row of step 6. */
+static void an_owed_row_has_its_alarms(void **state)
+{
+    sr1_reward_ops ops = {
+        .struct_size = sizeof ops, .name = "alike", .score = score_one_step_alike};
+    char notes[4000] = "";
+    sr1_run_callbacks cb = {.struct_size = sizeof cb,
+                            .validation = fail_validation,
+                            .note = keep_note,
+                            .user = notes};
+    sr1_trainer *tr = open_trainer(RUN("owed", "rewards=none", "max_tokens=3",
+                                       "update_times=1", "log_interval=6",
+                                       "validation_split=0.3", "validate_interval=4"));
+    json_t *rows;
+
+    (void)state;
+    OK(sr1_trainer_add_reward(tr, &ops, &tr, 1.0));
+    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "nowhere to go");
+    sr1_trainer_free(tr);
+    assert_null(strstr(notes, "step 4: "));
+    OK(resume(&tr, "owed", "validate_interval=0"));
+    assert_int_equal(sr1_trainer_steps_done(tr), 4);
+    OK(sr1_trainer_add_reward(tr, &ops, &tr, 1.0));
+    OK(sr1_trainer_run(tr, &cb));
+    sr1_trainer_free(tr);
+    assert_non_null(strstr(notes, "step 4: "));
+    rows = metrics("owed");
+    assert_int_equal(json_array_size(rows), 1);
+    assert_true(metric(rows, 0, "step") == 6);
+    assert_true(metric(rows, 0, "health/alarm_zero_advantage") == 1);
+    json_decref(rows);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(more_steps_are_those_of_a_longer_run),
         cmocka_unit_test(alarms_go_on_with_their_run),
+        cmocka_unit_test(an_owed_row_has_its_alarms),
         cmocka_unit_test(a_rate_holds_from_its_step_on),
         cmocka_unit_test(bound_keys_are_refused_by_name_and_reason),
         cmocka_unit_test(addresses_and_patience_are_free),
         cmocka_unit_test(a_change_is_written_down_once),
         cmocka_unit_test(an_edited_configuration_is_noticed),
+        cmocka_unit_test(changed_files_of_rules_are_told),
         cmocka_unit_test(recorded_paths_are_no_edits),
         cmocka_unit_test(the_frozen_reference_stays_what_it_was),
         cmocka_unit_test(a_lost_first_model_is_replaced_by_the_checkpoints),

@@ -9,14 +9,6 @@
 #define GROUP 3
 #define N (GROUP * LEVEL_QUERIES)
 
-static const char mixture[] =
-    "{\"architectures\": [\"Qwen3MoeForCausalLM\"], \"hidden_size\": 32, "
-    "\"num_hidden_layers\": 3, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, "
-    "\"head_dim\": 8, \"intermediate_size\": 48, \"num_experts\": 6, "
-    "\"num_experts_per_tok\": 2, \"moe_intermediate_size\": 16, \"mlp_only_layers\": "
-    "[1], \"norm_topk_prob\": true, \"vocab_size\": 384, \"max_position_embeddings\": "
-    "512, \"eos_token_id\": 1, \"rope_theta\": 10000.0}";
-
 /* Nothing but this loss has a gradient. */
 #define ALONE PLAIN_SGD, "beta=0", "learning_rate=0.01"
 
@@ -24,18 +16,9 @@ static sr1_trajectory *rolled[N];
 
 static int make_mixture(void **state)
 {
-    sr1_model_options o = {
-        .struct_size = sizeof o, .device = "cpu", .dtype = "fp32", .init = "fan_in"};
-    char folder[512];
-    sr1_model *m = NULL;
-
     if (runs_make(state) != 0)
         return -1;
-    snprintf(folder, sizeof folder, "%s", scratch_path("mixture"));
-    tiny_tokenizer(folder);
-    OK(sr1_model_new_random(&m, mixture, 7, &o));
-    OK(sr1_model_save(m, folder));
-    sr1_model_free(m);
+    tiny_mixture("mixture");
     roll_level("mixture", GROUP, rolled);
     return 0;
 }

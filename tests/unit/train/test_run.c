@@ -78,7 +78,8 @@ static void stopping_leaves_a_checkpoint_to_go_on_from(void **state)
     run_whole(RUN("unasked", "update_times=2"));
     REFUSED(sr1_trainer_run(tr, &cb), SR1_E_CANCELLED, "step 3 of 6");
     assert_true(sr1__path_is_dir(scratch_path("asked/checkpoints/step-3")));
-    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_STATE, "has run");
+    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_STATE,
+            "has run; sr1_trainer_resume (Python: Trainer.resume) goes on with the run");
     sr1_trainer_free(tr);
     tr = NULL;
     OK(sr1_trainer_resume(&tr, scratch_path("asked"), NULL));

@@ -150,6 +150,64 @@ static void the_gradient_does_not_depend_on_the_cut(void **state)
     tiny_free_all(t, N);
 }
 
+/* In the place of each group's last trajectory one of a single token, which has no row of
+ * its own behind a shared prompt. */
+static void roll_with_short_answers(sr1_trajectory *t[N])
+{
+    sr1_trainer *tr = tiny_trainer(tiny_config("model", NULL));
+    sr1_rollout_options o = {
+        .struct_size = sizeof o, .group_size = 1, .seed = 4, .max_tokens = 1};
+
+    roll(t);
+    for (size_t i = 0; i < QUERIES; i++) {
+        sr1_query q = tiny_query(questions[i]);
+        sr1_trajectory **last = &t[GROUP * (i + 1) - 1];
+
+        sr1_trajectory_free(*last);
+        OK(sr1_rollout_generate(sr1_trainer_rollout(tr), &q, 1, &o, last));
+        assert_int_equal(sr1_trajectory_policy_count(*last), 1);
+        OK(sr1_trajectory_set_advantage(*last, 1.5));
+    }
+    sr1_trainer_free(tr);
+}
+
+static void shared_prompts_serve_answers_of_one_token(void **state)
+{
+    static const char *const workers[] = {"workers=1", "workers=2"};
+    static const char *const shared[] = {"share_prompts=false", "share_prompts=true"};
+    sr1_trajectory *t[N];
+    float *start;
+    size_t n;
+    sr1_trainer *tr;
+
+    (void)state;
+    roll_with_short_answers(t);
+    tr = tiny_trainer(tiny_config("model", NULL));
+    start = tiny_weights(tr->model, &n);
+    sr1_trainer_free(tr);
+    for (size_t k = 0; k < 2; k++)
+        for (size_t of = 2; of <= N; of++) {
+            float *w[2];
+
+            for (size_t i = 0; i < 2; i++) {
+                sr1_step_report r = {.struct_size = sizeof r};
+
+                w[i] =
+                    updated(tiny_config("model", GRADIENT, workers[k], shared[i], NULL),
+                            t, of, &r, &n);
+                for (size_t j = 0; j < n; j++)
+                    w[i][j] -= start[j];
+            }
+            if (worst_difference(w[0], w[1], n) > 2e-5)
+                fail_msg("%s, the first %zu: gradients differ by %.3g", workers[k], of,
+                         worst_difference(w[0], w[1], n));
+            free(w[0]);
+            free(w[1]);
+        }
+    free(start);
+    tiny_free_all(t, N);
+}
+
 /* Alone in its micro-batch a trajectory has a gradient of its own, and one sum takes them
  * in one order, whoever computes them. */
 static void with_full_determinism_no_bit_depends_on_it(void **state)
@@ -815,6 +873,47 @@ static void mini_batches_are_updates_in_a_row(void **state)
     tiny_free_all(t, N);
 }
 
+/* ---- beside other rollouts ---- */
+
+static sr1_status note_threads(void *seen, const sr1_trajectory *const *t, size_t n,
+                               double *out)
+{
+    (void)t;
+    for (size_t i = 0; i < n; i++)
+        out[i] = (double)(i % 2);
+    *(int32_t *)seen = sr1__torch_threads_get();
+    return SR1_OK;
+}
+
+/* What another rollout is opened with, and closed, is its own: operations of a trainer
+ * keep their threads, and libtorch its kernels of fixed order, as long as anybody asked
+ * for these. */
+static void another_rollout_changes_nothing(void **state)
+{
+    static const sr1_reward_ops ops = {
+        .struct_size = sizeof ops, .name = "threads", .score = note_threads};
+    sr1_trainer *tr = tiny_trainer(tiny_config("model", "threads=3", NULL)), *exact;
+    sr1_query q = tiny_query("one?");
+    int32_t seen = 0, before;
+    sr1_rollout *beside;
+
+    (void)state;
+    OK(sr1_trainer_add_reward(tr, &ops, &seen, 1.0));
+    exact = tiny_trainer(tiny_config("model", "full_determinism=true", NULL));
+    beside =
+        tiny_rollout(tiny_config("model", "workers=2", "threads=2", NULL), tiny_engine());
+    before = sr1__torch_threads_get();
+    OK(sr1_trainer_train_step(tr, &q, 1, GROUP, NULL, NULL));
+    assert_int_equal(seen, 3);
+    assert_int_equal(sr1__torch_threads_get(), before);
+    assert_int_equal(sr1__torch_determinism_get(), 1);
+    sr1_rollout_free(beside);
+    sr1_trainer_free(tr);
+    assert_int_equal(sr1__torch_determinism_get(), 1);
+    sr1_trainer_free(exact);
+    assert_int_equal(sr1__torch_determinism_get(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -823,6 +922,7 @@ int main(void)
         cmocka_unit_test(same_seed_same_bits),
         cmocka_unit_test(same_seed_same_bits_with_two_workers),
         cmocka_unit_test(the_gradient_does_not_depend_on_the_cut),
+        cmocka_unit_test(shared_prompts_serve_answers_of_one_token),
         cmocka_unit_test(with_full_determinism_no_bit_depends_on_it),
         cmocka_unit_test(nor_in_low_precision_on_how_many_there_are),
         cmocka_unit_test(nor_on_other_sequences_beside_it),
@@ -843,6 +943,7 @@ int main(void)
         cmocka_unit_test(out_of_memory_falls_back_to_smaller_micro_batches),
         cmocka_unit_test(what_cannot_be_trained_on_is_refused_by_name),
         cmocka_unit_test(token_advantages_are_used),
+        cmocka_unit_test(another_rollout_changes_nothing),
         cmocka_unit_test(tiny_nothing_leaks),
     };
 
