@@ -440,7 +440,9 @@ static void members_of_an_answer_have_their_types(void **state)
         {"{\"reward\": \"1.0\"}", "the reward of an answer"},
         {"{\"done\": 1}", "done of an answer"},
         {"{\"success\": \"yes\"}", "success of an answer"},
-        {"{\"executed\": 0}", "executed of an answer"}};
+        {"{\"executed\": 0}", "executed of an answer"},
+        {"{\"observation\": \"You see a door\"}", "no member 'observation'"},
+        {"{\"txt\": null, \"reward\": 1}", "no member 'txt': it has text, reward"}};
     sr1_env *env = NULL;
     sr1_env_reply reply = {.struct_size = sizeof reply};
     char *text = NULL;
@@ -456,7 +458,7 @@ static void members_of_an_answer_have_their_types(void **state)
     }
     reply = step(env, 0,
                  "{\"reward\": null, \"done\": null, \"success\": true, "
-                 "\"executed\": null}",
+                 "\"executed\": null, \"status\": null, \"text\": null}",
                  NULL);
     assert_int_equal(reply.status, SR1_ACTION_OK);
     assert_true(reply.reward == 0 && !reply.done && reply.success);
