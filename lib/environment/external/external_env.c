@@ -5,7 +5,9 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "environment/env/sink.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -17,7 +19,8 @@ struct begun_episode {
 
 struct env_program {
     struct sr1__external *program;
-    pthread_mutex_t lock; /* over all below */
+    atomic_ullong last_wrong; /* sr1__log_is_news */
+    pthread_mutex_t lock;     /* over all below */
     struct begun_episode *episodes;
     size_t n, cap;
 };
@@ -224,15 +227,35 @@ static sr1_status take_answer(sr1_env_sink *sink, size_t i, json_t *answer)
     return put_answer(sink, i, &a);
 }
 
-/* Answers to those that were asked, in their order; the others are outages. */
-static sr1_status take_known_answers(const char *known, size_t n, const json_t *answers,
-                                     sr1_env_sink *sink)
+/* The answer to action i, which is the k-th of `asked`. One that is wrong is the failure
+ * of its own trajectory. */
+static sr1_status take_one_of(struct env_program *p, sr1_env_sink *sink, size_t i,
+                              json_t *answer, size_t k, size_t asked)
 {
-    size_t k = 0;
+    sr1_status st = take_answer(sink, i, answer);
 
-    for (size_t i = 0; i < n; i++)
-        SR1__TRY(known[i] ? take_answer(sink, i, json_array_get(answers, k++))
-                          : sr1_env_sink_status(sink, i, SR1_ACTION_ERROR));
+    if (st == SR1_OK || asked == 1 || sr1__is_fatal(st))
+        return st;
+    if (sr1__log_is_news(&p->last_wrong, sr1_last_error()))
+        sr1__log(SR1_LOG_WARN, "environment program: answer %zu of %zu: %.400s", k, asked,
+                 sr1_last_error());
+    return sr1__env_sink_failure(sink, i, SR1_ACTION_ERROR, sr1_last_error());
+}
+
+/* Answers to those that were asked, in their order; the others are outages. */
+static sr1_status take_known_answers(struct env_program *p, const char *known, size_t n,
+                                     const json_t *answers, sr1_env_sink *sink)
+{
+    size_t asked = json_array_size(answers), k = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!known[i]) {
+            SR1__TRY(sr1_env_sink_status(sink, i, SR1_ACTION_ERROR));
+            continue;
+        }
+        k++;
+        SR1__TRY(take_one_of(p, sink, i, json_array_get(answers, k - 1), k, asked));
+    }
     return SR1_OK;
 }
 
@@ -250,7 +273,7 @@ static sr1_status ask_known(struct env_program *p, const sr1_env_action *const *
     if (st == SR1_OK && answered != incarnation)
         st = sr1__fail(SR1_E_NETWORK, "the program was started anew meanwhile");
     if (st == SR1_OK)
-        st = take_known_answers(known, n, answers, sink);
+        st = take_known_answers(p, known, n, answers, sink);
     json_decref(answers);
     return st;
 }
