@@ -2,14 +2,18 @@
  * n-th allocation fail. The counters are relaxed atomics: they order nothing. */
 #include "base/mem.h"
 
-#include "base/pages.h"
-
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 #define LEAST_ROOM 8 /* elements of an array that grows */
 #define LINE ((size_t)64)
+#define HUGE_PAGE ((size_t)2 << 20)
+#define LEAST_HUGE (4 * HUGE_PAGE) /* below, rounding up would waste too much */
 
 static atomic_int_fast64_t made;    /* since the last sr1__mem_fail_at */
 static atomic_int_fast64_t fail_at; /* 0: never */
@@ -41,15 +45,29 @@ void *sr1__calloc(size_t count, size_t size)
     return must_fail() ? NULL : count_block(calloc(count, size));
 }
 
+/* The system may refuse: small pages are slower, no failure. */
+static void ask_for_huge_pages(void *p, size_t size)
+{
+#if defined(MADV_HUGEPAGE)
+    if (p && size >= LEAST_HUGE)
+        (void)madvise(p, size, MADV_HUGEPAGE);
+#else
+    (void)p;
+    (void)size;
+#endif
+}
+
 void *sr1__malloc_aligned(size_t size)
 {
+    size_t step = size >= LEAST_HUGE ? HUGE_PAGE : LINE;
     void *p;
 
-    if (must_fail() || size > SIZE_MAX - LINE)
+    if (must_fail() || size > SIZE_MAX - step)
         return NULL;
-    p = sr1__pages_alloc(size);
-    size = size ? (size + LINE - 1) / LINE * LINE : LINE;
-    return count_block(p ? p : aligned_alloc(LINE, size));
+    size = size ? (size + step - 1) / step * step : step;
+    p = aligned_alloc(step, size);
+    ask_for_huge_pages(p, size);
+    return count_block(p);
 }
 
 void *sr1__realloc(void *p, size_t count, size_t size)
@@ -106,8 +124,7 @@ void sr1__free(void *p)
     if (!p)
         return;
     atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
-    if (!sr1__pages_free(p))
-        free(p);
+    free(p);
 }
 
 void sr1__mem_fail_at(int64_t n)

@@ -12,7 +12,8 @@ void *sr1__malloc(size_t size);
 void *sr1__calloc(size_t count, size_t size); /* overflow-checked, zeroed */
 /* overflow-checked; keeps p on failure */
 void *sr1__realloc(void *p, size_t count, size_t size);
-/* At a cache line; a large block is one of base/pages.h. Freed with sr1__free. */
+/* At a cache line. A block of 8 MiB or more begins at a huge page and asks the system
+ * for such. Freed with sr1__free. */
 void *sr1__malloc_aligned(size_t size);
 char *sr1__strdup(const char *s);
 char *sr1__strndup(const char *s, size_t n); /* always NUL-terminated copy of n bytes */

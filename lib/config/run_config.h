@@ -16,7 +16,7 @@
 #define SR1__RECORD_MAX ((size_t)16 << 20)
 #define SR1__MODEL_STEP "model_step"
 /* What the run's program gave it beside the configuration: {"engine", "environment",
- * "rewards"}; the same in the state of a checkpoint. */
+ * "tools", "rewards"}; the same in the state of a checkpoint. */
 #define SR1__GIVEN "given"
 
 /* All values as sr1_config_to_json writes them; caller: json_decref. */

@@ -41,14 +41,17 @@ static json_t *list_rewards(const sr1_trainer *tr)
     return list;
 }
 
+/* The tools of an environment that was given. */
+static json_t *list_tools(const sr1_trainer *tr)
+{
+    return find_environment(tr) ? sr1__env_tool_names(tr->rollout->env) : json_array();
+}
+
 json_t *sr1__given_json(const sr1_trainer *tr)
 {
-    json_t *rewards = list_rewards(tr);
-
-    if (!rewards)
-        return NULL;
-    return json_pack("{s:s?, s:s?, s:o}", "engine", find_engine(tr), "environment",
-                     find_environment(tr), "rewards", rewards);
+    return json_pack("{s:s?, s:s?, s:o, s:o}", "engine", find_engine(tr), "environment",
+                     find_environment(tr), "tools", list_tools(tr), "rewards",
+                     list_rewards(tr));
 }
 
 /* ---- the comparison ---- */
@@ -107,9 +110,27 @@ static sr1_status compare_rewards(const json_t *then, const json_t *now)
                      lost ? " not" : "");
 }
 
+/* Of the same environment; another one was warned of. Older records have no tools. */
+static sr1_status compare_tools(const sr1_trainer *tr, const json_t *then,
+                                const json_t *now)
+{
+    const char *name = json_string_value(json_object_get(then, "environment"));
+    const char *ours = find_environment(tr);
+    const json_t *lost = find_missing(json_object_get(then, "tools"), now);
+
+    if (!lost || !name || !ours || strcmp(name, ours) != 0)
+        return SR1_OK;
+    return sr1__fail(
+        SR1_E_CONFIG,
+        "resume: the environment that the run's program gave it had the tool "
+        "'%.100s', and now it has none of that name; add it again "
+        "(sr1_env_add_tool, sr1_env_add_mcp; in Python env= with add_mcp)",
+        json_string_value(lost));
+}
+
 static sr1_status compare_given(const sr1_trainer *tr, const json_t *then)
 {
-    json_t *now;
+    json_t *tools, *rewards;
     sr1_status st;
 
     SR1__TRY(
@@ -117,10 +138,14 @@ static sr1_status compare_given(const sr1_trainer *tr, const json_t *then)
                      "give it again (sr1_resume_options.search, in Python search=)"));
     SR1__TRY(compare_name(then, "environment", find_environment(tr),
                           "give it again (sr1_rollout_set_env of sr1_trainer_rollout)"));
-    now = list_rewards(tr);
-    st = now ? compare_rewards(json_object_get(then, "rewards"), now)
-             : sr1__fail_nomem("rewards");
-    json_decref(now);
+    tools = list_tools(tr);
+    rewards = list_rewards(tr);
+    st = tools && rewards ? compare_tools(tr, then, tools)
+                          : sr1__fail_nomem("what a run was given");
+    if (st == SR1_OK)
+        st = compare_rewards(json_object_get(then, "rewards"), rewards);
+    json_decref(tools);
+    json_decref(rewards);
     return st;
 }
 

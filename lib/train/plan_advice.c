@@ -28,7 +28,7 @@ static const struct remedy {
     {"reference_dtype", "bf16", 0},
     {"reference_quantization", "int8", 0},
     {"dtype", "bf16", 0},
-    {"lora_rank", "16", 0},
+    {"lora_rank", "16", 0}, /* the last: advise_together */
 };
 #define REMEDIES (sizeof remedies / sizeof remedies[0])
 
@@ -165,23 +165,48 @@ static int join_pairs(char (*values)[32], char *out, size_t size)
     return n;
 }
 
-/* Several together, where none suffices alone; once more from the first, because what one
- * leaves may be another's to lower. */
-static sr1_status advise_together(sr1_plan *p)
+/* Remedies that were taken together, and what is planned with them. */
+struct combination {
+    struct sr1__plan_figures figures;
+    char values[REMEDIES][32]; /* "": not taken */
+};
+
+/* Remedies one after the other, beginning with the first-th, until the run fits; once
+ * more from the first, because what one leaves may be another's to lower. */
+static sr1_status combine_from(const sr1_plan *p, size_t first, struct combination *out)
 {
-    struct sr1__plan_figures now = p->figures;
-    char values[REMEDIES][32] = {{0}}, set[sizeof p->advice[0].set] = "";
     sr1_config *c = NULL;
     sr1_status st;
 
+    *out = (struct combination){.figures = p->figures};
     SR1__TRY(sr1_config_copy(&c, p->config));
-    st = SR1_OK;
-    for (size_t i = 0; i < 2 * REMEDIES && st == SR1_OK && !sr1__plan_fits(p, &now); i++)
-        st = take_remedy(p, &c, &remedies[i % REMEDIES], &now, values[i % REMEDIES]);
-    if (st == SR1_OK && join_pairs(values, set, sizeof set) > 1)
-        memcpy(add_advice(p, &now)->set, set, sizeof set);
+    st = take_remedy(p, &c, &remedies[first], &out->figures, out->values[first]);
+    for (size_t i = 0; i < 2 * REMEDIES && st == SR1_OK; i++) {
+        if (sr1__plan_fits(p, &out->figures))
+            break;
+        st = take_remedy(p, &c, &remedies[i % REMEDIES], &out->figures,
+                         out->values[i % REMEDIES]);
+    }
     sr1_config_free(c);
     return st;
+}
+
+/* Several together, where none suffices alone. An adapter saves most and excludes others,
+ * so it is tried before them too. */
+static sr1_status advise_together(sr1_plan *p)
+{
+    char set[sizeof p->advice[0].set] = "";
+    struct combination all, adapter;
+
+    SR1__TRY(combine_from(p, 0, &all));
+    if (!sr1__plan_fits(p, &all.figures)) {
+        SR1__TRY(combine_from(p, REMEDIES - 1, &adapter));
+        if (is_less(sum_lacking(p, &adapter.figures), sum_lacking(p, &all.figures)))
+            all = adapter;
+    }
+    if (join_pairs(all.values, set, sizeof set) > 1)
+        memcpy(add_advice(p, &all.figures)->set, set, sizeof set);
+    return SR1_OK;
 }
 
 sr1_status sr1__plan_advise(sr1_plan *p)

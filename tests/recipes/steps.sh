@@ -128,6 +128,10 @@ mkdir -p mine/world && echo mine >mine/world/train.jsonl
 check 2 "a folder that no recipe made" "mine holds files that no recipe made" \
     tools/recipe mine --out mine
 same mine/world/train.jsonl mine "a file of the user's"
+mkdir mine/done && echo todo >mine/done/todo.txt
+check 2 "a folder with a list of what is done" "mine holds files that no recipe made" \
+    tools/recipe mine --out mine
+same mine/world/train.jsonl mine "a file of the user's"
 
 # The area of 0, 0.5, 1 at steps 0, 2, 4 is 0.5.
 check 0 "promises that are kept" "area of val/exact_match of mine = 0.500" \

@@ -18,8 +18,8 @@ struct nccl_server {
     atomic_int no_route;                   /* an older vLLM */
     atomic_int other_world;                /* its workers count so many ranks */
     atomic_int stall_join, stall_update;   /* it answers nothing, and its workers wait */
-    atomic_int die_at; /* before it has so many tensors of an update */
-    char received[64]; /* folder of the weights, in the scratch folder */
+    atomic_int die_at;  /* before it has so many tensors of an update */
+    char received[600]; /* folder of the weights */
 };
 
 static inline void nccl_leave(struct nccl_server *w)
@@ -158,9 +158,8 @@ static inline void nccl_finish(struct openai_server *s, const json_t *q, struct 
         return;
     }
     w->updating = 0;
-    snprintf(w->received, sizeof w->received, "received-%d", s->http.port);
-    OK(sr1_model_save(s->model, scratch_path(w->received)));
-    openai_load(s, s->other_weights ? s->other_weights : scratch_path(w->received));
+    OK(sr1_model_save(s->model, w->received));
+    openai_load(s, s->other_weights ? s->other_weights : w->received);
     snprintf(s->version, sizeof s->version, "%s", openai_member(q, "weight_version"));
 }
 
@@ -215,6 +214,8 @@ static inline void nccl_start(struct openai_server *s, struct nccl_server *w,
     memset(w, 0, sizeof *w);
     w->n_workers = n_workers;
     openai_start(s, folder);
+    snprintf(w->received, sizeof w->received, "%s/received-%d", scratch_path("."),
+             s->http.port);
     s->engine = VLLM;
     s->more = w;
     s->more_routes = nccl_routes;

@@ -488,7 +488,8 @@ class DiskCache(Search):
 
     Answers younger than ttl_s seconds are given without asking; older ones, unless
     use_stale is false, when the engine fails. scope: engines of equal name and scope
-    share answers."""
+    share answers; without one, engines of equal index or address, and all functions that
+    search for the program: give each a scope."""
 
     def __init__(
         self,

@@ -153,7 +153,8 @@ typedef struct sr1_disk_cache_options {
                            86400 (a day) */
     uint64_t max_bytes; /* of the file; the oldest answers leave; default 1 GiB */
     const char *scope;  /* answers are shared by engines of equal name and scope; NULL,
-                           the default: "" */
+                           the default, and "": what the engine searches, its index or
+                           address; of an engine of the caller's nothing is known */
     int32_t use_stale;  /* 1, the default: an older answer is given when the engine
                            fails */
 } sr1_disk_cache_options;

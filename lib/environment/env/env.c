@@ -238,6 +238,13 @@ const char *sr1_env_tools(const sr1_env *env)
     return tools != NULL ? sr1__tool_env_text(tools) : "";
 }
 
+json_t *sr1__env_tool_names(const sr1_env *env)
+{
+    const struct sr1__tool_env *tools = sr1__tool_env_of(&env->ops, env->self);
+
+    return tools != NULL ? sr1__tool_env_names(tools) : json_array();
+}
+
 const struct sr1__protocol *sr1__env_protocol(const struct sr1_env *env)
 {
     return env->protocol;

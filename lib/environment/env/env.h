@@ -91,6 +91,9 @@ sr1_status sr1__env_begin(sr1_env *env, sr1_env_episode *e, int64_t *episode);
 sr1_status sr1__env_refusal(const sr1_env *env, const char *text,
                             struct sr1__observation *out);
 
+/* The names of its tools, a new reference; NULL without memory. */
+json_t *sr1__env_tool_names(const sr1_env *env);
+
 /* Actions that a message may hold: 1 unless the protocol has several. */
 int32_t sr1__env_calls_of_message(const sr1_env *env);
 /* The same where something answers them, else 1. */

@@ -444,6 +444,19 @@ int32_t sr1__tool_env_flags(const struct sr1__tool_env *e)
     return flags;
 }
 
+json_t *sr1__tool_env_names(const struct sr1__tool_env *e)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; list != NULL && i < e->n; i++) {
+        if (json_array_append_new(list, json_string(sr1__tool_name(e->tools[i]))) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
 const char *sr1__tool_env_text(const struct sr1__tool_env *e)
 {
     return sr1__buf_cstr(&e->text);

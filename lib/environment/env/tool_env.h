@@ -23,6 +23,9 @@ sr1_status sr1__tool_env_add(struct sr1__tool_env *e, const sr1_tool_ops *ops,
 /* SR1_ENV_* for the tools it has now. */
 int32_t sr1__tool_env_flags(const struct sr1__tool_env *e);
 
+/* Their names, a new reference; NULL without memory. */
+json_t *sr1__tool_env_names(const struct sr1__tool_env *e);
+
 /* As sr1_env_tools. */
 const char *sr1__tool_env_text(const struct sr1__tool_env *e);
 

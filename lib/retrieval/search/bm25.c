@@ -2,7 +2,9 @@
  * fetch rows. */
 #include "retrieval/search/bm25.h"
 
+#include "base/file.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "base/struct.h"
 #include "retrieval/search/analyze.h"
 #include "retrieval/search/query_result.h"
@@ -248,12 +250,17 @@ sr1_status sr1_search_open_bm25(sr1_search **out, const char *path,
 {
     struct sr1__index *ix = NULL;
     sr1_bm25_options o;
+    uint64_t origin = 0;
 
     if (out == NULL || path == NULL)
         return sr1__fail(SR1_E_INVALID, "bm25: an argument is NULL");
     SR1__TRY(read_bm25_options(options, &o));
+    SR1__TRY(sr1__file_end_hash(path, UINT64_MAX, &origin));
     SR1__TRY(sr1__index_open(&ix, path));
-    return sr1__context(make_bm25_engine(out, ix, &o), "%s", path);
+    SR1__TRY(sr1__context(make_bm25_engine(out, ix, &o), "%s", path));
+    origin = sr1__hash64(&o.k1, sizeof(o.k1), origin);
+    sr1__search_set_origin(*out, sr1__hash64(&o.b, sizeof(o.b), origin));
+    return SR1_OK;
 }
 
 sr1_status sr1_bm25_verify(const char *path)

@@ -2,6 +2,7 @@
  * through all vectors, here or on a device, fetch rows. */
 #include "retrieval/search/dense_index.h"
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/struct.h"
@@ -228,12 +229,17 @@ sr1_status sr1_search_open_dense(sr1_search **out, const char *path,
 {
     struct sr1__dense_index *ix = NULL;
     sr1_dense_options o;
+    uint64_t origin = 0;
 
     if (out == NULL || path == NULL || embedder == NULL)
         return sr1__fail(SR1_E_INVALID, "dense: out, path and embedder are required");
     SR1__TRY(read_dense_options(options, &o));
+    SR1__TRY(sr1__file_end_hash(path, UINT64_MAX, &origin));
     SR1__TRY(sr1__dense_open(&ix, path));
-    return sr1__context(sr1__search_open_dense_index(out, ix, embedder, &o), "%s", path);
+    SR1__TRY(
+        sr1__context(sr1__search_open_dense_index(out, ix, embedder, &o), "%s", path));
+    sr1__search_set_origin(*out, origin);
+    return SR1_OK;
 }
 
 sr1_status sr1_dense_info_get(const sr1_search *engine, sr1_dense_info *out)

@@ -12,8 +12,10 @@
 #include "retrieval/search/disk_store.h"
 #include "retrieval/search/search_engine.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -297,6 +299,19 @@ static sr1_status read_disk_cache_options(sr1_disk_cache_options *o,
     return SR1_OK;
 }
 
+/* Engines of a name are told apart by where they search, unless the caller says which
+ * share answers. */
+static char *make_scope(const sr1_search *engine, const char *given)
+{
+    uint64_t origin = sr1__search_origin(engine);
+    char text[17];
+
+    if ((given != NULL && *given != '\0') || origin == 0)
+        return sr1__strdup(given != NULL ? given : "");
+    snprintf(text, sizeof(text), "%016" PRIx64, origin);
+    return sr1__strdup(text);
+}
+
 /* The cache engine has the name of the engine it wraps. */
 static sr1_status new_disk_cache_engine(sr1_search **out, struct disk_cache *c)
 {
@@ -327,7 +342,7 @@ sr1_status sr1_search_open_disk_cache(sr1_search **out, sr1_search *engine,
     c->engine = sr1_search_retain(engine);
     c->ttl_ms = 1000 * o.ttl_s;
     c->use_stale = o.use_stale;
-    c->scope = sr1__strdup(o.scope != NULL ? o.scope : "");
+    c->scope = make_scope(engine, o.scope);
     status = c->scope != NULL ? sr1__disk_store_open(&c->store, folder, o.max_bytes)
                               : sr1__fail_nomem("search cache");
     if (status == SR1_OK)

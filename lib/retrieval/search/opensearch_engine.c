@@ -5,6 +5,7 @@
 #include <searchr1/ext/engines.h>
 
 #include "base/mem.h"
+#include "base/rng.h"
 #include "retrieval/net/service.h"
 #include "retrieval/search/http_engine.h"
 #include "retrieval/search/msearch.h"
@@ -314,6 +315,7 @@ sr1_status sr1_search_open_opensearch(sr1_search **out, const char *url,
         return st;
     }
     sr1__search_set_count(engine, opensearch_count);
+    sr1__search_set_origin(engine, sr1__hash64(url, strlen(url), 0));
     *out = engine;
     return SR1_OK;
 }

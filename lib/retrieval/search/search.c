@@ -23,6 +23,7 @@ struct sr1_search {
     sr1_search_ops ops; /* name is ours */
     void *self;
     int builtin;
+    uint64_t origin;
     sr1__search_count_fn *count; /* of a built-in engine with counts of its own */
     pthread_mutex_t call_lock;   /* around ops.search without SR1_SEARCH_CONCURRENT */
     struct sr1__search_cache *cache;
@@ -125,6 +126,16 @@ void *sr1__search_self(const sr1_search *engine,
 void sr1__search_set_count(sr1_search *engine, sr1__search_count_fn *count)
 {
     engine->count = count;
+}
+
+void sr1__search_set_origin(sr1_search *engine, uint64_t origin)
+{
+    engine->origin = origin;
+}
+
+uint64_t sr1__search_origin(const sr1_search *engine)
+{
+    return engine->origin;
 }
 
 sr1_search *sr1_search_retain(sr1_search *engine)

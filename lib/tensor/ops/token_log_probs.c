@@ -4,11 +4,10 @@
  *     z = h W^T / T      log p = z[target] - lse(z)      H = lse(z) - sum softmax(z) z
  *     dz = (g (onehot(target) - p) - gH p (log p + H)) / T    dh = dz W    dW = dz^T h
  *
- * Logits exist for one part at a time and are computed again in backward, unless one part
- * is all; there log p = z - lse needs only the row's lse from forward. A part is a chunk
- * of rows with the whole vocabulary or, where kernels compute it, a block of the
- * vocabulary with many rows: then the weights and their gradient go through memory once
- * for all of those. */
+ * Logits exist for one part at a time and are computed again in backward, where log p =
+ * z - lse needs only the row's lse from forward. A part is a chunk of rows with the whole
+ * vocabulary or, where kernels compute it, a block of the vocabulary with many rows: then
+ * the weights and their gradient go through memory once for all of those. */
 #include "tensor/ops/nn.h"
 
 #include "base/mem.h"
@@ -27,7 +26,6 @@ struct head {
     sr1_tensor *targets; /* [N,1] */
     sr1_tensor *lse;     /* [N,1], of forward */
     sr1_tensor *entropy; /* [N,1], of forward; NULL: not asked for */
-    sr1_tensor *logits;  /* of forward, where they are one block; else NULL */
     double inv_temp;
     int64_t chunk; /* rows at a time */
     int64_t block; /* tokens of the vocabulary at a time; 0: all, by tensor operations */
@@ -42,7 +40,6 @@ static void head_free(void *p)
     sr1__tensor_free(c->targets);
     sr1__tensor_free(c->lse);
     sr1__tensor_free(c->entropy);
-    sr1__tensor_free(c->logits);
     sr1__free(c);
 }
 
@@ -251,17 +248,11 @@ static struct block_memory reserve_block(sr1_scope *s, const struct head *c,
 {
     int64_t n = t_size(c->hidden, 0), v = t_size(c->weight, 0);
     int64_t size = (n < c->chunk ? n : c->chunk) * (v < c->block ? v : c->block);
-    struct block_memory m = {c->logits ? c->logits : t_empty(s, SR1__F32, T_SHAPE(size)),
-                             NULL};
+    struct block_memory m = {t_empty(s, SR1__F32, T_SHAPE(size)), NULL};
 
     if (backward && dtype != SR1__F32)
         m.narrow = t_empty(s, dtype, T_SHAPE(size));
     return m;
-}
-
-static int is_one_block(const struct head *c)
-{
-    return t_size(c->hidden, 0) <= c->chunk && t_size(c->weight, 0) <= c->block;
 }
 
 /* The logits of rows [row, row + rows) and tokens from `from` on. */
@@ -278,14 +269,13 @@ static struct vocab_block open_block(sr1_scope *s, const struct head *c,
 
     *logits = t_reshape(s, t_narrow(s, m->logits, 0, 0, b.rows * b.width),
                         T_SHAPE(b.rows, b.width));
-    if (!c->logits)
-        sr1__linear_into(s, *logits, narrow_chunk_rows(s, c->hidden, row, b.rows),
-                         t_narrow(s, c->weight, 0, from, b.width), NULL);
+    sr1__linear_into(s, *logits, narrow_chunk_rows(s, c->hidden, row, b.rows),
+                     t_narrow(s, c->weight, 0, from, b.width), NULL);
     b.logits = *logits ? sr1__shim_data(*logits) : NULL;
     return b;
 }
 
-static void forward_blocks(sr1_scope *outer, struct head *c, sr1_tensor *log_prob)
+static void forward_blocks(sr1_scope *outer, const struct head *c, sr1_tensor *log_prob)
 {
     int64_t n = t_size(c->hidden, 0), v = t_size(c->weight, 0);
     struct block_memory m = reserve_block(outer, c, SR1__F32, 0);
@@ -311,8 +301,6 @@ static void forward_blocks(sr1_scope *outer, struct head *c, sr1_tensor *log_pro
         }
         finish_rows(&b);
     }
-    if (is_one_block(c))
-        c->logits = t_hold(outer, m.logits);
     sr1__free(sums);
 }
 

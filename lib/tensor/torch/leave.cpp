@@ -51,14 +51,11 @@ void watch_exit() noexcept
 
 entry::entry() noexcept
 {
-    static std::once_flag begun;
+    static std::once_flag watched;
 
     if (depth++ > 0)
         return;
-    std::call_once(begun, [] {
-        watch_exit();
-        choose_host_memory();
-    });
+    std::call_once(watched, watch_exit);
     entries++;
     if (leaving && !leaves) {
         entries--;

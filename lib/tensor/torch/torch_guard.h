@@ -71,9 +71,6 @@ class entry
  * themselves apart. */
 void watch_exit() noexcept;
 
-/* Where libtorch puts tensors in host memory from now on; called once. */
-void choose_host_memory() noexcept;
-
 /* Status and text for the exception being handled. */
 sr1_status caught() noexcept;
 

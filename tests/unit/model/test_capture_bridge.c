@@ -7,16 +7,14 @@
 #include "tensor/model/capture_bridge.h"
 
 #include <limits.h>
-#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { OTHER_VERSION = 1, NO_TABLE, THIS_VERSION };
 static char **args;
 
-/* What a process says that does so with this library under the name of ours; NULL: none.
- */
-static const char *said_with(const char *library, const char *what)
+/* What a process says that finds this library under the name of ours; NULL: none. */
+static const char *said_with(const char *library)
 {
     static char said[2048];
     char whole[PATH_MAX];
@@ -32,7 +30,7 @@ static const char *said_with(const char *library, const char *what)
     if (fork() == 0) {
         setenv("LD_LIBRARY_PATH", scratch_path("."), 1);
         dup2(ends[1], 1);
-        execl(args[0], args[0], what, (char *)NULL);
+        execl(args[0], args[0], "find", (char *)NULL);
         _exit(1);
     }
     close(ends[1]);
@@ -52,37 +50,6 @@ static int find_table(void)
     return 0;
 }
 
-static pthread_barrier_t both;
-
-/* *taken: was the library's kernel called, which fails? */
-static void *split_heads(void *taken)
-{
-    sr1_scope *here = sr1__scope_open(SR1__CPU, "heads");
-    sr1_scope *s = sr1__scope_open(SR1__CUDA, "heads");
-    struct sr1__split_heads h = {.qkv = t_full(here, 1.0, SR1__F32, T_SHAPE(1, 4))};
-
-    pthread_barrier_wait(&both);
-    (void)sr1__capture_split_heads(s, &h);
-    *(int *)taken = sr1__scope_close(s) == SR1_E_DEVICE;
-    (void)sr1__scope_close(here);
-    return NULL;
-}
-
-/* Two workers in their first step, while nobody has looked for the library yet. */
-static int split_side_by_side(void)
-{
-    int taken[2] = {0, 0};
-    pthread_t threads[2];
-
-    pthread_barrier_init(&both, NULL, 2);
-    for (int i = 0; i < 2; i++)
-        pthread_create(&threads[i], NULL, split_heads, &taken[i]);
-    for (int i = 0; i < 2; i++)
-        pthread_join(threads[i], NULL);
-    printf("%d of 2\n", taken[0] + taken[1]);
-    return 0;
-}
-
 static void expect(const char *said, const char *text)
 {
     if (!strstr(said, text))
@@ -92,15 +59,15 @@ static void expect(const char *said, const char *text)
 static void a_missing_library_is_named(void **state)
 {
     (void)state;
-    expect(said_with(NULL, "find"), "SR1_E_UNSUPPORTED: ");
-    expect(said_with(NULL, "find"), SR1__CUDA_LIBRARY);
+    expect(said_with(NULL), "SR1_E_UNSUPPORTED: ");
+    expect(said_with(NULL), SR1__CUDA_LIBRARY);
 }
 
 static void another_version_is_refused(void **state)
 {
     (void)state;
     expect(
-        said_with(args[OTHER_VERSION], "find"),
+        said_with(args[OTHER_VERSION]),
         "SR1_E_UNSUPPORTED: libsearchr1_cuda.so is of another version of this library; "
         "build it again");
 }
@@ -108,21 +75,14 @@ static void another_version_is_refused(void **state)
 static void a_library_without_a_table_is_refused(void **state)
 {
     (void)state;
-    expect(said_with(args[NO_TABLE], "find"),
+    expect(said_with(args[NO_TABLE]),
            "SR1_E_UNSUPPORTED: libsearchr1_cuda.so exports no sr1__capture_table");
 }
 
 static void one_of_this_version_is_taken(void **state)
 {
     (void)state;
-    expect(said_with(args[THIS_VERSION], "find"), "found");
-}
-
-/* Or two runs would not have the same bits. */
-static void all_workers_take_its_kernels(void **state)
-{
-    (void)state;
-    expect(said_with(args[THIS_VERSION], "split"), "2 of 2");
+    expect(said_with(args[THIS_VERSION]), "found");
 }
 
 int main(int argc, char **argv)
@@ -132,11 +92,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(another_version_is_refused),
         cmocka_unit_test(a_library_without_a_table_is_refused),
         cmocka_unit_test(one_of_this_version_is_taken),
-        cmocka_unit_test(all_workers_take_its_kernels),
     };
 
     args = argv;
     if (argc == 2)
-        return strcmp(argv[1], "split") == 0 ? split_side_by_side() : find_table();
+        return find_table();
     return argc < 4 ? 77 : cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

@@ -1,6 +1,5 @@
 /* What the CPU's decoder allocates for its passes is what model_memory.c says: with
  * threads that take prompts of their own, adapters, experts and int8 weights. */
-#include "base/pages.h"
 #include "tensor/model/adapter.h"
 #include "tensor/model/model_decoder.h"
 #include "tensor/model/model_memory.h"
@@ -48,7 +47,7 @@ static double count_allocated(void)
 {
     struct mallinfo2 m = mallinfo2();
 
-    return (double)m.uordblks + (double)m.hblkhd + (double)sr1__pages_bytes().used;
+    return (double)m.uordblks + (double)m.hblkhd;
 }
 
 static sr1_model *make_model(const struct kind *k)

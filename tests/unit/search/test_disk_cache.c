@@ -20,6 +20,7 @@
 #include "support/files.h"
 #include "support/torture.h"
 
+#include <searchr1/ext/bm25.h>
 #include <searchr1/search.h>
 #include <searchr1/ext/engines.h>
 
@@ -609,6 +610,38 @@ static void scopes_do_not_mix(void **state)
     sr1_search_free(b);
 }
 
+/* Two indexes are two engines, also under one path. */
+static void indexes_do_not_mix(void **state)
+{
+    static const char *const rows[] = {
+        "{\"id\": \"1\", \"contents\": \"a tower of stone\"}\n",
+        "{\"id\": \"2\", \"contents\": \"a tower of glass\"}\n"};
+    static const char *const wanted[] = {"a tower of stone", "a tower of glass"};
+    char index[600], folder[600];
+
+    (void)state;
+    snprintf(index, sizeof index, "%s", scratch_path("towers.bm25"));
+    snprintf(folder, sizeof folder, "%s", scratch_path("towers"));
+    for (int i = 0; i < 4; i++) {
+        sr1_search *inner = NULL, *e = NULL;
+        sr1_search_results *found = NULL;
+        sr1_search_hit hit = {sizeof(hit)};
+        const char *query = "tower";
+
+        assert_int_equal(sr1_bm25_build(scratch_file("towers.jsonl", rows[i % 2], 0),
+                                        index, NULL, NULL, NULL),
+                         SR1_OK);
+        assert_int_equal(sr1_search_open_bm25(&inner, index, NULL), SR1_OK);
+        assert_int_equal(sr1_search_open_disk_cache(&e, inner, folder, NULL), SR1_OK);
+        assert_int_equal(sr1_search_run(e, &query, 1, 1, &found), SR1_OK);
+        assert_int_equal(sr1_search_results_hit(found, 0, 0, &hit), SR1_OK);
+        assert_string_equal(hit.contents, wanted[i % 2]);
+        sr1_search_results_free(found);
+        sr1_search_free(e);
+        sr1_search_free(inner);
+    }
+}
+
 static void a_batch_is_asked_for_what_is_missing(void **state)
 {
     const char *queries[] = {"a", "b", "c", "d"};
@@ -672,6 +705,7 @@ int main(void)
         cmocka_unit_test(an_old_answer_is_asked_for_again),
         cmocka_unit_test(answers_of_other_times_are_asked_for_again),
         cmocka_unit_test(scopes_do_not_mix),
+        cmocka_unit_test(indexes_do_not_mix),
         cmocka_unit_test(a_batch_is_asked_for_what_is_missing),
         cmocka_unit_test(wrong_arguments),
     };

@@ -1,7 +1,6 @@
 /* Scopes: ownership, the first error and its labels, nesting, grad mode, memory failures.
  */
 #include "base/clock.h"
-#include "base/pages.h"
 #include "check.h"
 
 static void first_error_is_kept_with_labels(void **state)
@@ -131,29 +130,6 @@ static void dropped_tensors_free_their_memory(void **state)
         t_drop(s, t_full(s, 1.0, SR1__F32, T_SHAPE(1 << 24)));
     assert_true(sr1__rss_bytes() - before < (int64_t)128 << 20);
     OK(sr1__scope_close(s));
-}
-
-/* A large one is a block that is kept for the next, a small one is not. */
-static void large_tensors_follow_each_other_in_a_block(void **state)
-{
-    sr1_tensor *large;
-    const void *at;
-    sr1_scope *s;
-    size_t used;
-
-    (void)state;
-    needs_true_memory();
-    s = sr1__scope_open(SR1__CPU, "blocks");
-    used = sr1__pages_bytes().used;
-    t_full(s, 1.0, SR1__F32, T_SHAPE(1 << 8));
-    large = t_full(s, 1.0, SR1__F32, T_SHAPE(1 << 20));
-    at = sr1__shim_data(large);
-    assert_int_equal(sr1__pages_bytes().used, used + (4 << 20));
-    t_drop(s, large);
-    assert_int_equal(sr1__pages_bytes().used, used);
-    assert_ptr_equal(sr1__shim_data(t_full(s, 2.0, SR1__F32, T_SHAPE(1 << 20))), at);
-    OK(sr1__scope_close(s));
-    assert_int_equal(sr1__pages_bytes().used, used);
 }
 
 static void grad_mode_ends_with_its_scope(void **state)
@@ -308,7 +284,6 @@ int main(void)
         cmocka_unit_test(kept_and_held_results_outlive_their_scope),
         cmocka_unit_test(a_root_has_no_parent_to_keep_in),
         cmocka_unit_test(dropped_tensors_free_their_memory),
-        cmocka_unit_test(large_tensors_follow_each_other_in_a_block),
         cmocka_unit_test(grad_mode_ends_with_its_scope),
         cmocka_unit_test(any_allocation_may_fail),
         cmocka_unit_test(an_impossible_tensor_is_out_of_memory),

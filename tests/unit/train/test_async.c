@@ -424,6 +424,8 @@ static sr1_status hold_next(void *user, const sr1_step_report *report, int64_t p
     struct holding *h = user;
 
     (void)report, (void)planned;
+    if (!find_queued(h->tr, h->tr->step + 1)) /* no step sends weights before the last */
+        server.let_go = server.held;
     for (struct sr1__queued_rollout *q = h->tr->queue; q; q = q->next) {
         int64_t all = (int64_t)q->n * GROUP, done = 0;
         int64_t last = q->step > h->tr->step && server.held ? all - 1 : all;

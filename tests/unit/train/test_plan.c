@@ -232,6 +232,22 @@ static void keys_lower_the_peak(void **state)
     sr1_plan_free(p);
 }
 
+/* A reference in int8 goes with no adapter, which saves more than all else together. */
+static void an_adapter_is_found_behind_what_excludes_it(void **state)
+{
+    const char *path = write_shape("shape.json", 1024, 28, 16, 3072, 1);
+    sr1_plan *p = PLAN(path, 8, "device=cpu", "batch_size=8", "group_size=8",
+                       "max_tokens=1024", "kl_reference=frozen");
+    const struct sr1__plan_advice *last = &p->advice[p->n_advice - 1];
+
+    (void)state;
+    assert_int_equal(sr1_plan_fits(p), 0);
+    assert_true(p->n_advice > 0);
+    assert_non_null(strstr(last->set, "lora_rank=16"));
+    assert_int_equal(last->fits, 1);
+    sr1_plan_free(p);
+}
+
 /* Where each worker holds a gradient and a trajectory is a micro-batch whatever
  * micro_batch_tokens says. */
 static void fewer_workers_lower_the_peak(void **state)
@@ -673,6 +689,7 @@ int main(void)
         cmocka_unit_test(on_the_cpu_nothing_moves),
         cmocka_unit_test(a_small_disk_is_told),
         cmocka_unit_test(keys_lower_the_peak),
+        cmocka_unit_test(an_adapter_is_found_behind_what_excludes_it),
         cmocka_unit_test(fewer_workers_lower_the_peak),
         cmocka_unit_test(keys_relieve_the_host),
         cmocka_unit_test(keys_are_chosen_by_memory),

@@ -622,6 +622,51 @@ static void so_does_its_environment(void **state)
     sr1_search_free(engine);
 }
 
+static sr1_status say_hello(void *self, const char *args, size_t len, sr1_tool_sink *sink)
+{
+    (void)self;
+    (void)args;
+    (void)len;
+    return sr1_tool_sink_text(sink, "hello", 5);
+}
+
+/* An environment with tools of these names, given to the rollout. */
+static void give_tools(sr1_rollout *r, const char *const *names, size_t n)
+{
+    sr1_env_options o = {.struct_size = sizeof o};
+    sr1_env *env = NULL;
+
+    OK(sr1_env_open(&env, "tools", NULL, &o));
+    for (size_t i = 0; i < n; i++) {
+        sr1_tool_ops ops = {
+            .struct_size = sizeof ops, .name = names[i], .call = say_hello};
+
+        OK(sr1_env_add_tool(env, &ops, NULL));
+    }
+    OK(sr1_rollout_set_env(r, env));
+    sr1_env_free(env);
+}
+
+static void and_its_tools(void **state)
+{
+    static const char *const names[] = {"greet", "wave"};
+    int64_t at = 3;
+    sr1_trainer *tr = open_trainer(RUN("tools", "update_times=1"));
+
+    (void)state;
+    give_tools(sr1_trainer_rollout(tr), names, 2);
+    run_until(tr, at);
+    sr1_trainer_free(tr);
+    OK(resume(&tr, "tools", NULL, NULL));
+    give_tools(sr1_trainer_rollout(tr), names, 1);
+    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_CONFIG, "had the tool 'wave', and now");
+    sr1_trainer_free(tr);
+    OK(resume(&tr, "tools", NULL, NULL));
+    give_tools(sr1_trainer_rollout(tr), names, 2);
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+}
+
 /* ---- the beginning ---- */
 
 static void end_process(void *user, const char *text)
@@ -746,6 +791,7 @@ int main(void)
         cmocka_unit_test(what_was_given_is_known_without_a_checkpoint),
         cmocka_unit_test(what_a_program_gave_has_to_be_given_again),
         cmocka_unit_test(so_does_its_environment),
+        cmocka_unit_test(and_its_tools),
         cmocka_unit_test(a_run_killed_as_it_begins_may_begin_again),
     };
 

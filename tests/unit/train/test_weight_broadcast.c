@@ -95,8 +95,7 @@ static void expect_the_policys_bytes(const char *saved, int i)
     char path[2][700];
 
     snprintf(path[0], sizeof path[0], "%s/model.safetensors", scratch_path(saved));
-    snprintf(path[1], sizeof path[1], "%s/model.safetensors",
-             scratch_path(behind[i].received));
+    snprintf(path[1], sizeof path[1], "%s/model.safetensors", behind[i].received);
     OK(sr1__file_read(path[0], 0, &own));
     OK(sr1__file_read(path[1], 0, &theirs));
     assert_int_equal(own.len, theirs.len);
