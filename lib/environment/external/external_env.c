@@ -228,7 +228,7 @@ static sr1_status take_answer(sr1_env_sink *sink, size_t i, json_t *answer)
 }
 
 /* The answer to action i, which is the k-th of `asked`. One that is wrong is the failure
- * of its own trajectory. */
+ * of its own trajectory; alone, it is that of the call. */
 static sr1_status take_one_of(struct env_program *p, sr1_env_sink *sink, size_t i,
                               json_t *answer, size_t k, size_t asked)
 {

@@ -1,14 +1,12 @@
 /* retrieval/search/index_kind.c - see index_kind.h. */
 #include "retrieval/search/index_kind.h"
 
-#include "base/file.h"
 #include "retrieval/search/bm25_index.h"
 #include "retrieval/search/dense_index.h"
 #include "retrieval/search/faiss_file.h"
 
 #include <searchr1/ext/engines.h>
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -51,9 +49,7 @@ sr1_status sr1__index_place_check(const char *path, const char *kind, int32_t fo
     found = sr1_index_kind(path);
     if (found && strcmp(found, kind) == 0)
         return SR1_OK;
-    return sr1__fail(
-        SR1_E_INVALID,
-        "%s exists and is no %s index: name another file, or replace it with "
-        "force",
-        path, kind);
+    return sr1__fail(SR1_E_INVALID,
+                     "%s exists and is no %s index: name another file, or give force",
+                     path, kind);
 }
