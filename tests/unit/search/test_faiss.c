@@ -386,6 +386,7 @@ static void a_build_that_fails_leaves_the_old_file(void **state)
         skip();
     snprintf(path, sizeof path, "%s", scratch_file("old.faiss", "old", 0));
     sr1_faiss_build_options_init(&o);
+    o.force = 1;
     assert_int_equal(sr1_faiss_build(vectors, path, "Flat", &o, NULL, NULL),
                      SR1_E_INVALID); /* no dim */
     o.dim = 7;
