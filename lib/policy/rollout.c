@@ -92,27 +92,19 @@ static sr1_status open_env_executor(sr1_rollout *r, sr1_env *env, double deadlin
                                                   : SR1_OK;
 }
 
-/* The system message with the tools of env in their place; *out NULL without one. A text
- * without such a place is taken as it is, braces and all. */
+/* The system message with the tools of env in their place; *out NULL without one. */
 static sr1_status render_system_message(const sr1_rollout *r, const sr1_env *env,
                                         char **out, struct sr1__spans *own)
 {
-    static const char *const places[] = {"tools"};
-    const char *source = r->system_source, *values[1];
+    const char *values[1];
     struct sr1__prompt_template *t = NULL;
     struct sr1__buf text;
     sr1_status st;
 
     *out = NULL;
-    if (!source)
+    if (!r->system_source)
         return SR1_OK;
-    if (!strstr(source, "{{tools}}")) {
-        *out = sr1__strdup(source);
-        return *out ? sr1__spans_add(own, 0, strlen(source))
-                    : sr1__fail_nomem("system message");
-    }
-    SR1__TRY(sr1__prompt_template_parse(&t, source, strlen(source), "prompt_template",
-                                        places, 1));
+    SR1__TRY(sr1__system_template_parse(&t, r->system_source, "prompt_template"));
     sr1__buf_init(&text, 0);
     values[0] = sr1_env_tools(env);
     st = sr1__prompt_template_render(t, values, &text, own);

@@ -1,6 +1,7 @@
 """Estimators, losses and metric sinks in Python."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import tiny
@@ -276,6 +277,42 @@ def test_what_they_raise_comes_out(settings):
         with Trainer({**settings, **more}, tiny.engine, {"brief": brief}) as trainer:
             with pytest.raises(kind):
                 trainer.train_step([query])
+
+
+def test_what_they_raise_goes_to_the_call_that_ran_them(settings, tmp_path):
+    """Whatever other calls are under way: here another thread's, begun and ended while
+    the text of the exception is asked for."""
+
+    class Slow(Exception):
+        def __str__(self):
+            if not others:
+                others.append(pool.submit(run, "calm"))
+                others[0].exception(60)
+            return "of the angry one"
+
+    @register_policy_loss("calm")
+    def calm(batch, options):
+        return [0.0] * batch.n, [0.0] * batch.n
+
+    @register_policy_loss("angry")
+    def angry(batch, options):
+        raise Slow
+
+    def compute(name):
+        return loss.compute(name, [0.0], [0.0], [1.0], [1.0]).policy_loss
+
+    def train(name):
+        given = {**settings, "loss": name, "out": tmp_path / name}
+        with Trainer(given, tiny.engine, {"brief": brief}) as trainer:
+            trainer.train_step([Query("Where?", ["Paris"])])
+            return trainer.steps_done
+
+    for run, want in ((compute, 0.0), (train, 1)):
+        others = []
+        with ThreadPoolExecutor(1) as pool:
+            with pytest.raises(Slow):
+                run("angry")
+            assert others[0].result(60) == want
 
 
 # ---- metric sinks ----

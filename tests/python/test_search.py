@@ -117,6 +117,17 @@ def test_build_progress(corpus, tmp_path):
         build_bm25(tmp_path / "none", path)
 
 
+def test_an_index_replaces_an_index_only(corpus, tmp_path):
+    mine = tmp_path / "mine.txt"
+    mine.write_text("my own notes")
+    with pytest.raises(errors.Error, match="exists and is no BM25 index.*force"):
+        build_bm25(corpus, mine)
+    assert mine.read_text() == "my own notes"
+    build_bm25(corpus, mine, force=True)
+    build_bm25(corpus, mine)
+    assert Bm25(mine).info["documents"] > 0
+
+
 def test_build_options(corpus, index, tmp_path):
     path = tmp_path / "i"
     build_bm25(corpus, path, memory_bytes=1 << 20, threads=3)

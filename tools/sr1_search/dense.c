@@ -142,6 +142,7 @@ int run_index_dense(const struct args *a, const struct request *r,
     o.text_format = r->text_format;
     o.batch = (int32_t)r->batch;
     o.embedder_name = r->encoder;
+    o.force = r->force;
     if (r->dense != NULL)
         status = open_index_encoder(&encoder, r);
     if (status != SR1_OK)

@@ -13,21 +13,26 @@
 #include <stdio.h>
 #include <string.h>
 
+static int is_index_of(const char *path, const char *kind)
+{
+    const char *found = sr1_index_kind(path);
+
+    return found != NULL && strcmp(found, kind) == 0;
+}
+
 int is_dense(const char *path)
 {
-    return begins_with(path, "SR1DENSE", 8);
+    return is_index_of(path, "dense");
 }
 
 int is_bm25(const char *path)
 {
-    return begins_with(path, "SR1BM25\n", 8);
+    return is_index_of(path, "BM25");
 }
 
-/* What FAISS calls flat and quantised indexes (Ix..), IVF (Iw..), graphs (IH.., IN..). */
 int is_faiss(const char *path)
 {
-    return begins_with(path, "Ix", 2) || begins_with(path, "Iw", 2) ||
-           begins_with(path, "IHN", 3) || begins_with(path, "INS", 3);
+    return is_index_of(path, "FAISS");
 }
 
 /* ---- models ---- */

@@ -37,6 +37,7 @@ int run_index_faiss(const struct args *a, const struct request *r,
     sr1_faiss_build_options_init(&o);
     o.dim = (int32_t)r->dim;
     o.threads = (int32_t)r->threads;
+    o.force = r->force;
     o.metric = r->metric;
     stop_note();
     progress_begin(&p.bar, "indexing", "vectors", 1.0);

@@ -146,6 +146,7 @@ static int make_index(const struct args *a, const struct request *r,
     o.text_format = r->text_format;
     o.memory_bytes = (uint64_t)r->memory << 20;
     o.threads = (int32_t)r->threads;
+    o.force = r->force;
     stop_note();
     progress_begin(&p, "indexing", "MB", 1e-6);
     status =

@@ -12,8 +12,21 @@ import itertools
 import signal
 import threading
 import traceback
+from collections import deque
 from contextlib import contextmanager
-from typing import AbstractSet, Any, Callable, Dict, Iterator, List, Mapping, Optional, Type
+from typing import (
+    AbstractSet,
+    Any,
+    Callable,
+    Deque,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Tuple,
+    Type,
+)
 
 from ._address import LEAST_KEY
 from ._lib import lib
@@ -23,6 +36,8 @@ from .errors import CallbackError, CancelledError, DeadlineError, Error
 _owned: Dict[int, Any] = {}
 _counting = threading.Lock()
 _keys = itertools.count(LEAST_KEY)
+# What shared functions raised, with the text that the library was told, newest last.
+_shared: Deque[Tuple[str, BaseException]] = deque(maxlen=64)
 
 
 def own(thing: Any) -> int:
@@ -160,6 +175,38 @@ def describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}{where}"
 
 
+def _text_of(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _tell_raised(error: BaseException) -> int:
+    failed = isinstance(error, Exception) and not isinstance(error, CancelledError)
+    return _tell(_text_of(error), CallbackError if failed else CancelledError)
+
+
+def run_shared(function: Any, *arguments: Any) -> int:
+    """In a callback that any call of the process may run, several at a time and in threads
+    of the library: call function; 0, or the status for what it raised. That goes back
+    through the call whose failure tells of it."""
+    try:
+        function(*arguments)
+    except BaseException as error:  # noqa: B902 - KeyboardInterrupt too goes back
+        _shared.append((_text_of(error)[:200].strip(), error))
+        return _tell_raised(error)
+    return 0
+
+
+def _take_shared(failure: Error) -> Optional[BaseException]:
+    """What a shared function raised and this failure tells of."""
+    told = str(failure)
+    with _counting:
+        for held in reversed(_shared):
+            if held[0] in told:
+                _shared.remove(held)
+                return held[1]
+    return None
+
+
 def _tell_rows(error: Exception) -> int:
     """The same to the library."""
     kind = DeadlineError if isinstance(error, TimeoutError) else CallbackError
@@ -185,9 +232,7 @@ class Carrier:
     def fail(self, error: BaseException) -> int:
         """In a callback: keep the exception; returns the status to give the library."""
         self._keep(error)
-        failed = isinstance(error, Exception) and not isinstance(error, CancelledError)
-        kind = CallbackError if failed else CancelledError
-        return _tell(f"{type(error).__name__}: {error}", kind)
+        return _tell_raised(error)
 
     def _keep(self, error: BaseException) -> None:
         if self.raised is None and self.calls + self.rollouts > 0:
@@ -274,6 +319,8 @@ class Carrier:
                 yield
         except BaseException as failure:
             raised = self._take(reached, rollout)
+            if raised is None and isinstance(failure, Error):
+                raised = _take_shared(failure)
             if raised is None or not isinstance(failure, Error):
                 raise
             raise raised  # not "from failure": its own cause stays

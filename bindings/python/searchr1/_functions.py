@@ -465,6 +465,7 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_embedder_open": (STATUS, POINTER(c_void_p), c_char_p, POINTER(EncoderOptions)),
     "sr1_reranker_open": (STATUS, POINTER(c_void_p), c_char_p, POINTER(EncoderOptions)),
     # ext/engines.h
+    "sr1_index_kind": (c_char_p, c_char_p),
     "sr1_search_open_mock": (
         STATUS, POINTER(c_void_p), POINTER(c_char_p), POINTER(c_char_p), c_size_t,
     ),

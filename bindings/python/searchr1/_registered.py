@@ -10,8 +10,6 @@ from typing import Any, Callable, ContextManager, Dict, Iterable, Sequence, Tupl
 
 from . import _arrays, _callbacks
 
-carrier = _callbacks.Carrier()
-
 
 class Registered:
     """The functions of one kind, by name."""
@@ -63,11 +61,14 @@ class Registered:
         """The callback of all of them."""
         name = _callbacks.owned(key)
         function, how = self.functions[name]
-        return carrier.run(self.call, f"{self.what} '{name}'", function, how, *arguments)
+        what = f"{self.what} '{name}'"
+        return _callbacks.run_shared(self.call, what, function, how, *arguments)
 
     def around(self, name: str) -> ContextManager[None]:
         """Around a call of the library that runs one by name."""
-        return carrier.call() if name in self.functions else contextlib.nullcontext()
+        if name not in self.functions:
+            return contextlib.nullcontext()
+        return _callbacks.Carrier().call()
 
 
 def _place(function: Any) -> Tuple[Any, Any]:

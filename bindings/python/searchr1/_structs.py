@@ -471,6 +471,7 @@ class Bm25BuildOptions(Sized):
         ("memory_bytes", c_uint64),
         ("text_format", c_char_p),
         ("threads", c_int32),
+        ("force", c_int32),
     ]
 
 
@@ -725,6 +726,8 @@ class DenseBuildOptions(Sized):
         ("zstd_level", c_int32),
         ("batch", c_int32),
         ("embedder_name", c_char_p),
+        ("force", c_int32),
+        ("reserved", c_int32),
     ]
 
 
@@ -932,6 +935,8 @@ class FaissBuildOptions(Sized):
         ("threads", c_int32),
         ("metric", c_char_p),
         ("train_sample", c_uint64),
+        ("force", c_int32),
+        ("reserved", c_int32),
     ]
 
 

@@ -49,14 +49,17 @@ def build_dense(
     zstd_level: int = 3,
     batch: int = 256,
     progress: Optional[Progress] = None,
+    force: bool = False,
 ) -> None:
     """Embed a corpus of lines {"id", "contents"}, `batch` texts at a time. dtype: "fp32",
     "fp16" or "int8".
 
     Stopped at any moment, the same call goes on after the last whole batch; an old index
-    stands as it was until the new one is done."""
+    stands as it was until the new one is done. A file at `index` that is no dense index is
+    refused; force: replace it."""
     options = _build_options(
-        dtype=dtype, text_format=text_format, zstd_level=zstd_level, batch=batch
+        dtype=dtype, text_format=text_format, zstd_level=zstd_level, batch=batch,
+        force=force,
     )
     _run(
         lambda thunk: lib.sr1_dense_build(
@@ -77,16 +80,19 @@ def import_dense(
     zstd_level: int = 3,
     embedder_name: str = "",
     progress: Optional[Progress] = None,
+    force: bool = False,
 ) -> None:
     """An index from a file of raw fp32 rows of dim numbers, one a row of the corpus and in
     its order (Search-R1's emb_*.memmap; numpy's array.tofile). embedder_name: the folder
-    of the encoder they are from, which sr1-search opens for queries."""
+    of the encoder they are from, which sr1-search opens for queries. force: as
+    build_dense."""
     options = _build_options(
         dtype=dtype,
         text_format=text_format,
         zstd_level=zstd_level,
         batch=1,
         embedder_name=embedder_name,
+        force=force,
     )
     _run(
         lambda thunk: lib.sr1_dense_import(

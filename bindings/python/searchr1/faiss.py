@@ -51,19 +51,22 @@ def build_faiss(
     threads: int = 0,
     train_sample: int = 1 << 18,
     progress: Optional[Callable[[int, int], Any]] = None,
+    force: bool = False,
 ) -> None:
     """Build an index by FAISS's description ("IVF256,Flat", "HNSW32", "PQ16", ...).
 
     vectors: a dense index, or a file of raw float32 rows of dim numbers. metric:
     "inner_product" or "l2". progress(done, total): vectors added, of all; if it raises,
-    the build stops and an old index stands as it was."""
+    the build stops and an old index stands as it was. A file at `index` that is no FAISS
+    index is refused; force: replace it."""
     carrier = _callbacks.Carrier()
 
     def tell(user: int, *figures: int) -> int:
         return carrier.run(progress, *figures)
 
     options = FaissBuildOptions(
-        dim=dim, threads=threads, metric=optional(metric), train_sample=train_sample
+        dim=dim, threads=threads, metric=optional(metric), train_sample=train_sample,
+        force=force,
     )
     thunk = FaissProgressFn(tell) if progress else FaissProgressFn()
     with carrier.call():

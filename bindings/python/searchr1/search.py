@@ -521,12 +521,14 @@ def build_bm25(
     memory_bytes: int = 0,
     threads: int = 0,
     text_format: str = "plain",
+    force: bool = False,
 ) -> None:
     """Index a corpus of lines {"id", "contents"}. analyzer: "english", "plain" or "cjk";
     text_format: "plain", "html", "markdown" or "auto".
 
     Postings gather in memory_bytes (0: 512 MiB), then wait in temporary files beside the
-    index. threads 0: one a processor.
+    index. threads 0: one a processor. A file at `index` that is no BM25 index is refused;
+    force: replace it.
 
     progress(done, total, documents): bytes of the corpus read, of all, documents so far.
     If it raises, the build stops and an old index stands as it was."""
@@ -537,7 +539,7 @@ def build_bm25(
 
     options = Bm25BuildOptions(
         analyzer=optional(analyzer), zstd_level=zstd_level, memory_bytes=memory_bytes,
-        text_format=optional(text_format), threads=threads
+        text_format=optional(text_format), threads=threads, force=force
     )
     thunk = Bm25ProgressFn(tell) if progress else Bm25ProgressFn()
     with carrier.call():

@@ -10,7 +10,7 @@ from ctypes import byref, c_char_p, c_double, c_void_p
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _callbacks, _registered, _rows, _structs, log
+from . import _callbacks, _rows, _structs, log
 from ._handle import Handle, make
 from ._lib import lib
 from ._structs import (
@@ -325,9 +325,7 @@ class Trainer(Handle):
     ) -> None:
         Handle.__init__(self, pointer)
         self._group_size = int(self.config["group_size"])  # type: ignore[arg-type]
-        self._carrier = _callbacks.Carrier(
-            engine.carrier if engine else None, _registered.carrier
-        )
+        self._carrier = _callbacks.Carrier(engine.carrier if engine else None)
         if own:
             self.rollout.set_env(own)
         for name, function, weight in functions:

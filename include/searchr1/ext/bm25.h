@@ -39,6 +39,7 @@ typedef struct sr1_bm25_build_options {
     const char *text_format;
     int32_t threads; /* 1 to 1024, the caller's included; 0, the default: one a
                         processor. The index has the same bytes whatever their number */
+    int32_t force;   /* 1: replace also a file that is no BM25 index. Since 0.1 */
 } sr1_bm25_build_options;
 
 /* Set struct_size, and every other field to its default. NULL is fine. */
@@ -53,7 +54,9 @@ typedef int32_t (*sr1_bm25_progress_fn)(void *user, uint64_t done, uint64_t tota
  * string, ...}. Other members are kept in the stored row, blank lines are skipped, and
  * ids that occur twice are counted in a warning (sr1_log_set). The index is one file,
  * which is replaced whole at the end, so after a failure (SR1_E_CANCELLED: progress
- * stopped the build) the old one is unchanged. options and progress may be NULL. */
+ * stopped the build) the old one is unchanged. SR1_E_INVALID, before anything is read: a
+ * file that is there is no BM25 index (sr1_index_kind). options and progress may be NULL.
+ */
 SR1_API sr1_status sr1_bm25_build(const char *corpus_path, const char *index_path,
                                   const sr1_bm25_build_options *options,
                                   sr1_bm25_progress_fn progress, void *user);

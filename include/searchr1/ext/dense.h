@@ -30,6 +30,8 @@ typedef struct sr1_dense_build_options {
     /* sr1_dense_import: the embedder that the vectors are from, kept for those who open
      * the index; NULL: "" */
     const char *embedder_name;
+    int32_t force;    /* 1: replace also a file that is no dense index. Since 0.1 */
+    int32_t reserved; /* not read */
 } sr1_dense_build_options;
 
 /* Set struct_size, and every other field to its default. NULL is fine. */
@@ -48,7 +50,8 @@ typedef int32_t (*sr1_dense_progress_fn)(void *user, uint64_t done, uint64_t tot
  * sr1_embedder_open, its weights and how documents are embedded), dtype or text_format it
  * starts anew. Memory: a batch of texts (at most 8 MiB and one row) with its vectors, and
  * some 2 MiB. Disk: the vectors once more beside the index. options and progress may be
- * NULL. SR1_E_STATE: another process builds this index. */
+ * NULL. SR1_E_STATE: another process builds this index. SR1_E_INVALID, before anything is
+ * embedded: a file that is there is no dense index (sr1_index_kind). */
 SR1_API sr1_status sr1_dense_build(const char *corpus_path, const char *index_path,
                                    sr1_embedder *embedder,
                                    const sr1_dense_build_options *options,
@@ -57,7 +60,8 @@ SR1_API sr1_status sr1_dense_build(const char *corpus_path, const char *index_pa
 /* Index vectors that were made elsewhere: a file of n rows of dim little-endian fp32
  * numbers and nothing else, in the order of the corpus (Search-R1's emb_*.memmap). The
  * call cannot be resumed. options and progress may be NULL. SR1_E_PARSE: the file's size
- * does not fit the corpus. SR1_E_NUMERIC: a number is not finite. */
+ * does not fit the corpus. SR1_E_NUMERIC: a number is not finite. SR1_E_INVALID: as in
+ * sr1_dense_build. */
 SR1_API sr1_status sr1_dense_import(const char *corpus_path, const char *vectors_path,
                                     int32_t dim, const char *index_path,
                                     const sr1_dense_build_options *options,

@@ -21,6 +21,11 @@ extern "C" {
 typedef struct sr1_embedder sr1_embedder;
 typedef struct sr1_reranker sr1_reranker;
 
+/* Which kind of index is a file, by its first bytes? "BM25", "dense", "FAISS", or NULL:
+ * none, or it cannot be read. The functions that build an index replace nothing else than
+ * an empty file and an index of their own kind. */
+SR1_API const char *sr1_index_kind(const char *path);
+
 /* Open an engine over n pairs (keyword, information), for tests: the first pair whose
  * keyword occurs in the query, in any case, is the only hit; its id is the keyword, its
  * contents the information, its score 1. The strings are copied. SR1_E_INVALID: a keyword

@@ -61,6 +61,8 @@ typedef struct sr1_faiss_build_options {
     const char *metric; /* "inner_product" (NULL; the default) or "l2" */
     uint64_t train_sample; /* vectors that are trained on, evenly spaced; default 262144;
                               0: all */
+    int32_t force;         /* 1: replace also a file that is no FAISS index. Since 0.1 */
+    int32_t reserved;      /* not read */
 } sr1_faiss_build_options;
 
 /* Set struct_size, and every other field to its default. NULL is fine. */
@@ -75,8 +77,9 @@ typedef int32_t (*sr1_faiss_progress_fn)(void *user, uint64_t done, uint64_t tot
  * "Flat", "IVF256,Flat", "HNSW32", "PQ16", "SQ8", "IVF1024,PQ16", ...; kinds that
  * sr1_search_open_faiss cannot open, and transforms, are refused. The index grows in
  * memory. The file is replaced whole at the end, so after a failure (SR1_E_CANCELLED:
- * progress stopped the build) the old one is unchanged. options may be NULL for a dense
- * index; progress may be NULL. */
+ * progress stopped the build) the old one is unchanged. SR1_E_INVALID, before anything is
+ * read: a file that is there is no FAISS index (sr1_index_kind). options may be NULL for
+ * a dense index; progress may be NULL. */
 SR1_API sr1_status sr1_faiss_build(const char *vectors, const char *faiss_path,
                                    const char *factory,
                                    const sr1_faiss_build_options *options,

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "environment/env/call_form.h"
+#include "text/data/prompt_template.h"
 
 #include <pthread.h>
 #include <stddef.h>
@@ -41,6 +42,17 @@ static sr1_status take_text(struct sr1__protocol *p, const struct member *m,
     if (!text || strlen(text) != json_string_length(v))
         return sr1__fail(SR1_E_INVALID, "%s must be text", m->name);
     memcpy((char *)p + m->at, &text, sizeof text);
+    return SR1_OK;
+}
+
+static sr1_status take_system(struct sr1__protocol *p, const struct member *m,
+                              const json_t *v)
+{
+    struct sr1__prompt_template *t = NULL;
+
+    SR1__TRY(take_text(p, m, v));
+    SR1__TRY(sr1__system_template_parse(&t, p->system, m->name));
+    sr1__prompt_template_free(t);
     return SR1_OK;
 }
 
@@ -119,7 +131,7 @@ static const struct member members[] = {
     {"inside", AT(inside), take_text},       {"between", AT(between), take_text},
     {"notice", AT(notice), take_text},       {"calls", AT(form), take_form},
     {"arguments", AT(arguments), take_text}, {"tools", 0, take_tools},
-    {"system", AT(system), take_text},       {"ipython", AT(ipython), take_switch},
+    {"system", AT(system), take_system},     {"ipython", AT(ipython), take_switch},
 };
 
 #define N_MEMBERS (sizeof members / sizeof members[0])

@@ -5,7 +5,9 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "environment/env/sink.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -17,7 +19,8 @@ struct begun_episode {
 
 struct env_program {
     struct sr1__external *program;
-    pthread_mutex_t lock; /* over all below */
+    atomic_ullong last_wrong; /* sr1__log_is_news */
+    pthread_mutex_t lock;     /* over all below */
     struct begun_episode *episodes;
     size_t n, cap;
 };
@@ -106,91 +109,153 @@ static const struct {
     {"error", SR1_ACTION_ERROR},
 };
 
-static sr1_status take_status(sr1_env_sink *sink, size_t i, const json_t *v)
+/* What an answer says; nothing is given on before all of it is known to be right. */
+struct program_answer {
+    const json_t *text; /* NULL: none */
+    double reward;
+    int32_t status;
+    int done, success, unexecuted;
+};
+
+static sr1_status read_status(struct program_answer *a, const json_t *v)
 {
     const char *name = json_string_value(v);
 
     for (size_t k = 0; name && k < sizeof statuses / sizeof statuses[0]; k++)
-        if (strcmp(statuses[k].name, name) == 0)
-            return sr1_env_sink_status(sink, i, statuses[k].status);
+        if (strcmp(statuses[k].name, name) == 0) {
+            a->status = statuses[k].status;
+            return SR1_OK;
+        }
     return sr1__fail(SR1_E_PARSE, "status must be ok, empty, timeout or error");
 }
 
-static sr1_status take_text(sr1_env_sink *sink, size_t i, const json_t *v)
+static sr1_status read_text(struct program_answer *a, const json_t *v)
 {
     if (!json_is_string(v))
         return sr1__fail(SR1_E_PARSE, "the text of an answer must be a string");
-    return sr1_env_sink_text(sink, i, json_string_value(v), json_string_length(v));
-}
-
-static sr1_status take_reward(sr1_env_sink *sink, size_t i, const json_t *v)
-{
-    if (!json_is_number(v))
-        return sr1__fail(SR1_E_PARSE, "the reward of an answer must be a number");
-    return sr1_env_sink_reward(sink, i, json_number_value(v));
-}
-
-/* *v stays as it is where there is no such member, or null. */
-static sr1_status read_truth(const json_t *o, const char *name, int *v)
-{
-    const json_t *found = sr1__json_given(o, name);
-
-    if (!found)
-        return SR1_OK;
-    if (!json_is_boolean(found))
-        return sr1__fail(SR1_E_PARSE, "%s of an answer must be true or false", name);
-    *v = json_is_true(found);
+    a->text = v;
     return SR1_OK;
 }
 
-static sr1_status take_truths(sr1_env_sink *sink, size_t i, const json_t *o)
+static sr1_status read_reward(struct program_answer *a, const json_t *v)
 {
-    int done = 0, success = 0, executed = 1;
-
-    SR1__TRY(read_truth(o, "done", &done));
-    SR1__TRY(read_truth(o, "success", &success));
-    SR1__TRY(read_truth(o, "executed", &executed));
-    if (done)
-        SR1__TRY(sr1_env_sink_done(sink, i));
-    if (success)
-        SR1__TRY(sr1_env_sink_success(sink, i));
-    return executed ? SR1_OK : sr1_env_sink_flags(sink, i, SR1_ANSWER_UNEXECUTED);
+    if (!json_is_number(v))
+        return sr1__fail(SR1_E_PARSE, "the reward of an answer must be a number");
+    a->reward = json_number_value(v);
+    return SR1_OK;
 }
 
-/* {"text", "reward", "done", "success", "status", "executed"} */
-static sr1_status take_observation(sr1_env_sink *sink, size_t i, const json_t *o)
+static sr1_status read_truth(const char *name, const json_t *v, int *out)
 {
-    const json_t *reward = sr1__json_given(o, "reward");
-    const json_t *status = json_object_get(o, "status");
-    const json_t *text = json_object_get(o, "text");
-
-    if (text)
-        SR1__TRY(take_text(sink, i, text));
-    if (reward)
-        SR1__TRY(take_reward(sink, i, reward));
-    if (status)
-        SR1__TRY(take_status(sink, i, status));
-    return take_truths(sink, i, o);
+    if (!json_is_boolean(v))
+        return sr1__fail(SR1_E_PARSE, "%s of an answer must be true or false", name);
+    *out = json_is_true(v);
+    return SR1_OK;
 }
 
-static sr1_status take_answer(sr1_env_sink *sink, size_t i, const json_t *answer)
+static sr1_status read_done(struct program_answer *a, const json_t *v)
 {
+    return read_truth("done", v, &a->done);
+}
+
+static sr1_status read_success(struct program_answer *a, const json_t *v)
+{
+    return read_truth("success", v, &a->success);
+}
+
+static sr1_status read_executed(struct program_answer *a, const json_t *v)
+{
+    int executed = 1;
+
+    SR1__TRY(read_truth("executed", v, &executed));
+    a->unexecuted = !executed;
+    return SR1_OK;
+}
+
+static const struct {
+    const char *name;
+    sr1_status (*read)(struct program_answer *a, const json_t *v);
+} members[] = {
+    {"text", read_text},     {"reward", read_reward},   {"done", read_done},
+    {"status", read_status}, {"success", read_success}, {"executed", read_executed},
+};
+
+/* null is as no such member. */
+static sr1_status read_member(struct program_answer *a, const char *name, const json_t *v)
+{
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
+        if (strcmp(members[i].name, name) == 0)
+            return json_is_null(v) ? SR1_OK : members[i].read(a, v);
+    return sr1__fail(SR1_E_PARSE,
+                     "an answer has no member '%.64s': it has text, reward, done, "
+                     "success, executed and status",
+                     name);
+}
+
+static sr1_status read_answer(struct program_answer *a, json_t *answer)
+{
+    const char *name;
+    json_t *v;
+
     if (json_is_null(answer))
-        return sr1_env_sink_status(sink, i, SR1_ACTION_ERROR);
-    if (json_is_object(answer))
-        return take_observation(sink, i, answer);
-    return take_text(sink, i, answer);
+        a->status = SR1_ACTION_ERROR;
+    else if (!json_is_object(answer))
+        return read_text(a, answer);
+    json_object_foreach(answer, name, v) SR1__TRY(read_member(a, name, v));
+    return SR1_OK;
+}
+
+static sr1_status put_answer(sr1_env_sink *sink, size_t i, const struct program_answer *a)
+{
+    if (a->text)
+        SR1__TRY(sr1_env_sink_text(sink, i, json_string_value(a->text),
+                                   json_string_length(a->text)));
+    SR1__TRY(sr1_env_sink_reward(sink, i, a->reward));
+    SR1__TRY(sr1_env_sink_status(sink, i, a->status));
+    if (a->done)
+        SR1__TRY(sr1_env_sink_done(sink, i));
+    if (a->success)
+        SR1__TRY(sr1_env_sink_success(sink, i));
+    return sr1_env_sink_flags(sink, i, a->unexecuted ? SR1_ANSWER_UNEXECUTED : 0);
+}
+
+static sr1_status take_answer(sr1_env_sink *sink, size_t i, json_t *answer)
+{
+    struct program_answer a = {.status = SR1_ACTION_OK};
+
+    SR1__TRY(read_answer(&a, answer));
+    return put_answer(sink, i, &a);
+}
+
+/* The answer to action i, which is the k-th of `asked`. One that is wrong is the failure
+ * of its own trajectory; alone, it is that of the call. */
+static sr1_status take_one_of(struct env_program *p, sr1_env_sink *sink, size_t i,
+                              json_t *answer, size_t k, size_t asked)
+{
+    sr1_status st = take_answer(sink, i, answer);
+
+    if (st == SR1_OK || asked == 1 || sr1__is_fatal(st))
+        return st;
+    if (sr1__log_is_news(&p->last_wrong, sr1_last_error()))
+        sr1__log(SR1_LOG_WARN, "environment program: answer %zu of %zu: %.400s", k, asked,
+                 sr1_last_error());
+    return sr1__env_sink_failure(sink, i, SR1_ACTION_ERROR, sr1_last_error());
 }
 
 /* Answers to those that were asked, in their order; the others are outages. */
-static sr1_status take_known_answers(const char *known, size_t n, const json_t *answers,
-                                     sr1_env_sink *sink)
+static sr1_status take_known_answers(struct env_program *p, const char *known, size_t n,
+                                     const json_t *answers, sr1_env_sink *sink)
 {
-    size_t k = 0;
+    size_t asked = json_array_size(answers), k = 0;
 
-    for (size_t i = 0; i < n; i++)
-        SR1__TRY(known[i] ? take_answer(sink, i, json_array_get(answers, k++))
-                          : sr1_env_sink_status(sink, i, SR1_ACTION_ERROR));
+    for (size_t i = 0; i < n; i++) {
+        if (!known[i]) {
+            SR1__TRY(sr1_env_sink_status(sink, i, SR1_ACTION_ERROR));
+            continue;
+        }
+        k++;
+        SR1__TRY(take_one_of(p, sink, i, json_array_get(answers, k - 1), k, asked));
+    }
     return SR1_OK;
 }
 
@@ -208,7 +273,7 @@ static sr1_status ask_known(struct env_program *p, const sr1_env_action *const *
     if (st == SR1_OK && answered != incarnation)
         st = sr1__fail(SR1_E_NETWORK, "the program was started anew meanwhile");
     if (st == SR1_OK)
-        st = take_known_answers(known, n, answers, sink);
+        st = take_known_answers(p, known, n, answers, sink);
     json_decref(answers);
     return st;
 }

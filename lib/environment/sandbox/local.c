@@ -273,11 +273,30 @@ static sr1_status run_probe(sr1_sandbox *box, sr1_execution **out,
     return sr1_execution_result_get(*out, result);
 }
 
+/* How many bytes of the interpreter's path are its installation: DIR of DIR/bin/python3.
+ */
+static int installation_bytes(const char *python)
+{
+    const char *end = strrchr(python, '/');
+
+    if (end - python > 4 && memcmp(end - 4, "/bin", 4) == 0)
+        end -= 4;
+    return (int)(end - python);
+}
+
 static sr1_status fail_probe(const struct local_engine *e, const sr1_execution_result *r)
 {
+    const char *python = e->place.python;
+
     if (!e->place.isolated)
         return sr1__fail(SR1_E_UNSUPPORTED, "sandbox: %s does not run a program: %s",
-                         e->place.python, r->message);
+                         python, r->message);
+    if (strstr(r->message, "the interpreter for it: No such file") != NULL)
+        return sr1__fail(SR1_E_UNSUPPORTED,
+                         "sandbox: programs see no interpreter %s: %s. They see /usr and "
+                         "the folders of sandbox_read_only (--read-only): name its "
+                         "folder there, %.*s, and where its links lead",
+                         python, r->message, installation_bytes(python), python);
     return sr1__fail(
         SR1_E_UNSUPPORTED,
         "sandbox: programs cannot be isolated here: %s (%s). bubblewrap 0.6 or later "
@@ -287,7 +306,7 @@ static sr1_status fail_probe(const struct local_engine *e, const sr1_execution_r
         "seccomp profile that allows unshare and mount), and %s has to be readable by "
         "all; "
         "or set isolation to none for programs that you trust",
-        r->message, sr1_execution_verdict_name(r->verdict), e->place.python);
+        r->message, sr1_execution_verdict_name(r->verdict), python);
 }
 
 /* Run the probe; in many containers a fresh /proc cannot be mounted: then programs do

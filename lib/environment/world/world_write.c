@@ -135,6 +135,7 @@ static sr1_status write_corpus(const struct world_writer *w, const char *name,
     sr1__buf_init(&index, 0);
     sr1_bm25_build_options_init(&o);
     o.analyzer = "plain";
+    o.force = 1; /* as the corpus beside it */
     sr1__buf_fmt(&corpus, "%s/%s.jsonl", w->folder, name);
     sr1__buf_fmt(&index, "%s/%s.bm25", w->folder, name);
     for (int32_t i = 0; i < n && st == SR1_OK; i++)

@@ -20,6 +20,7 @@
 #include "retrieval/search/build_item.h"
 #include "retrieval/search/corpus_reader.h"
 #include "retrieval/search/id_check.h"
+#include "retrieval/search/index_kind.h"
 #include "retrieval/search/bm25_format.h"
 #include "retrieval/search/segment.h"
 
@@ -46,6 +47,7 @@ struct bm25_build {
     const char *index_path;
     struct sr1__build_plan plan;
     uint64_t memory;
+    int32_t force; /* replace any file */
     struct sr1__corpus_reader *reader;
     struct sr1__id_check ids;
     struct sr1__executor *executor; /* of all threads but the caller's, which joins in */
@@ -347,6 +349,7 @@ static sr1_status read_bm25_build_options(struct bm25_build *b,
         return sr1__fail(SR1_E_INVALID,
                          "bm25 build: no text_format '%.100s'; there are: %s",
                          o.text_format, names);
+    b->force = o.force;
     b->memory = o.memory_bytes == 0 ? MEMORY_DEFAULT : o.memory_bytes;
     b->memory = b->memory < MEMORY_LEAST ? MEMORY_LEAST : b->memory;
     b->memory = b->memory > SEGMENT_MOST ? SEGMENT_MOST : b->memory;
@@ -366,6 +369,7 @@ sr1_status sr1_bm25_build(const char *corpus_path, const char *index_path,
     SR1__TRY(sr1__path_distinct(corpus_path, index_path));
     b.plan.corpus_path = corpus_path;
     SR1__TRY(read_bm25_build_options(&b, options));
+    SR1__TRY(sr1__index_place_check(index_path, "BM25", b.force));
     pthread_mutex_init(&b.lock, NULL);
     status = build_bm25_index(&b);
     if (status == SR1_OK)

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "retrieval/search/dense_part.h"
 #include "retrieval/search/encoding.h"
+#include "retrieval/search/index_kind.h"
 
 #include <searchr1/ext/embed.h>
 
@@ -196,6 +197,7 @@ sr1_status sr1_dense_build(const char *corpus_path, const char *index_path,
     SR1__TRY(sr1__dense_plan_read(&b.plan, options, embedder, "dense build"));
     b.plan.corpus_path = corpus_path;
     b.plan.index_path = index_path;
+    SR1__TRY(sr1__index_place_check(index_path, "dense", b.plan.force));
     b.plan.dim = (size_t)sr1_embedder_dim(embedder);
     b.plan.progress = progress;
     b.plan.user = user;

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "retrieval/search/index_kind.h"
 
 #include <searchr1/ext/embed.h>
 
@@ -111,6 +112,7 @@ sr1_status sr1_dense_import(const char *corpus_path, const char *vectors_path,
     SR1__TRY(sr1__dense_plan_read(&m.plan, options, NULL, "dense import"));
     m.plan.corpus_path = corpus_path;
     m.plan.index_path = index_path;
+    SR1__TRY(sr1__index_place_check(index_path, "dense", m.plan.force));
     m.plan.dim = (size_t)dim;
     m.plan.progress = progress;
     m.plan.user = user;

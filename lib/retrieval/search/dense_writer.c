@@ -44,6 +44,7 @@ sr1_status sr1__dense_plan_read(struct sr1__dense_plan *plan,
                          (int)o.batch, BATCH_MOST);
     plan->zstd_level = o.zstd_level;
     plan->batch = (size_t)o.batch;
+    plan->force = o.force;
     plan->type = sr1__dense_type_find(o.dtype != NULL ? o.dtype : "fp32", &names);
     if (plan->type == NULL)
         return sr1__fail(SR1_E_INVALID, "%s: no dtype '%.100s'; there are: %s", what,

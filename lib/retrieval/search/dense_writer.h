@@ -20,6 +20,7 @@ struct sr1__dense_plan {
     size_t dim;
     size_t batch;
     int32_t zstd_level;
+    int32_t force; /* replace any file */
     sr1_dense_progress_fn progress;
     void *user;
 };

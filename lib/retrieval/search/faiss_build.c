@@ -6,6 +6,7 @@
 #include "base/struct.h"
 #include "retrieval/search/faiss_bridge.h"
 #include "retrieval/search/faiss_vectors.h"
+#include "retrieval/search/index_kind.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@ struct faiss_build {
 };
 
 static const sr1_faiss_build_options defaults = {sizeof(defaults), 0, 0, NULL,
-                                                 TRAIN_SAMPLE};
+                                                 TRAIN_SAMPLE,     0, 0};
 
 void sr1_faiss_build_options_init(sr1_faiss_build_options *options)
 {
@@ -180,6 +181,7 @@ sr1_status sr1_faiss_build(const char *vectors, const char *faiss_path,
                          "faiss build: vectors, path and factory are needed");
     SR1__TRY(sr1__path_distinct(vectors, faiss_path));
     SR1__TRY(read_faiss_build_options(&b, options));
+    SR1__TRY(sr1__index_place_check(faiss_path, "FAISS", b.o.force));
     SR1__TRY(sr1__faiss_bridge(&b.table));
     status = sr1__faiss_vectors_open(&b.vectors, vectors, b.o.dim);
     if (status == SR1_OK) {

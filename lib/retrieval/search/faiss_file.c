@@ -525,6 +525,20 @@ static const struct index_type types[] = {
     {"IxPT", "map", check_transformed},
 };
 
+/* name[4]; NULL: it is not known. */
+static const struct index_type *find_index_type(const char *name)
+{
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        if (memcmp(name, types[i].name, 4) == 0)
+            return &types[i];
+    return NULL;
+}
+
+int sr1__faiss_begins(const char *bytes, size_t n)
+{
+    return n >= 4 && find_index_type(bytes) != NULL;
+}
+
 static sr1_status fail_unknown_type(const char *name)
 {
     char shown[5] = "....";
@@ -546,9 +560,7 @@ static sr1_status check_faiss_index(struct file_walk *w, struct nested_index *ix
     if (w->depth == NESTED_MAX)
         return fail_unsupported_index("it is nested too deeply");
     SR1__TRY(read_array(w, 4, 1, (const void **)&name));
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-        if (memcmp(name, types[i].name, 4) == 0)
-            ix->type = &types[i];
+    ix->type = find_index_type(name);
     if (ix->type == NULL)
         return fail_unknown_type(name);
     w->depth++;

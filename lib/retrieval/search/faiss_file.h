@@ -17,6 +17,9 @@ struct sr1__faiss_meta {
     int has_hnsw;   /* ef_search does */
 };
 
+/* Do n bytes begin as a FAISS index of a type that is known here? */
+int sr1__faiss_begins(const char *bytes, size_t n);
+
 /* SR1_E_CORRUPT, or SR1_E_UNSUPPORTED for what FAISS might know but is not known here. */
 sr1_status sr1__faiss_check(const void *bytes, size_t n, struct sr1__faiss_meta *out);
 

@@ -141,6 +141,14 @@ sr1_status sr1__prompt_template_parse(struct sr1__prompt_template **out, const c
     return SR1_OK;
 }
 
+sr1_status sr1__system_template_parse(struct sr1__prompt_template **out, const char *text,
+                                      const char *name)
+{
+    static const char *const places[] = {"tools"};
+
+    return sr1__prompt_template_parse(out, text, strlen(text), name, places, 1);
+}
+
 sr1_status sr1__prompt_template_load(struct sr1__prompt_template **out, const char *path,
                                      const char *const *names, size_t n_names)
 {

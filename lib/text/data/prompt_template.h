@@ -18,6 +18,9 @@ sr1_status sr1__prompt_template_parse(struct sr1__prompt_template **out, const c
 /* From a file, at most 1 MiB. */
 sr1_status sr1__prompt_template_load(struct sr1__prompt_template **out, const char *path,
                                      const char *const *names, size_t n_names);
+/* The text of a system message, whose only place is {{tools}}: its values[0]. */
+sr1_status sr1__system_template_parse(struct sr1__prompt_template **out, const char *text,
+                                      const char *name);
 /* Is names[place] inserted in it? */
 int sr1__prompt_template_has(const struct sr1__prompt_template *t, int place);
 /* Has a text that is no template this place? */

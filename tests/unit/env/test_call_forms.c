@@ -286,6 +286,8 @@ static const struct {
     {"action: [<a>, </a>]\ncalls: yaml", "form of calls 'yaml'"},
     {"action: [<a>, </a>]\ntools: all", "tools must be json or list"},
     {"action: [<a>, </a>]\nnotice: 1", "notice must be text"},
+    {"action: [<a>, </a>]\nsystem: 'Tools: {{tool}}'",
+     "system:1: {{tool}} is not known here; known: {{tools}}"},
     {"action: [<a>, </a>", "line"},
 };
 

@@ -440,7 +440,9 @@ static void members_of_an_answer_have_their_types(void **state)
         {"{\"reward\": \"1.0\"}", "the reward of an answer"},
         {"{\"done\": 1}", "done of an answer"},
         {"{\"success\": \"yes\"}", "success of an answer"},
-        {"{\"executed\": 0}", "executed of an answer"}};
+        {"{\"executed\": 0}", "executed of an answer"},
+        {"{\"observation\": \"You see a door\"}", "no member 'observation'"},
+        {"{\"txt\": null, \"reward\": 1}", "no member 'txt': it has text, reward"}};
     sr1_env *env = NULL;
     sr1_env_reply reply = {.struct_size = sizeof reply};
     char *text = NULL;
@@ -456,7 +458,7 @@ static void members_of_an_answer_have_their_types(void **state)
     }
     reply = step(env, 0,
                  "{\"reward\": null, \"done\": null, \"success\": true, "
-                 "\"executed\": null}",
+                 "\"executed\": null, \"status\": null, \"text\": null}",
                  NULL);
     assert_int_equal(reply.status, SR1_ACTION_OK);
     assert_true(reply.reward == 0 && !reply.done && reply.success);
@@ -466,6 +468,34 @@ static void members_of_an_answer_have_their_types(void **state)
 }
 
 /* examples/programs/guess.py: whatever the number is, one of nine guesses is right. */
+/* Its neighbours of the same call are answered. */
+static void a_wrong_answer_costs_its_own_trajectory(void **state)
+{
+    static const char *const said[] = {"\"fine\"", "{\"text\": \"x\", \"reward\": \"1\"}",
+                                       "{\"reward\": 2}"};
+    struct sr1__action a[3];
+    struct sr1__observation out[3];
+    sr1_env *env = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++)
+        a[i] = (struct sr1__action){i, said[i], strlen(said[i]), 1, 0};
+    sr1_log_set(keep_warning, NULL);
+    OK(sr1_env_open_external(&env, parrot_program(), NULL, NULL));
+    OK(sr1__env_act(env, a, 3, out));
+    assert_string_equal(sr1__buf_cstr(&out[0].body), "fine");
+    assert_int_equal(out[1].status, SR1_ACTION_ERROR);
+    assert_int_equal(out[1].body.len, 0);
+    assert_string_equal(out[1].failure, "the reward of an answer must be a number");
+    assert_non_null(strstr(warned, "answer 2 of 3: the reward of an answer"));
+    assert_true(out[0].status == SR1_ACTION_OK && out[2].status == SR1_ACTION_OK);
+    assert_true(out[2].reward == 2);
+    for (size_t i = 0; i < 3; i++)
+        sr1__observation_free(&out[i]);
+    sr1_env_free(env);
+    sr1_log_set(NULL, NULL);
+}
+
 static void the_example_is_an_environment(void **state)
 {
     char path[512];
@@ -845,6 +875,7 @@ int main(void)
         cmocka_unit_test(a_new_program_is_told_nothing_of_old_episodes),
         cmocka_unit_test(a_program_may_take_long_to_start),
         cmocka_unit_test(members_of_an_answer_have_their_types),
+        cmocka_unit_test(a_wrong_answer_costs_its_own_trajectory),
         cmocka_unit_test(the_example_is_an_environment),
         cmocka_unit_test(the_examples_score_and_search),
         cmocka_unit_test(an_outage_is_no_observation),

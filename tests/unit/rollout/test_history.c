@@ -241,6 +241,14 @@ static void a_question_has_no_place_in_the_system(void **state)
                 "by question_template");
         assert_null(r);
     }
+    for (size_t i = 0; i < 2; i++) {
+        scratch_file("place.txt", i ? "Hm.\nUse {{Tools}}." : "Hm.\n{{tools}} {{tool}}",
+                     0);
+        REFUSED(sr1_rollout_new(&r, c, NULL, NULL, NULL), SR1_E_PARSE,
+                i ? "prompt_template:2: {{Tools}} is not known here; known: {{tools}}"
+                  : "prompt_template:2: {{tool}} is not known here");
+        assert_null(r);
+    }
     sr1_config_free(c);
 }
 

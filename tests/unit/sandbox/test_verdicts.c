@@ -643,23 +643,32 @@ static sr1_status open_and_run(void *arg)
 /* One that the box does not hold is found out at opening, with its reason. */
 static void an_interpreter_outside_is_refused(void **state)
 {
-    char path[] = "/tmp/sr1-test-interpreter-XXXXXX";
+    char folder[] = "/tmp/sr1-test-interpreter-XXXXXX", bin[64], path[80], said[160];
     sr1_sandbox_options o = box_options(1);
     sr1_sandbox *other = NULL;
-    int fd = mkstemp(path);
+    FILE *f;
 
     (void)state;
     need_box();
-    assert_true(fd >= 0);
-    assert_int_equal(fchmod(fd, 0755), 0);
-    close(fd);
+    assert_non_null(mkdtemp(folder));
+    snprintf(bin, sizeof bin, "%s/bin", folder);
+    snprintf(path, sizeof path, "%s/python3", bin);
+    snprintf(said, sizeof said,
+             "sandbox_read_only (--read-only): name its folder there, %s,", folder);
+    assert_int_equal(mkdir(bin, 0755), 0);
+    assert_non_null(f = fopen(path, "w"));
+    assert_int_equal(fchmod(fileno(f), 0755), 0);
+    fclose(f);
     o.interpreter = path;
     if (is_isolated()) {
         assert_int_equal(sr1_sandbox_open(&other, &o), SR1_E_UNSUPPORTED);
         assert_non_null(strstr(sr1_last_error(),
                                "cannot start the interpreter for it: No such file"));
+        assert_non_null(strstr(sr1_last_error(), said));
     }
     unlink(path);
+    rmdir(bin);
+    rmdir(folder);
 }
 
 static void any_allocation_may_fail(void **state)

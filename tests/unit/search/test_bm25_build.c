@@ -7,6 +7,7 @@
 #include "../../support/files.h"
 
 #include <searchr1/ext/bm25.h>
+#include <searchr1/ext/engines.h>
 
 #include <setjmp.h>
 #include <signal.h>
@@ -89,6 +90,36 @@ static void an_index_never_replaces_its_corpus(void **state)
     assert_int_equal(sr1__file_read(corpus, 0, &b), SR1_OK);
     assert_string_equal(sr1__buf_cstr(&b), row);
     sr1__buf_free(&b);
+}
+
+/* Only what an index may be the next one of is replaced unasked. */
+static void a_file_that_is_no_index_stays(void **state)
+{
+    const char *corpus = make_corpus("place.jsonl", 3, 1);
+    const char *mine = scratch_file("mine.txt", "my own notes\n", 0);
+    const char *empty = scratch_file("empty.idx", "", 0);
+    const char *faiss = scratch_file("faiss.idx", "IxFI\1\1\1\1", 0);
+    sr1_bm25_build_options o;
+    struct sr1__buf b;
+
+    (void)state;
+    assert_null(sr1_index_kind(mine));
+    assert_null(sr1_index_kind(scratch_path("none.idx")));
+    assert_string_equal(sr1_index_kind(faiss), "FAISS");
+    assert_int_equal(build(corpus, mine, 0, 1), SR1_E_INVALID);
+    assert_non_null(strstr(sr1_last_error(), "mine.txt exists and is no BM25 index"));
+    assert_int_equal(build(corpus, faiss, 0, 1), SR1_E_INVALID);
+    assert_int_equal(build(corpus, scratch_path("."), 0, 1), SR1_E_INVALID);
+    assert_non_null(strstr(sr1_last_error(), "is not a file"));
+    assert_int_equal(sr1__file_read(mine, 0, &b), SR1_OK);
+    assert_string_equal(sr1__buf_cstr(&b), "my own notes\n");
+    sr1__buf_free(&b);
+    assert_int_equal(build(corpus, empty, 0, 1), SR1_OK);
+    assert_int_equal(build(corpus, empty, 0, 1), SR1_OK); /* an index by now */
+    sr1_bm25_build_options_init(&o);
+    o.force = 1;
+    assert_int_equal(sr1_bm25_build(corpus, mine, &o, NULL, NULL), SR1_OK);
+    assert_string_equal(sr1_index_kind(mine), "BM25");
 }
 
 static char said[512];
@@ -358,6 +389,7 @@ int main(void)
         cmocka_unit_test(a_corpus_may_be_larger_than_memory),
         cmocka_unit_test(memory_and_threads_change_nothing),
         cmocka_unit_test(an_index_never_replaces_its_corpus),
+        cmocka_unit_test(a_file_that_is_no_index_stays),
         cmocka_unit_test(ids_that_come_twice_are_told),
         cmocka_unit_test(a_spilled_segment_keeps_nothing),
         cmocka_unit_test(a_full_disk_is_an_error_that_names_the_file),

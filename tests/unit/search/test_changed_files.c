@@ -65,16 +65,24 @@ static void write_corpus(const char *name, int rows, uint64_t seed)
     assert_int_equal(fclose(f), 0);
 }
 
+/* Over a file of another kind, too. */
 static void build_bm25(const char *corpus, const char *path)
 {
-    assert_int_equal(sr1_bm25_build(corpus, path, NULL, NULL, NULL), SR1_OK);
+    sr1_bm25_build_options o;
+
+    sr1_bm25_build_options_init(&o);
+    o.force = 1;
+    assert_int_equal(sr1_bm25_build(corpus, path, &o, NULL, NULL), SR1_OK);
 }
 
 static void build_dense(const char *corpus, const char *path)
 {
     sr1_embedder *e = open_embedder();
+    sr1_dense_build_options o;
 
-    assert_int_equal(sr1_dense_build(corpus, path, e, NULL, NULL, NULL), SR1_OK);
+    sr1_dense_build_options_init(&o);
+    o.force = 1;
+    assert_int_equal(sr1_dense_build(corpus, path, e, &o, NULL, NULL), SR1_OK);
     sr1_embedder_free(e);
 }
 

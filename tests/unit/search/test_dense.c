@@ -710,6 +710,33 @@ static void a_build_goes_on_after_the_last_batch(void **state)
     world_free(w);
 }
 
+static void a_file_that_is_no_dense_index_stays(void **state)
+{
+    struct world *w = world_new(ROWS, DIM, 5);
+    const char *corpus = write_corpus("c.jsonl", ROWS);
+    const char *vectors = scratch_file("place.f32", "no vectors", 0);
+    const char *mine = scratch_file("notes.txt", "my own notes\n", 0);
+    sr1_dense_build_options o = options_of("int8", 32);
+    sr1_embedder *e = world_embedder(w);
+    struct sr1__buf b;
+
+    (void)state;
+    refused(sr1_dense_build(corpus, mine, e, &o, NULL, NULL), SR1_E_INVALID,
+            "notes.txt exists and is no dense index");
+    refused(sr1_dense_import(corpus, vectors, DIM, mine, NULL, NULL, NULL), SR1_E_INVALID,
+            "notes.txt exists and is no dense index");
+    assert_int_equal(w->texts, 0);
+    assert_int_equal(sr1__file_read(mine, 0, &b), SR1_OK);
+    assert_string_equal(sr1__buf_cstr(&b), "my own notes\n");
+    sr1__buf_free(&b);
+    o.force = 1;
+    assert_int_equal(sr1_dense_build(corpus, mine, e, &o, NULL, NULL), SR1_OK);
+    o.force = 0;
+    assert_int_equal(sr1_dense_build(corpus, mine, e, &o, NULL, NULL), SR1_OK);
+    sr1_embedder_free(e);
+    world_free(w);
+}
+
 static void a_file_in_the_place_of_the_part_stays(void **state)
 {
     struct world *w = world_new(ROWS, DIM, 5);
@@ -1338,6 +1365,7 @@ int main(void)
         cmocka_unit_test(vectors_made_otherwise_are_not_used),
         cmocka_unit_test(queries_are_embedded_as_documents_were),
         cmocka_unit_test(the_first_version_is_read),
+        cmocka_unit_test(a_file_that_is_no_dense_index_stays),
         cmocka_unit_test(a_file_in_the_place_of_the_part_stays),
         cmocka_unit_test(progress_tells_and_stops),
         cmocka_unit_test(a_kill_leaves_the_old_index_whole),

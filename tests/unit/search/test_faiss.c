@@ -355,6 +355,9 @@ static void a_dense_index_brings_vectors_and_documents(void **state)
     if (sr1_faiss_build(dense, path, "IVF4,Flat", NULL, NULL, NULL) != SR1_OK)
         fail_msg("%s", sr1_last_error());
     check_built(path, dense, 0, 1e-5);
+    assert_int_equal(sr1_faiss_build(vectors, dense, "Flat", NULL, NULL, NULL),
+                     SR1_E_INVALID);
+    assert_non_null(strstr(sr1_last_error(), "exists and is no FAISS index"));
     sr1_faiss_build_options_init(&o);
     o.dim = DIM + 1;
     assert_int_equal(sr1_faiss_build(dense, path, "Flat", &o, NULL, NULL), SR1_E_INVALID);
@@ -383,6 +386,7 @@ static void a_build_that_fails_leaves_the_old_file(void **state)
         skip();
     snprintf(path, sizeof path, "%s", scratch_file("old.faiss", "old", 0));
     sr1_faiss_build_options_init(&o);
+    o.force = 1;
     assert_int_equal(sr1_faiss_build(vectors, path, "Flat", &o, NULL, NULL),
                      SR1_E_INVALID); /* no dim */
     o.dim = 7;
