@@ -401,6 +401,18 @@ sr1_status sr1__dist_meet(struct sr1__dist *d, const char *place)
 
 /* ---- one status for all ---- */
 
+/* For those who hear of the failure in the next meeting. A store does not answer when it
+ * is told something, so it is asked for it: then others find it. One that is gone is met
+ * in that meeting. */
+static void leave_error(struct sr1__dist *d, const char *text)
+{
+    char found[SR1__ERROR_MAX];
+
+    if (sr1__mark_leave(d->store, "error", d->meetings + 1, d->rank, text) == SR1_OK)
+        (void)sr1__mark_read(d->store, "error", d->meetings + 1, d->rank, found,
+                             sizeof(found));
+}
+
 /* A meeting that only ranks without a failure leave with SR1_OK. */
 static sr1_status agree_with_size(struct sr1__dist *d, const char *place,
                                   struct wait_limit limit, sr1_status st, size_t size)
@@ -411,8 +423,8 @@ static sr1_status agree_with_size(struct sr1__dist *d, const char *place,
     if (d->failure.code) /* others cannot hear it any more */
         return st != SR1_OK ? st : check_alive(d);
     sr1__error_save(&own, st);
-    if (st != SR1_OK) /* a store that is gone is met below */
-        (void)sr1__mark_leave(d->store, "error", d->meetings + 1, d->rank, own.text);
+    if (st != SR1_OK)
+        leave_error(d, own.text);
     /* where the meeting fails too, its own is the cause */
     if (hold_meeting(d, place, limit, st, (int64_t)size) != SR1_OK)
         return own.code ? sr1__error_raise(&own) : check_alive(d);
