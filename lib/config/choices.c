@@ -38,18 +38,19 @@ static const struct sr1__protocol_choice protocols[] = {
 };
 
 /* What a stage, or a way of sending weights, does otherwise. */
+enum { IMITATES = 1, SENDS_WEIGHTS = 1, SENDS_ADAPTERS = 2, SENDS_TENSORS = 4 };
+
 struct flagged_choice {
     const char *name;
-    int flag;
+    int flags;
 };
 
-static const struct flagged_choice imitates[] = {{"rl", 0}, {"sft", 1}, {0}};
-static const struct flagged_choice sends_weights[] = {
-    {"none", 0}, {"disk", 1}, {"lora", 1}, {"nccl", 1}, {0}};
-static const struct flagged_choice sends_adapters[] = {
-    {"none", 0}, {"disk", 0}, {"lora", 1}, {"nccl", 0}, {0}};
-static const struct flagged_choice sends_tensors[] = {
-    {"none", 0}, {"disk", 0}, {"lora", 0}, {"nccl", 1}, {0}};
+static const struct flagged_choice stages[] = {{"rl", 0}, {"sft", IMITATES}, {0}};
+static const struct flagged_choice backends[] = {{"none", 0},
+                                                 {"disk", SENDS_WEIGHTS},
+                                                 {"lora", SENDS_WEIGHTS | SENDS_ADAPTERS},
+                                                 {"nccl", SENDS_WEIGHTS | SENDS_TENSORS},
+                                                 {0}};
 
 const struct sr1__environment_choice *sr1__environment_choice(const sr1_config *c)
 {
@@ -68,30 +69,34 @@ const struct sr1__protocol_choice *sr1__protocol_choice(const sr1_config *c)
 }
 
 static int has_flag(const sr1_config *c, const char *key,
-                    const struct flagged_choice *rows)
+                    const struct flagged_choice *rows, int flag)
 {
     while (rows->name && !sr1__config_is(c, key, rows->name))
         rows++;
-    return rows->flag;
+    return (rows->flags & flag) != 0;
+}
+
+static int backend_has(const sr1_config *c, int flag)
+{
+    return has_flag(c, "weight_sync_backend", backends, flag);
 }
 
 int sr1__config_imitates(const sr1_config *c)
 {
-    return has_flag(c, "stage", imitates);
+    return has_flag(c, "stage", stages, IMITATES);
 }
 
 int sr1__config_sends_weights(const sr1_config *c)
 {
-    return *sr1__config_str(c, "openai_sync_url") ||
-           has_flag(c, "weight_sync_backend", sends_weights);
+    return *sr1__config_str(c, "openai_sync_url") || backend_has(c, SENDS_WEIGHTS);
 }
 
 int sr1__config_sends_adapters(const sr1_config *c)
 {
-    return has_flag(c, "weight_sync_backend", sends_adapters);
+    return backend_has(c, SENDS_ADAPTERS);
 }
 
 int sr1__config_sends_tensors(const sr1_config *c)
 {
-    return has_flag(c, "weight_sync_backend", sends_tensors);
+    return backend_has(c, SENDS_TENSORS);
 }

@@ -679,9 +679,20 @@ static void demonstrations_do_not_show_the_hint(void **state)
     trade_close(&t);
 }
 
-static void empty_critiques_are_no_demonstrations(void **state)
+/* Trees of six critiques of each answer by a critic that says this. */
+static void
+grow_trees(sr1_revision_trees **out, struct trade *t, const sr1_revision_tree_options *o,
+           const char *(*say)(const sr1_conversation *c, char *room, size_t size))
 {
     static const int32_t widths[] = {1, 6, 1};
+
+    t->critic.say = say;
+    OK(sr1_revision_trees_open(out, o));
+    OK(sr1_revision_trees_expand(*out, widths, 3, NULL));
+}
+
+static void empty_critiques_are_no_demonstrations(void **state)
+{
     sr1_critique_demo_options d = {.struct_size = sizeof d};
     sr1_critique_demo_report r = {.struct_size = sizeof r};
     const char *path = scratch_path("silent.jsonl");
@@ -692,10 +703,8 @@ static void empty_critiques_are_no_demonstrations(void **state)
 
     (void)state;
     trade_open(&t);
-    t.critic.say = silent_or_honest;
     o = options(&t, NULL);
-    OK(sr1_revision_trees_open(&f, &o));
-    OK(sr1_revision_trees_expand(f, widths, 3, NULL));
+    grow_trees(&f, &t, &o, silent_or_honest);
     OK(sr1_revision_trees_write_demos(f, path, &d, &r));
     assert_int_equal(r.critiques, 18);
     assert_int_equal(r.empty, 3);
@@ -711,7 +720,6 @@ static void empty_critiques_are_no_demonstrations(void **state)
  * as there are of the others, and they lie evenly. */
 static void judgements_can_be_balanced(void **state)
 {
-    static const int32_t widths[] = {1, 6, 1};
     sr1_critique_demo_options d = {.struct_size = sizeof d, .balance = 1};
     sr1_critique_demo_report r = {.struct_size = sizeof r};
     const char *path = scratch_path("balanced.jsonl");
@@ -722,10 +730,8 @@ static void judgements_can_be_balanced(void **state)
 
     (void)state;
     trade_open(&t);
-    t.critic.say = honest;
     o = options(&t, NULL);
-    OK(sr1_revision_trees_open(&f, &o));
-    OK(sr1_revision_trees_expand(f, widths, 3, NULL));
+    grow_trees(&f, &t, &o, honest);
     OK(sr1_revision_trees_write_demos(f, path, &d, &r));
     assert_int_equal(r.critiques, 18);
     assert_int_equal(r.written, 6);
@@ -744,9 +750,7 @@ static void judgements_can_be_balanced(void **state)
     assert_int_equal(r.written, 6);
     sr1_revision_trees_free(f);
     /* nothing to balance with: nothing is left, and the error says why */
-    t.critic.say = kind;
-    OK(sr1_revision_trees_open(&f, &o));
-    OK(sr1_revision_trees_expand(f, widths, 3, NULL));
+    grow_trees(&f, &t, &o, kind);
     REFUSED(sr1_revision_trees_write_demos(f, path, &d, &r), SR1_E_NOT_FOUND,
             "have none of the other judgement");
     sr1_revision_trees_free(f);
