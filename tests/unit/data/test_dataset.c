@@ -236,8 +236,8 @@ static void rows_as_published_are_read(void **state)
     }
 }
 
-/* Rows of the seven sets of Search-R1's table, of FlashRAG and of BEIR's queries, with
- * the members that their published files have. */
+/* Rows of the seven sets of Search-R1's table, of FlashRAG, GSM8K, SQuAD and of BEIR's
+ * queries, with the members that their published files have. */
 static void the_published_sets_are_read(void **state)
 {
     static const struct {
@@ -330,6 +330,31 @@ static void the_published_sets_are_read(void **state)
          "who?",
          "test_0",
          {"a"}},
+        {"GSM8K",
+         "{\"question\": \"How many?\", \"answer\": \"He has 16 - 3 = <<16-3=13>>13.\\n"
+         "Then 13 + 5 = <<13+5=18>>18.\\n#### 18\"}",
+         "How many?",
+         NULL,
+         {"18"}},
+        {"a heading is no answer",
+         "{\"question\": \"How many?\", \"answer\": \"13\\n#### 18\\nno\"}",
+         "How many?",
+         NULL,
+         {"13\n#### 18\nno"}},
+        {"SQuAD",
+         "{\"id\": \"56be\", \"question\": \"Where?\", \"context\": \"In Rome.\", "
+         "\"answers\": {\"text\": [\"Rome\", \"In Rome\"], \"answer_start\": [3, 0]}}",
+         "Where?",
+         "56be",
+         {"Rome", "In Rome"}},
+        {"SQuAD's own questions",
+         "{\"id\": \"56be\", \"question\": \"Where?\", \"answers\": [{\"text\": "
+         "\"Rome\", "
+         "\"answer_start\": 3}, {\"text\": \"In Rome\", \"answer_start\": 0}, {\"text\": "
+         "\"Rome\", \"answer_start\": 3}]}",
+         "Where?",
+         "56be",
+         {"Rome", "In Rome"}},
         {"BEIR",
          "{\"_id\": \"PLAIN-2\", \"text\": \"do statins?\", \"metadata\": {}}",
          "do statins?",
@@ -510,7 +535,9 @@ static const struct {
      "b.jsonl:1: field 'golden_answers' has no answer"},
     {"b.csv", "question,answer\nq,\n", "field 'answer' has no answer"},
     {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":null}\n",
-     "b.jsonl:1: no field 'golden_answers'"},
+     "b.jsonl:1: field 'golden_answers' has no answer in it"},
+    {"b.jsonl", "{\"question\":\"q\",\"answer\":null}\n",
+     "b.jsonl:1: field 'answer' has no answer in it"},
     {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":[true]}\n", "is not text"},
     {"b.jsonl", "{\"question\":\"q\",\"answer\":{\"type\":\"x\"}}\n",
      "is an object without value"},
