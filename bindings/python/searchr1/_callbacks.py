@@ -96,6 +96,12 @@ def is_number(value: Any) -> bool:
 def check_each(what: str, given: Any, kind: str, n: int, asked: str) -> None:
     """Refuse what a function gave where it is not a list of one for each that was asked.
     Of a mapping the keys would pass for its values, of a text its characters."""
+    if inspect.iscoroutine(given):
+        given.close()
+        raise TypeError(
+            f"{what} is async, and nothing awaits it here; give a plain function, such as one "
+            "that calls asyncio.run"
+        )
     alone = isinstance(given, (str, bytes, Mapping, AbstractSet))
     if alone or not hasattr(given, "__len__"):
         raise TypeError(
