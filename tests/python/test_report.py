@@ -694,6 +694,15 @@ def test_a_value_stands_with_its_change(tmp_path):
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
+def test_a_long_question_is_no_heading(tmp_path):
+    prompt = "You criticise answers.\n\n" + "The problem and its answer. " * 40
+    report(tmp_path, make_run(tmp_path / "r", [metrics(1)], [trajectory(query=prompt)]))
+    page = dumped(tmp_path)
+    assert "<h3>You criticise answers. \u2026</h3>" in page
+    assert re.search(r"The whole question</summary><pre[^>]*>You criticise answers.\n\n", page)
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
 @pytest.mark.parametrize("kind", ["one", "several", "empty", "hostile", "samples"])
 def test_the_script_runs_without_errors(tmp_path, run, kind):
     other = make_run(tmp_path / "o", [metrics(1, **{"health/alarms": 1})],
