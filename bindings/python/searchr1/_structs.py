@@ -373,6 +373,7 @@ class SearchOps(Sized):
         ("search", SearchOpsSearch),
         ("destroy", SearchOpsDestroy),
         ("flags", c_int32),
+        ("identity", c_char_p),
     ]
 
 
