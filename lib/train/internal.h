@@ -359,7 +359,7 @@ struct sr1__outage {
 void sr1__outage_watch(struct sr1__outage *o, const sr1_trainer *tr);
 /* Has it lasted as long as search_max_failed_steps allows? */
 int sr1__outage_ends(const struct sr1__outage *o, const sr1_trainer *tr);
-/* SR1_E_NETWORK with the engine, its address and the last error. */
+/* SR1_E_NETWORK with the engine or environment, its address and the last error. */
 sr1_status sr1__outage_fail(const struct sr1__outage *o, const sr1_trainer *tr);
 
 /* ---- startup_warnings.c ---- */

@@ -3,6 +3,7 @@
 
 #include <searchr1/ext/batching.h>
 #include <searchr1/ext/bm25.h>
+#include <searchr1/ext/engines.h>
 #include <searchr1/ext/episodes.h>
 #include <searchr1/ext/estimators.h>
 #include <searchr1/ext/loss.h>
