@@ -169,6 +169,11 @@ static int warn_unread(const sr1_trainer *tr, char *text, size_t size)
          "rewards do not name judge: none of them asks it"},
         {"sft_file", !sr1__config_imitates(c),
          "stage is not sft: no demonstration is read; set stage: sft to train on them"},
+        {"test_file", 1,
+         "no step and no validation asks its questions: sr1-eval RUN FILE does"},
+        {"test_split", sr1__config_real(c, "test_split") > 0,
+         "its part of train_file is left out, and no tool asks it: put these rows into a "
+         "file of their own, which sr1-eval RUN FILE asks"},
         {"stop_at_exact_match", !tr->validation,
          "there are no questions for validation: the run goes to its end"},
         {"forward_prefetch",

@@ -550,6 +550,11 @@ def test_a_run_that_has_just_begun(tmp_path):
     data = report(tmp_path, run)[1]["runs"][0]
     assert data["config"] is None
     assert data["figures"]["steps_done"] == 7 and data["figures"]["steps_planned"] == 9
+    copy = run / "checkpoints" / "step-30"  # of another step, which somebody keeps
+    copy.mkdir()
+    (copy / "state.json").write_text('{"step": 7, "state": {"planned": 90}}')
+    data = report(tmp_path, run)[1]["runs"][0]
+    assert data["figures"]["steps_done"] == 7 and data["figures"]["steps_planned"] == 9
 
 
 def test_wrong_usage(tmp_path, run):
