@@ -423,32 +423,42 @@ static void answer_is_read(char *path, size_t n_queries, const char *contents,
     sr1__buf_free(&b);
 }
 
+static void answers_are_read(char *(*find)(const char *name), const char *folder,
+                             const char *contents, double first, double last)
+{
+    const struct {
+        const char *name;
+        size_t n_queries;
+        double first, last;
+    } files[] = {{"retrieve_response_scores", 2, first, last},
+                 {"retrieve_response_noscores", 2, 1.0, 1.0},
+                 {"serp_proxy_response", 1, 1.0, 1.0 / 3}};
+    char name[96];
+
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        snprintf(name, sizeof name, "%s/searchr1_%s.json", folder, files[i].name);
+        answer_is_read(find(name), files[i].n_queries, contents, files[i].first,
+                       files[i].last);
+    }
+}
+
 static void answers_of_servers_are_read(void **state)
 {
-    static const char contents[] = "\"The Mill Bridge - Saltmere Town\"\n";
-
     (void)state;
-#define PATH(name) test_fixture("web_answers/searchr1_" name ".json")
-    answer_is_read(PATH("retrieve_response_scores"), 2, contents, 8.25, 3.5);
-    answer_is_read(PATH("retrieve_response_noscores"), 2, contents, 1.0, 1.0);
-    answer_is_read(PATH("serp_proxy_response"), 1, contents, 1.0, 1.0 / 3);
-#undef PATH
+    answers_are_read(test_fixture, "web_answers", "\"The Mill Bridge - Saltmere Town\"\n",
+                     8.25, 3.5);
 }
 
 static void shared_answers_are_read(void **state)
 {
-    static const char contents[] = "\"Port Alder Lighthouse - History\"\n";
     char *folder = test_shared("");
 
     (void)state;
     if (!folder)
         skip();
     free(folder);
-#define PATH(name) test_shared("web_search_shapes/searchr1_" name ".json")
-    answer_is_read(PATH("retrieve_response_scores"), 2, contents, 9.1, 4.25);
-    answer_is_read(PATH("retrieve_response_noscores"), 2, contents, 1.0, 1.0);
-    answer_is_read(PATH("serp_proxy_response"), 1, contents, 1.0, 1.0 / 3);
-#undef PATH
+    answers_are_read(test_shared, "web_search_shapes",
+                     "\"Port Alder Lighthouse - History\"\n", 9.1, 4.25);
 }
 
 /* As Python's json writes and reads them. */
