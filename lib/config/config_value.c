@@ -153,7 +153,7 @@ static sr1_status parse_text_value(const struct config_key *key, const char *tex
         return sr1__fail(SR1_E_CONFIG,
                          "key '%s': text of %zu bytes; at most %zu are allowed",
                          key->name, n, most);
-    if (is_bytes && !of_record && text[0] == '~' && (text[1] == '/' || !text[1]))
+    if (is_bytes && !of_record && text[0] == '~' && (!text[1] || strchr(text, '/')))
         return sr1__fail(SR1_E_CONFIG,
                          "key '%s': only a shell expands ~, at the beginning of a word; "
                          "write the path out (./%s for a file of this name)",

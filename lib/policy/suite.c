@@ -13,6 +13,8 @@
 #include "base/struct.h"
 #include "config/config.h"
 #include "environment/trajectory/trajectory.h"
+#include "signal/reward/ground_truths.h"
+#include "signal/reward/match.h"
 #include "text/data/dataset.h"
 #include "text/data/row_files.h"
 
@@ -217,25 +219,40 @@ static int32_t find_majority(char *const *votes, int32_t n)
     return best;
 }
 
-/* Is an answer right, its F1, and its normalised text, "" without one, which the caller
- * frees with sr1_free. */
-static sr1_status score_answer(const sr1_trajectory *t, const sr1_query *asked,
-                               double *right, double *f1, char **vote)
+static sr1_status normalise_vote(struct sr1__str answer, char **vote)
 {
-    size_t n, size;
-    const char *answer = closed_answer(t, &n);
+    struct sr1__buf b;
+    size_t size;
+    sr1_status st;
 
+    sr1__buf_init(&b, 0);
+    st = sr1__settle_answer(&answer, &b);
+    if (st == SR1_OK)
+        st = sr1_reward_normalize(answer.s, answer.n, vote, &size);
+    sr1__buf_free(&b);
+    return st;
+}
+
+/* Is an answer right, as rewards compare, its F1, and its normalised text, "" without
+ * one, which the caller frees with sr1_free. */
+static sr1_status score_answer(const sr1_trajectory *t, double *right, double *f1,
+                               char **vote)
+{
+    const struct sr1__ground_truths truths = {.trajectory = t,
+                                              .n = sr1_trajectory_ground_truth_count(t)};
+    struct sr1__str answer = {NULL, 0};
+
+    answer.s = closed_answer(t, &answer.n);
     *right = *f1 = 0.0;
-    if (!answer)
-        return sr1_reward_normalize("", 0, vote, &size);
-    SR1__TRY(sr1_reward_exact_match(answer, n, asked->answers, asked->n_answers, right));
-    SR1__TRY(sr1_reward_f1(answer, n, asked->answers, asked->n_answers, f1));
-    return sr1_reward_normalize(answer, n, vote, &size);
+    if (!answer.s)
+        return normalise_vote((struct sr1__str){"", 0}, vote);
+    SR1__TRY(sr1__best_score(sr1__score_exact, answer, &truths, NULL, right));
+    SR1__TRY(sr1__best_score(sr1__score_f1, answer, &truths, NULL, f1));
+    return normalise_vote(answer, vote);
 }
 
 /* What a question's answers are worth, with room for their normalised texts. */
-static sr1_status score_answers(sr1_trajectory *const *t, int32_t n,
-                                const sr1_query *asked, char **votes,
+static sr1_status score_answers(sr1_trajectory *const *t, int32_t n, char **votes,
                                 struct sr1__suite_row *row)
 {
     double right[MAX_SAMPLES], f1;
@@ -244,7 +261,7 @@ static sr1_status score_answers(sr1_trajectory *const *t, int32_t n,
     *row = (struct sr1__suite_row){.done = 1, .known = 1};
     for (int32_t i = 0; i < n; i++) {
         row->known &= !sr1__trajectory_excluded(t[i]);
-        SR1__TRY(score_answer(t[i], asked, &right[i], &f1, &votes[i]));
+        SR1__TRY(score_answer(t[i], &right[i], &f1, &votes[i]));
         row->right += right[i] > 0;
         row->f1 += f1 / n;
         row->searches += (double)sr1_trajectory_search_count(t[i]) / n;
@@ -295,7 +312,7 @@ static sr1_status score_question(struct suite_run *w, const struct suite_chunk *
     sr1_status st;
 
     SR1__CALLOC(votes, (size_t)n, "answers");
-    st = score_answers(t, n, asked, votes, to);
+    st = score_answers(t, n, votes, to);
     if (st == SR1_OK && to->known)
         st = write_suite_result(w, t, c->rows[q], asked->id);
     w->tokens += (int64_t)(to->tokens * n);

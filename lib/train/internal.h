@@ -451,8 +451,8 @@ sr1_status sr1__given_check(const sr1_trainer *tr);
 
 /* A checkpoint's member that has them. */
 #define SR1__RULE_FILES "rule_files"
-/* {"KEY": "HASH", ...} of the files that the keys name. */
-sr1_status sr1__rule_files_hash(const sr1_config *c, json_t **out);
+/* {"KEY": "HASH", ...} of the files that the keys name; the rollout is open. */
+sr1_status sr1__rule_files_hash(const sr1_trainer *tr, json_t **out);
 /* Log which are not those of the checkpoint; then NULL: an older one. */
 void sr1__rule_files_compare(const sr1_trainer *tr, const json_t *then);
 

@@ -792,6 +792,8 @@ static sr1_status run_whole(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
     if (!tr->cursor)
         return sr1__fail(SR1_E_CONFIG,
                          "train_file is not set; name the file of questions to train on");
+    SR1__TRY(sr1__context(sr1__tokenizer_check_saved(tr->rollout->tokenizer),
+                          "checkpoints have a tokenizer"));
     if (tr->train)
         SR1__TRY(sr1__check_rewards(tr));
     if (tr->train && !tr->resumed)

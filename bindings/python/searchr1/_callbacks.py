@@ -197,7 +197,8 @@ def run_shared(function: Any, *arguments: Any) -> int:
     try:
         function(*arguments)
     except BaseException as error:  # noqa: B902 - KeyboardInterrupt too goes back
-        _shared.append((_text_of(error)[:200].strip(), error))
+        with _counting:
+            _shared.append((_text_of(error)[:200].strip(), error))
         return _tell_raised(error)
     return 0
 

@@ -565,6 +565,9 @@ static const struct {
     {"rewards=em reward_weights=-1", NULL},
     {"quantization=int8", NULL},
     {"quantization=int8 use_openai=true", "a server (use_openai) has its own"},
+    {"name=", "name is empty, and the run would lie in runs itself"},
+    {"name= out=somewhere", NULL},
+    {"name=n\nl", "name has a control character"},
 };
 
 static void rules_between_keys(void **state)

@@ -626,6 +626,25 @@ static const struct {
     {"b.csv", "\xfe\xff", "iconv -f UTF-16 -t UTF-8"},
 };
 
+/* In quotes it is a part of the name; without them the file has other separators. */
+static void a_quoted_name_may_have_separators(void **state)
+{
+    sr1_dataset_options o = {.struct_size = sizeof o,
+                             .question_field = "City, country",
+                             .answers_optional = 1};
+    sr1_dataset *d = NULL;
+    sr1_row *row = NULL;
+
+    (void)state;
+    if (open_one(&d, scratch_file("q.csv", "\"City, country\"\n\"Riga, Latvia\"\n", 0),
+                 &o) != SR1_OK)
+        fail_msg("%s", sr1_last_error());
+    assert_int_equal(sr1_dataset_read(d, 0, &row), SR1_OK);
+    assert_string_equal(sr1_row_question(row), "Riga, Latvia");
+    sr1_row_free(row);
+    sr1_dataset_free(d);
+}
+
 static void errors_name_the_place(void **state)
 {
     (void)state;
@@ -1308,6 +1327,7 @@ int main(void)
         cmocka_unit_test(too_many_aliases_are_refused),
         cmocka_unit_test(numbers_are_taken_as_they_are_meant),
         cmocka_unit_test(errors_name_the_place),
+        cmocka_unit_test(a_quoted_name_may_have_separators),
         cmocka_unit_test(bad_files),
         cmocka_unit_test(options),
         cmocka_unit_test(a_named_column_may_have_messages),
