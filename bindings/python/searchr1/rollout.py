@@ -304,9 +304,9 @@ class Rollout(Handle):
         progress: Optional[Progress] = None,
         text: Optional[Callable[[int, str, str], Any]] = None,
     ) -> List[Trajectory]:
-        """group_size trajectories for each query, query by query. max_tokens: sampled
-        tokens a trajectory (0: as configured). text(index, source, piece): as it appears.
-        """
+        """group_size trajectories for each query, query by query. Equal queries give equal
+        samples, unless Query.copy numbers them. max_tokens: sampled tokens a trajectory
+        (0: as configured). text(index, source, piece): as it appears."""
         carrier = _callbacks.Carrier(self.carrier, *self.carrier.others)
 
         def tell(user: int, index: int, source: int, piece: int, size: int) -> int:
