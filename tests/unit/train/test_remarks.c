@@ -106,6 +106,18 @@ static void keys_that_nobody_reads_are_told_of(void **state)
                            "forward_prefetch is set, and reshard_after_forward is off"));
     assert_non_null(strstr(said(SHORT("index", "search_index_device=cpu")),
                            "search_index_device is set, and no search engine is dense"));
+    assert_non_null(strstr(said(SHORT("capped", "importance_high=5")),
+                           "importance_high is set, and importance_correction is none"));
+    assert_null(strstr(said(SHORT("weighed", "importance_high=5",
+                                  "importance_correction=token_truncate")),
+                       "importance_high is set"));
+    assert_non_null(
+        strstr(said(SHORT("kl", "kl_target=0.2")),
+               "kl_target is set, and kl_controller is fixed: nothing reads"));
+    assert_non_null(strstr(said(SHORT("sync", "weight_sync_backend=disk")),
+                           "weight_sync_backend is set, and use_openai is off"));
+    assert_non_null(strstr(said(SHORT("long", "overlong_penalty=2")),
+                           "overlong_penalty is set, and overlong_buffer is 0"));
     assert_non_null(strstr(said(SHORT("test", "test_file=none.jsonl")),
                            "test_file is set, and no step"));
     assert_non_null(strstr(said(SHORT("part", "test_split=0.3")),
