@@ -1,5 +1,6 @@
 """Parquet to JSON lines and back; the round trip is skipped only without pyarrow."""
 
+import errno
 import json
 import os
 import subprocess
@@ -156,3 +157,16 @@ def test_records(tmp_path):
     assert record["prompt"][0]["content"].endswith("Question: who?\n")
     assert record["extra_info"] == {"split": "test", "index": 0}
     assert next(iter(Dataset(out))).answers == ("x",)
+
+
+def test_a_write_that_fails_names_its_file(tmp_path, monkeypatch):
+    class Arrow:
+        ArrowException = RuntimeError
+
+    def fill(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(parquet, "import_pyarrow", lambda: Arrow)
+    monkeypatch.setattr(parquet, "_write_lines", fill)
+    with pytest.raises(parquet.ParquetError, match="a.parquet to .*b.jsonl: .*No space left"):
+        parquet.convert("a.parquet", str(tmp_path / "b.jsonl"))

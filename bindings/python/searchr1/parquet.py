@@ -61,7 +61,10 @@ def convert(source: str, target: str, force: bool = False) -> int:
     except FileExistsError as error:
         raise ParquetError(str(error)) from error
     except (OSError, ValueError, TypeError, pyarrow.ArrowException) as error:
-        raise ParquetError(f"{source}: {error}") from error
+        # of a write that failed only the number is told
+        nameless = isinstance(error, OSError) and error.filename is None
+        name = f"{source} to {target}" if nameless else source
+        raise ParquetError(f"{name}: {error}") from error
 
 
 def main(arguments: Sequence[str]) -> int:

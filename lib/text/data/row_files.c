@@ -176,7 +176,7 @@ static sr1_status unpack_rows(struct sr1__row_file *f)
     if (!name)
         st = sr1__fail_nomem("path");
     else if (fd < 0)
-        st = sr1__fail_errno("make a temporary file", name);
+        st = sr1__fail_errno("make a temporary file (TMPDIR)", name);
     else
         (void)unlink(name);
     sr1__free(name);

@@ -429,6 +429,10 @@ static void packed_files_are_read(void **state)
     assert_error(open_one(&(sr1_dataset *){NULL},
                           scratch_file("t.jsonl.gz", "\x1f\x8b\x08", 3), NULL),
                  SR1_E_CORRUPT, "t.jsonl.gz");
+    setenv("TMPDIR", scratch_path("none"), 1);
+    assert_error(open_one(&(sr1_dataset *){NULL}, scratch_path("t.jsonl.gz"), NULL),
+                 SR1_E_IO, "(TMPDIR)");
+    unsetenv("TMPDIR");
 }
 
 /* 5000 different aliases. */
