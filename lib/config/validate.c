@@ -156,6 +156,20 @@ static sr1_status check_validation_data(const sr1_config *c)
     return SR1_OK;
 }
 
+static sr1_status check_validation_sampling(const sr1_config *c)
+{
+    int64_t n = sr1__config_int(c, "validation_group_size");
+
+    if (n == 1 || sr1__config_real(c, "validation_temperature") > 0)
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "validation_group_size is %" PRId64
+                     " and validation_temperature 0: all answers to a question would be "
+                     "the same; set validation_temperature (1.0), or "
+                     "validation_group_size to 1",
+                     n);
+}
+
 /* An engine over an index needs the index. */
 static sr1_status check_search_index(const sr1_config *c)
 {
@@ -336,12 +350,16 @@ static sr1_status check_async_level(const sr1_config *c)
 sr1_status sr1_config_validate(const sr1_config *config)
 {
     static sr1_status (*const rules[])(const sr1_config *) = {
-        check_turn_budget,   check_lr_schedule,     check_clip_epsilon,
-        check_reference,     check_ratio_bounds,    check_importance_correction,
-        check_data_splits,   check_validation_data, check_tools,
-        check_search_engine, check_protocol,        check_stage_files,
-        data_files,          check_reward_weights,  check_fsdp_size,
-        check_async_level,   check_chat_template,   check_quantization};
+        check_turn_budget,         check_lr_schedule,
+        check_clip_epsilon,        check_reference,
+        check_ratio_bounds,        check_importance_correction,
+        check_data_splits,         check_validation_data,
+        check_validation_sampling, check_tools,
+        check_search_engine,       check_protocol,
+        check_stage_files,         data_files,
+        check_reward_weights,      check_fsdp_size,
+        check_async_level,         check_chat_template,
+        check_quantization};
 
     SR1__REQUIRE(config, "configuration: config");
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)

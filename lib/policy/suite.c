@@ -13,6 +13,7 @@
 #include "base/struct.h"
 #include "config/config.h"
 #include "environment/trajectory/trajectory.h"
+#include "signal/reward/answer_figures.h"
 #include "text/data/dataset.h"
 #include "text/data/row_files.h"
 
@@ -199,24 +200,6 @@ static const char *closed_answer(const sr1_trajectory *t, size_t *n)
     return sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER ? answer : NULL;
 }
 
-/* Which of the answers most gave, the first of several; -1: none was given. */
-static int32_t find_majority(char *const *votes, int32_t n)
-{
-    int32_t best = -1, most = 0;
-
-    for (int32_t i = 0; i < n; i++) {
-        int32_t count = 0;
-
-        for (int32_t k = 0; *votes[i] && k < n; k++)
-            count += strcmp(votes[i], votes[k]) == 0;
-        if (count > most) {
-            most = count;
-            best = i;
-        }
-    }
-    return best;
-}
-
 /* Is an answer right, its F1, and its normalised text, "" without one, which the caller
  * frees with sr1_free. */
 static sr1_status score_answer(const sr1_trajectory *t, const sr1_query *asked,
@@ -250,7 +233,7 @@ static sr1_status score_answers(sr1_trajectory *const *t, int32_t n,
         row->searches += (double)sr1_trajectory_search_count(t[i]) / n;
         row->tokens += (double)sr1_trajectory_policy_count(t[i]) / n;
     }
-    chosen = find_majority(votes, n);
+    chosen = sr1__find_majority(votes, n);
     row->majority = chosen >= 0 && right[chosen] > 0;
     return SR1_OK;
 }

@@ -61,11 +61,16 @@
 
 #include <stdatomic.h>
 
+/* Those of a run: of its steps, and of its validations. */
+enum { SR1__LOG_STEPS, SR1__LOG_VALIDATIONS, SR1__TRAJECTORY_LOGS };
+
 struct sr1__settings {
     int64_t batch_size, num_epochs, max_steps, update_times, group_size;
     int64_t micro_batch_tokens, logit_chunk, trajectory_memory;
     int64_t validate_interval, validation_samples, save_interval, keep_checkpoints;
-    int64_t log_trajectories, log_interval;
+    int64_t log_trajectories, log_validation_trajectories, log_interval;
+    int32_t validation_group_size;
+    struct sr1__sampling validation_sampling; /* temperature 0: greedy */
     int32_t share_prompts;
     int32_t alone; /* a trajectory shares a micro-batch with none */
     int32_t checkpointing, skip_zero_variance_groups, shuffle, validate_at_start,
@@ -193,7 +198,7 @@ struct sr1_trainer {
     struct sr1__path_id folder_id; /* the folder itself, once the run has begun */
     struct sr1__lock *lock;        /* of the run folder, while it is this trainer's */
     struct sr1__jsonl *metrics;    /* journals of the run, once it has begun */
-    struct sr1__zlines *trajectories;
+    struct sr1__zlines *logs[SR1__TRAJECTORY_LOGS]; /* NULL: nothing is logged */
     struct sr1__events *events; /* NULL unless the key tensorboard is set */
     struct sr1__mlflow *mlflow; /* NULL unless mlflow_tracking_uri is set, or after */
     /* Told how far a rollout is; NULL outside of a run, or if nobody asks. */
@@ -215,7 +220,8 @@ struct sr1_trainer {
     json_t *rule_files;      /* by key, their hashes when it was opened: rule_files.c */
     json_t *restored;        /* the checkpoint's state that it goes on from, or NULL */
     json_t *pending_row;     /* metrics of a step whose record failed, or NULL */
-    int64_t pending_row_at;  /* where in metrics.jsonl they are to be */
+    int64_t pending_row_at;  /* where in metrics.jsonl they are to be, */
+    uint64_t validation_at;  /* and its validation's trajectories in their log */
     double reached;          /* exact match that was good enough; 0: not yet */
     size_t n_configured;     /* rewards; the program's follow them */
     sr1_env *configured_env; /* borrowed: the rollout's as configured */
@@ -398,8 +404,12 @@ int64_t sr1__served_kept_bytes(const sr1_trainer *tr);
 
 /* ---- folder.c ---- */
 
-/* Of a checkpoint's state: bytes of trajectories.jsonl.zst. */
-#define SR1__TRAJECTORIES_SIZE "trajectories_zst_size"
+/* The logs of trajectories: their files, and what a checkpoint's state calls the bytes of
+ * each. */
+struct sr1__trajectory_log_row {
+    const char *file, *size_key;
+};
+extern const struct sr1__trajectory_log_row sr1__trajectory_logs[SR1__TRAJECTORY_LOGS];
 
 /* Keep others out of the run folder; SR1_E_CONFIG names who has it. */
 sr1_status sr1__folder_lock(sr1_trainer *tr);

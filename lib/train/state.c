@@ -174,7 +174,7 @@ static json_t *pack_counters(const sr1_trainer *tr)
 {
     return json_pack(
         "{s:I, s:f, s:o, s:O, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:I, s:I, "
-        "s:I, s:o, s:o, s:I}",
+        "s:o, s:o, s:I}",
         "planned", (json_int_t)tr->planned, "reached_exact_match", tr->reached,
         SR1__GIVEN, sr1__given_json(tr), SR1__RULE_FILES, tr->rule_files, "data",
         mark_json(&tr->mark), "epoch", (json_int_t)tr->place.epoch, "position",
@@ -183,10 +183,22 @@ static json_t *pack_counters(const sr1_trainer *tr)
         json_real(tr->kl.coef), "kl_updates", (json_int_t)tr->kl.updates, "entropy_coef",
         json_real(tr->entropy.coef), "server_version",
         (json_int_t)sr1__rollout_server_version(tr->rollout), "metrics_size",
-        (json_int_t)metrics_size(tr), SR1__TRAJECTORIES_SIZE,
-        (json_int_t)(tr->trajectories ? sr1__zlines_size(tr->trajectories) : 0), "alarms",
-        pack_alarms(tr->alarms), "unlogged_alarms", pack_alarms(tr->unlogged),
-        "unscored_steps", (json_int_t)tr->unscored_steps);
+        (json_int_t)metrics_size(tr), "alarms", pack_alarms(tr->alarms),
+        "unlogged_alarms", pack_alarms(tr->unlogged), "unscored_steps",
+        (json_int_t)tr->unscored_steps);
+}
+
+/* 0, or -1 without memory. */
+static int pack_log_sizes(const sr1_trainer *tr, json_t *state)
+{
+    int bad = 0;
+
+    for (size_t i = 0; i < SR1__TRAJECTORY_LOGS; i++)
+        if (tr->logs[i])
+            bad |= json_object_set_new(
+                state, sr1__trajectory_logs[i].size_key,
+                json_integer((json_int_t)sr1__zlines_size(tr->logs[i])));
+    return bad;
 }
 
 /* Before a checkpoint beside them records how long they are. */
@@ -195,14 +207,18 @@ static sr1_status sync_journals(sr1_trainer *tr)
     SR1__TRY(sr1__folder_check_there(tr));
     if (tr->metrics)
         SR1__TRY(sr1__jsonl_sync(tr->metrics));
-    return tr->trajectories ? sr1__zlines_sync(tr->trajectories) : SR1_OK;
+    for (size_t i = 0; i < SR1__TRAJECTORY_LOGS; i++)
+        if (tr->logs[i])
+            SR1__TRY(sr1__zlines_sync(tr->logs[i]));
+    return SR1_OK;
 }
 
 sr1_status sr1__state_save(sr1_trainer *tr)
 {
     json_t *state = pack_counters(tr);
     int bad =
-        !state || (tr->record && json_object_set(state, "config", tr->record) != 0) ||
+        !state || pack_log_sizes(tr, state) != 0 ||
+        (tr->record && json_object_set(state, "config", tr->record) != 0) ||
         (tr->pending_row && json_object_set(state, PENDING_ROW, tr->pending_row) != 0) ||
         json_object_set_new(state, REFERENCE, pack_reference(tr)) != 0 ||
         (tr->queue &&
