@@ -69,8 +69,32 @@ static sr1_status check_clip_epsilon(const sr1_config *c)
     return SR1_OK;
 }
 
+/* What moves needs weights of its own that can be added up. */
+static sr1_status check_moving_reference(const sr1_config *c)
+{
+    if (sr1__config_int(c, "reference_sync_steps") == 0)
+        return SR1_OK;
+    if (!sr1__config_is(c, "kl_reference", "frozen"))
+        return sr1__fail(
+            SR1_E_CONFIG,
+            "reference_sync_steps moves a frozen reference; set kl_reference "
+            "to frozen, or reference_sync_steps to 0");
+    if (!sr1__config_is(c, "reference_quantization", "none"))
+        return sr1__fail(SR1_E_CONFIG,
+                         "reference_sync_steps: an int8 reference cannot move; set "
+                         "reference_quantization to none, or reference_sync_steps to 0");
+    if (sr1__config_int(c, "lora_rank") > 0)
+        return sr1__fail(
+            SR1_E_CONFIG,
+            "reference_sync_steps: with lora_rank the reference is the model "
+            "without its adapter, which does not move; set "
+            "reference_sync_steps to 0");
+    return SR1_OK;
+}
+
 static sr1_status check_reference(const sr1_config *c)
 {
+    SR1__TRY(check_moving_reference(c));
     if (sr1__config_is(c, "reference_quantization", "none"))
         return SR1_OK;
     if (!sr1__config_is(c, "kl_reference", "frozen"))

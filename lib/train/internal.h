@@ -76,6 +76,8 @@ struct sr1__settings {
     int32_t checkpointing, skip_zero_variance_groups, shuffle, validate_at_start,
         save_final_model;
     int32_t frozen_reference, kl_in_reward;
+    int64_t reference_sync_steps; /* 0: the frozen reference stays where it is */
+    double reference_mixup_alpha;
     int64_t critic_update_times, critic_warmup, mini_batch_size;
     int64_t max_staleness, async_level;
     /* What trajectories must hold, as bits 1 << SR1_COLUMN_*: */
@@ -182,6 +184,7 @@ struct sr1_trainer {
     struct sr1__pool *pool; /* NULL for one worker */
     sr1_model **references; /* [n_workers] share the frozen weights; NULL without them, */
     sr1_model *host_reference; /* and between the passes of those that lie on the host */
+    int32_t reference_moved;   /* it is no more what training began with */
     sr1_reward_set *rewards;
     const struct sr1__stage *stage;
     sr1_dataset *train; /* NULL when the configuration names none */
@@ -300,6 +303,12 @@ void sr1__critic_close(sr1_trainer *tr);
 
 /* The frozen reference, where the settings want one; once the policy is there. */
 sr1_status sr1__reference_open(sr1_trainer *tr);
+/* Where its weights lie between passes; NULL: there is none. */
+sr1_model *sr1__reference_weights(const sr1_trainer *tr);
+/* At the end of this step: let it move towards the policy, where that is due. */
+sr1_status sr1__reference_move(sr1_trainer *tr, int64_t step);
+/* Go on from where it had moved to, as a checkpoint's folder of weights has it. */
+sr1_status sr1__reference_restore(sr1_trainer *tr, const char *folder);
 void sr1__reference_close(sr1_trainer *tr);
 /* Around its passes: bring it from the host to the device, and let that go again. */
 sr1_status sr1__reference_raise(sr1_trainer *tr);

@@ -150,6 +150,8 @@ static sr1_status read_loss(struct sr1__settings *s, const sr1_config *c)
     SR1__TRY(check_cap(&s->loss_options));
     s->frozen_reference = sr1__config_is(c, "kl_reference", "frozen") && s->beta > 0 &&
                           !sr1__config_imitates(c);
+    s->reference_sync_steps = sr1__config_int(c, "reference_sync_steps");
+    s->reference_mixup_alpha = sr1__config_real(c, "reference_mixup_alpha");
     s->skip_zero_variance_groups = sr1__config_bool(c, "skip_zero_variance_groups") ||
                                    sr1__config_int(c, "dynamic_sampling") > 0;
     return SR1_OK;

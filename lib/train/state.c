@@ -23,6 +23,7 @@
 /* Members of the state. */
 #define PENDING_ROW "owed_metrics"
 #define REFERENCE "reference"
+#define MOVED_REFERENCE "reference" /* the folder of its weights */
 #define ROLLOUTS "rollouts"
 
 /* folder/name, made; caller frees with sr1__free. */
@@ -67,6 +68,11 @@ static sr1_status write_critic(sr1_trainer *tr, const char *path)
     return sr1__save_model_together(tr, tr->critics[0], path);
 }
 
+static sr1_status write_reference(sr1_trainer *tr, const char *path)
+{
+    return sr1__save_model_together(tr, sr1__reference_weights(tr), path);
+}
+
 static sr1_status write_critic_optimizer(sr1_trainer *tr, const char *path)
 {
     return sr1__learner_save_states(&tr->critic, path);
@@ -100,6 +106,8 @@ static sr1_status fill_checkpoint(void *self, const char *folder)
     SR1__TRY(write_below(folder, "model", write_policy, tr));
     if (tr->critics)
         SR1__TRY(write_below(folder, "critic", write_critic, tr));
+    if (tr->reference_moved)
+        SR1__TRY(write_below(folder, MOVED_REFERENCE, write_reference, tr));
     return sr1__dist_rank(tr->dist) == 0 ? fill_common(tr, folder) : SR1_OK;
 }
 
@@ -383,24 +391,11 @@ static sr1_status restore_adapter(sr1_model *m, const char *folder)
     return sr1__adapter_read(m, folder);
 }
 
-static sr1_status restore_weights(sr1_model *m, const char *folder)
-{
-    sr1_model_options o = {.struct_size = sizeof(o),
-                           .device = sr1_model_device(m),
-                           .dtype = sr1_model_dtype(m)};
-    sr1_model *loaded = NULL;
-    sr1_status st;
-
-    SR1__TRY(sr1_model_open(&loaded, folder, &o));
-    st = sr1__model_copy_weights(m, loaded);
-    sr1_model_free(loaded);
-    return st;
-}
-
 static sr1_status restore_model(struct sr1__learner *l, const char *folder)
 {
     sr1_model *m = l->replicas[0];
-    sr1_status st = m->adapter ? restore_adapter(m, folder) : restore_weights(m, folder);
+    sr1_status st =
+        m->adapter ? restore_adapter(m, folder) : sr1__read_model_back(m, folder);
 
     for (int32_t i = 0; i < l->n; i++)
         sr1__model_touch(l->replicas[i]);
@@ -490,6 +485,20 @@ static sr1_status check_reference(const sr1_trainer *tr, const json_t *state)
                             tr->model->folder ? tr->model->folder : "it");
 }
 
+/* Where it has moved; else it is what the model's folder holds. */
+static sr1_status restore_reference(sr1_trainer *tr, const char *folder)
+{
+    char *path;
+    sr1_status st;
+
+    if (tr->set.reference_sync_steps == 0 || !sr1__dir_has(folder, MOVED_REFERENCE))
+        return SR1_OK;
+    path = sr1__path_join(folder, MOVED_REFERENCE);
+    st = path ? sr1__reference_restore(tr, path) : sr1__fail_nomem("path");
+    sr1__free(path);
+    return st;
+}
+
 static sr1_status restore_all(sr1_trainer *tr, const char *folder, const json_t *state)
 {
     SR1__TRY(check_bases(tr, state));
@@ -499,6 +508,7 @@ static sr1_status restore_all(sr1_trainer *tr, const char *folder, const json_t 
     SR1__TRY(restore_learner(&tr->policy, folder, "model", "optimizer"));
     if (tr->critics)
         SR1__TRY(restore_learner(&tr->critic, folder, "critic", "critic_optimizer"));
+    SR1__TRY(restore_reference(tr, folder));
     return restore_counters(tr, state);
 }
 
