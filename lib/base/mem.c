@@ -9,6 +9,9 @@
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #define LEAST_ROOM 8 /* elements of an array that grows */
 #define LINE ((size_t)64)
@@ -125,6 +128,13 @@ void sr1__free(void *p)
         return;
     atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
     free(p);
+}
+
+void sr1__mem_trim(void)
+{
+#if defined(__GLIBC__)
+    (void)malloc_trim(0);
+#endif
 }
 
 void sr1__mem_fail_at(int64_t n)

@@ -19,6 +19,10 @@ char *sr1__strdup(const char *s);
 char *sr1__strndup(const char *s, size_t n); /* always NUL-terminated copy of n bytes */
 void *sr1__memdup(const void *p, size_t n);
 void sr1__free(void *p);
+/* Give freed blocks of the whole process, which the C library keeps for its next
+ * allocations, back to the system, where it can (glibc); else nothing happens. Takes a
+ * tenth of a second for each GB, and as long again when the memory is next used. */
+void sr1__mem_trim(void);
 
 /* Leave with SR1_E_NOMEM unless the allocations gave memory:
  *     SR1__CHECK_ALLOC(a && b, "token buffer"); */

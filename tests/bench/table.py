@@ -29,8 +29,8 @@ def prefill(shape, dtype, batch, least, peer="transformers"):
     return generation("prefill", shape, dtype, batch, least, peer)
 
 
-def step(title, event, field, kind, limit, peer="trl"):
-    which = {"what": "step", "event": event}
+def step(title, event, field, kind, limit, peer="trl", work="tiny"):
+    which = {"what": "step", "event": event, "work": work}
     theirs = ({**which, "who": "trl"} if peer == "trl"
               else {"what": "update", "who": "torch"})
     return (title, {**which, "who": "ours"}, theirs, field, kind, limit)
@@ -87,6 +87,14 @@ ROWS = [
     step("its reference pass: s", "median", "reference_s", FASTER, 1),
     step("its peak resident memory: MiB", "median", "peak_rss_mib", SMALLER, 0.6),
     step("its update alone: s", "median", "update_s", FASTER, 1, "torch"),
+    step("GRPO step, tiny fp32, 64 x (256+64) tokens: s", "median", "step_s", FASTER, 4,
+         work="long"),
+    step("its reference pass: s", "median", "reference_s", FASTER, 1, work="long"),
+    step("GRPO step, 60m fp32, 64 x (64+64) tokens: s", "median", "step_s", FASTER, 2.5,
+         work="60m"),
+    step("its reference pass: s", "median", "reference_s", FASTER, 1, work="60m"),
+    step("its peak resident memory: MiB", "median", "peak_rss_mib", SMALLER, 0.5,
+         work="60m"),
     step("process start to first step done: s", "first", "at_s", SMALLER, 0.4),
     ("process start to first sampled token: s", {"event": "first token", "part": "start"},
      None, "at_s", LIMIT, 0.8),

@@ -12,8 +12,10 @@
 #include <stddef.h>
 #include <string.h>
 
-#define MATRICES 4    /* of a layer that may have adapters */
-#define VECTORS_AT 16 /* floats that a vector's memory is rounded up to */
+#define MATRICES 4                    /* of a layer that may have adapters */
+#define VECTORS_AT 16                 /* floats that a vector's memory is rounded up to */
+#define LEAST_TRIM ((size_t)64 << 20) /* bytes; below, giving memory back takes longer   \
+                                       */
 
 struct sr1__host_share {
     pthread_mutex_t lock; /* guards the rest */
@@ -259,7 +261,8 @@ static void pack_group(void *arg, size_t group, int32_t thread)
     }
 }
 
-/* All of them into one block of memory, which the caller frees. */
+/* All of them into one block of memory, which the caller frees. Gradients that an update
+ * freed are about as large, and the C library would keep them beside it. */
 static sr1_status pack_matrices(void **memory, const struct matrix_packing *list,
                                 size_t n, struct sr1__team *team)
 {
@@ -272,6 +275,8 @@ static sr1_status pack_matrices(void **memory, const struct matrix_packing *list
             return sr1__fail(SR1_E_STATE, "decode weights: a matrix is not contiguous");
         bytes += sr1__panels_bytes(p->n_out, p->k, p->type);
     }
+    if (bytes >= LEAST_TRIM)
+        sr1__mem_trim();
     *memory = sr1__malloc_aligned(bytes);
     SR1__CHECK_ALLOC(*memory, "decode weights");
     bytes = 0;

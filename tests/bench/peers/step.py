@@ -1,8 +1,8 @@
-"""TRL's GRPOTrainer on the work of bench_step.c: 8 prompts of 64 tokens, 8 completions of
-64 tokens each, one update, frozen reference. The tokenizer of bench_model.c gives each
+"""TRL's GRPOTrainer on the work of bench_step.c: 8 prompts of PROMPT tokens, 8 completions
+of 64 tokens each, one update, frozen reference. The tokenizer of bench_model.c gives each
 byte one token.
 
-usage: step.py MODEL [STEPS]"""
+usage: step.py MODEL [STEPS [PROMPT]]"""
 import json
 import os
 import random
@@ -20,7 +20,7 @@ import datasets  # noqa: E402
 import transformers  # noqa: E402
 import trl  # noqa: E402
 
-PROMPTS, GROUP, PROMPT, NEW = 8, 8, 64, 64
+PROMPTS, GROUP, NEW = 8, 8, 64
 seconds = {}
 
 
@@ -61,14 +61,14 @@ def report(event, row):
                       **{k: round(v, 4) for k, v in row.items()}}), flush=True)
 
 
-def main(path, steps=6):
+def main(path, steps=6, prompt=64):
     torch.set_num_threads(2)
     tokenizer = transformers.AutoTokenizer.from_pretrained(path)
     tokenizer.eos_token = tokenizer.pad_token = "<|endoftext|>"
     rng = random.Random(5)
-    prompts = ["".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(PROMPT))
+    prompts = ["".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(int(prompt)))
                for _ in range(64)]
-    assert len(tokenizer(prompts[0])["input_ids"]) == PROMPT
+    assert len(tokenizer(prompts[0])["input_ids"]) == int(prompt)
     model = transformers.AutoModelForCausalLM.from_pretrained(
         path, dtype=torch.float32, attn_implementation="sdpa")
     config = trl.GRPOConfig(

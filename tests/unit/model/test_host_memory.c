@@ -8,6 +8,9 @@
 #include <searchr1/ext/model_details.h>
 
 #include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #define ROWS 8
 #define PROMPT 512
@@ -127,10 +130,69 @@ static void passes_take_what_is_planned(void **state)
     OK(sr1__torch_threads(threads));
 }
 
+/* ---- what an update freed ---- */
+
+#define FREED 2048
+#define FREED_BYTES ((size_t)100 << 10) /* below what malloc maps */
+
+static const char wide[] =
+    "{\"architectures\": [\"Qwen3ForCausalLM\"], \"model_type\": \"qwen3\", "
+    "\"hidden_size\": 1024, \"num_hidden_layers\": 1, \"num_attention_heads\": 8, "
+    "\"num_key_value_heads\": 4, \"head_dim\": 64, \"intermediate_size\": 1024, "
+    "\"vocab_size\": 16384, \"max_position_embeddings\": 1024, \"rms_norm_eps\": 1e-6, "
+    "\"rope_theta\": 10000.0, \"tie_word_embeddings\": true}";
+
+static double count_resident(void)
+{
+    FILE *f = fopen("/proc/self/statm", "r");
+    long all = 0, resident = 0;
+
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%ld %ld", &all, &resident), 2);
+    (void)fclose(f);
+    return (double)resident * (double)sysconf(_SC_PAGESIZE);
+}
+
+/* Every second block stays, so that no end of the heap is free. */
+static void free_half(void **blocks)
+{
+    for (size_t i = 0; i < FREED; i++) {
+        blocks[i] = malloc(FREED_BYTES);
+        assert_non_null(blocks[i]);
+        memset(blocks[i], 1, FREED_BYTES);
+    }
+    for (size_t i = 0; i < FREED; i += 2)
+        free(blocks[i]);
+}
+
+/* 80 MB of panels are made while malloc keeps 100 MB that were freed. */
+static void what_was_freed_makes_room_for_weights(void **state)
+{
+    const struct kind k = {"wide", wide, "fp32", 1, 0, 0};
+    sr1_model *m = make_model(&k);
+    struct sr1__decoder *d = NULL;
+    void *blocks[FREED];
+    double before, after;
+
+    (void)state;
+    free_half(blocks);
+    before = count_resident();
+    OK(sr1__decoder_new(&d, m, ROWS, CONTEXT));
+    read_prompts(d);
+    after = count_resident();
+    if (after > before + 0.5e8)
+        fail_msg("%.0f MB resident before, %.0f after", before / 1e6, after / 1e6);
+    for (size_t i = 1; i < FREED; i += 2)
+        free(blocks[i]);
+    sr1__decoder_free(d);
+    sr1_model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(passes_take_what_is_planned),
+        cmocka_unit_test(what_was_freed_makes_room_for_weights),
     };
 
     return cmocka_run_group_tests_name("host_memory", tests, NULL, NULL);
