@@ -38,8 +38,7 @@ struct evaluation_run {
     const sr1_eval_options *o;
     sr1_evaluation *e;
     const int64_t *rows; /* [total] of data: those that can be asked; NULL: all */
-    int64_t total, done;
-    int64_t tokens;
+    int64_t total, done, tokens;
     size_t samples; /* answers to each question */
     sr1_trajectory *
         *early; /* [n] of a chunk under way: what is finished; NULL: not kept */
@@ -194,7 +193,6 @@ static sr1_status report_eval_progress(void *user, int64_t finished, int64_t tot
                                        int64_t tokens)
 {
     const struct evaluation_run *w = user;
-
     int64_t answers = w->total * (int64_t)w->samples;
 
     (void)total;

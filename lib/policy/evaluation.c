@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(SR1_EVAL_MAX_SAMPLES == SR1__ANSWERS_MAX, "answers to a question");
+
 struct evaluation_entry {
     sr1_eval_scores scores;
     double figures[SR1__FIGURED_SCORES][SR1__ANSWER_FIGURES_MAX];

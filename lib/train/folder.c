@@ -11,6 +11,7 @@
 #include "base/quote.h"
 #include "config/paths.h"
 #include "config/run_config.h"
+#include "environment/trajectory/trajectory.h"
 #include "train/checkpoint.h"
 
 #include <inttypes.h>
@@ -630,6 +631,23 @@ static sr1_status open_logs(sr1_trainer *tr, const json_t *state)
             sr1__dir_has(tr->run_folder, sr1__trajectory_logs[i].file))
             SR1__TRY(open_log(tr, &sr1__trajectory_logs[i], state, &tr->logs[i]));
     return SR1_OK;
+}
+
+sr1_status sr1__folder_log(const sr1_trainer *tr, int which, const sr1_trajectory *t)
+{
+    struct sr1__buf line;
+    sr1_status st;
+
+    sr1__buf_init(&line, 0);
+    st = sr1__trajectory_to_line(t, tr->step, &line);
+    if (st == SR1_OK)
+        st = sr1__zlines_add(tr->logs[which], line.data, line.len);
+    if (st == SR1_E_LIMIT) { /* a log ends no run */
+        sr1__log(SR1_LOG_WARN, "a trajectory is not logged: %s", sr1_last_error());
+        st = SR1_OK;
+    }
+    sr1__buf_free(&line);
+    return st;
 }
 
 static sr1_status open_events(sr1_trainer *tr)

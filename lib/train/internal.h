@@ -20,7 +20,8 @@
  *     metrics.h           the figures of a step; metric_sink.c: for the caller
  *     alarms.c            signs that a run goes wrong
  *
- *     run.c               all steps, validation
+ *     run.c               all steps
+ *     validation.c        a validation between them
  *     check.c             what a run would refuse, before anything is opened
  *     outage.c            the end of a run whose searches all fail
  *     startup_warnings.c           what to know of the settings before the first step
@@ -448,8 +449,19 @@ sr1_status sr1__folder_check_there(const sr1_trainer *tr);
 /* Had a run that goes on come further than to the step it goes on from? 1 with what to
  * say of it; before its journals are opened, which cuts them there. */
 int sr1__folder_text_lost(const sr1_trainer *tr, char *text, size_t size);
+/* Add a trajectory of the present step to a log of the run; it is written with the log's
+ * next frame. */
+sr1_status sr1__folder_log(const sr1_trainer *tr, int which, const sr1_trajectory *t);
 /* Open the journals; after a restore they are cut to the sizes they had then. */
 sr1_status sr1__folder_open_journals(sr1_trainer *tr);
+
+/* ---- validation.c ---- */
+
+/* Validate after the present step: scores into row, and trajectories into their log. Free
+ * *out with sr1_evaluation_free. */
+sr1_status sr1__validate(sr1_trainer *tr, json_t *row, sr1_evaluation **out);
+/* The record of the step failed, and its validation will be made again. */
+void sr1__validation_take_back(const sr1_trainer *tr);
 
 /* ---- resume.c ---- */
 
