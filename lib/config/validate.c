@@ -74,6 +74,10 @@ static sr1_status check_moving_reference(const sr1_config *c)
 {
     if (sr1__config_int(c, "reference_sync_steps") == 0)
         return SR1_OK;
+    if (sr1__config_real(c, "beta") == 0.0)
+        return sr1__fail(SR1_E_CONFIG,
+                         "reference_sync_steps: with beta 0 there is no reference; set "
+                         "beta, or reference_sync_steps to 0");
     if (!sr1__config_is(c, "kl_reference", "frozen"))
         return sr1__fail(
             SR1_E_CONFIG,

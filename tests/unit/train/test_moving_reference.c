@@ -171,14 +171,17 @@ static void at_1_it_becomes_the_policy(void **state)
     sr1_free(policy);
 }
 
-/* Before the first move, between two, and of bf16 beside an fp32 policy. */
+/* Before the first move and between two; from the host, and of bf16 beside an fp32
+ * policy.
+ */
 static void a_moved_reference_is_resumed(void **state)
 {
-    static const char *const dtypes[] = {"reference_dtype=auto", "reference_dtype=bf16"};
+    static const char *const dtypes[] = {"reference_offload=true",
+                                         "reference_dtype=bf16"};
 
     (void)state;
     for (size_t k = 0; k < 2; k++) {
-        const char *whole = join_run_name("whole", k ? "bf16" : "auto");
+        const char *whole = join_run_name("whole", k ? "bf16" : "host");
 
         run_whole(MOVING(whole, "reference_sync_steps=2", "save_interval=1", dtypes[k]));
         for (int64_t at = 2; at <= 6; at += 2) {
@@ -216,6 +219,7 @@ static void what_cannot_move_is_refused(void **state)
     sr1_trainer *tr = NULL;
 
     (void)state;
+    refuse_pair("beta=0", "kl_kind=k3", "with beta 0 there is no reference");
     refuse_pair("kl_reference=old", "kl_kind=k3", "set kl_reference to frozen");
     refuse_pair("reference_quantization=int8", "kl_kind=k3", "an int8 reference cannot");
     refuse_pair("lora_rank=2", "kl_kind=k3", "without its adapter, which does not move");
