@@ -141,8 +141,12 @@ static int warn_unread(const sr1_trainer *tr, char *text, size_t size)
     static const char no_adapter[] =
         "lora_rank is 0: all weights are trained; set lora_rank to train an adapter";
     static const char no_critic[] = "only an advantage with a critic (gae) reads it";
+    static const char no_validation[] = "there are no questions for validation";
+    static const char greedy[] =
+        "validation_temperature is 0: a validation takes the likeliest token";
     const sr1_config *c = tr->config;
     const int no_lora = tr->set.lora.rank == 0, no_values = has_no_critic(tr);
+    const int is_greedy = tr->set.validation_sampling.temperature == 0.0;
     const struct {
         const char *key;
         int is_unread;
@@ -167,6 +171,13 @@ static int warn_unread(const sr1_trainer *tr, char *text, size_t size)
          "stage is not sft: no demonstration is read; set stage: sft to train on them"},
         {"stop_at_exact_match", !tr->validation,
          "there are no questions for validation: the run goes to its end"},
+        {"validation_temperature", !tr->validation, no_validation},
+        {"validation_group_size", !tr->validation, no_validation},
+        {"log_validation_trajectories", !tr->validation, no_validation},
+        {"validation_top_p", is_greedy, greedy},
+        {"validation_top_k", is_greedy, greedy},
+        {"reference_mixup_alpha", tr->set.reference_sync_steps == 0,
+         "reference_sync_steps is 0: the reference does not move"},
         {"forward_prefetch",
          sr1__config_bool(c, "forward_prefetch") &&
              !sr1__config_bool(c, "reshard_after_forward"),

@@ -3,7 +3,6 @@
 #include "train/internal.h"
 
 #include "base/log.h"
-#include "policy/rollout_internal.h"
 #include "train/ranks.h"
 
 #include <searchr1/ext/eval_figures.h>
