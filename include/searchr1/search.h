@@ -93,6 +93,10 @@ typedef struct sr1_search_ops {
     /* May be NULL; called once, when the last reference goes. */
     void (*destroy)(void *self);
     int32_t flags; /* SR1_SEARCH_CONCURRENT, _THREADS, _WAITS together, or 0 */
+    /* What its answers depend on, in any words: a collection, a version. Disk caches tell
+     * engines of one name apart by it (sr1_search_open_disk_cache); NULL: not known.
+     * Copied */
+    const char *identity;
 } sr1_search_ops;
 
 /* Make an engine of the caller's functions. ops is copied; on success the engine owns

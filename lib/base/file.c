@@ -560,20 +560,27 @@ static void remove_unlocked(const char *path)
     close(fd);
 }
 
-/* Where the end of a temporary name begins: ".tmp-", digits, '-', digits; NULL: it is
- * none. */
+/* Behind the digits that it begins with; NULL: it begins with none. */
+static const char *skip_digits(const char *text)
+{
+    size_t n = strspn(text, "0123456789");
+
+    return n > 0 ? text + n : NULL;
+}
+
+/* Where the end of a temporary name begins: ".tmp-", digits of the process, '-', 's' of a
+ * spool or nothing, digits; NULL: it is none. */
 static const char *find_temporary_end(const char *name)
 {
-    const char *mark = NULL, *digits;
+    const char *mark = NULL, *rest;
 
     for (const char *at = name; (at = strstr(at, ".tmp-")); at++)
         mark = at;
-    if (!mark)
+    rest = mark ? skip_digits(mark + strlen(".tmp-")) : NULL;
+    if (!rest || *rest++ != '-')
         return NULL;
-    digits = mark + strlen(".tmp-");
-    if (strspn(digits, "0123456789") == 0)
-        return NULL;
-    return digits[strspn(digits, "0123456789")] == '-' ? mark : NULL;
+    rest = skip_digits(*rest == 's' ? rest + 1 : rest);
+    return rest && *rest == '\0' ? mark : NULL;
 }
 
 int sr1__file_is_temporary(const char *name)

@@ -9,7 +9,8 @@
 sr1_status sr1__file_read(const char *path, size_t max, struct sr1__buf *out);
 
 /* Replace path by these bytes: temporary file beside it, fsync, rename, fsync of the
- * folder. After any failure the old file is unchanged and no temporary file is left. */
+ * folder. After a failure no temporary file is left, and the old file is unchanged unless
+ * it was the last step that failed: then the new one is there, if not yet for good. */
 sr1_status sr1__file_replace(const char *path, const void *bytes, size_t n);
 
 /* The same in pieces, for big files. abort on a NULL writer does nothing. */

@@ -14,7 +14,7 @@ struct sr1__hash_slot {
 int sr1__hash_index_next(const struct sr1__hash_index *x, struct sr1__hash_probe *p)
 {
     while (p->tried < x->n_slots) {
-        size_t at = ((size_t)p->hash + p->tried) & (x->n_slots - 1);
+        size_t at = ((size_t)(uint32_t)p->hash + p->tried) & (x->n_slots - 1);
         const struct sr1__hash_slot *s = &x->slots[at];
 
         if (s->place == 0)

@@ -117,15 +117,27 @@ sr1_status sr1__json_parse_loose(json_t **out, const char *text, size_t n,
     return status == SR1_E_PARSE ? sr1__error_raise(&first) : status;
 }
 
-sr1_status sr1__json_load(json_t **out, const char *path, size_t max_bytes)
+static sr1_status load_with(json_t **out, const char *path, size_t max_bytes,
+                            sr1_status (*parse)(json_t **out, const char *text, size_t n,
+                                                const char *name))
 {
     struct sr1__buf b;
     sr1_status status;
 
     SR1__TRY(sr1__file_read(path, max_bytes, &b));
-    status = sr1__json_parse(out, sr1__buf_cstr(&b), b.len, path);
+    status = parse(out, sr1__buf_cstr(&b), b.len, path);
     sr1__buf_free(&b);
     return status;
+}
+
+sr1_status sr1__json_load(json_t **out, const char *path, size_t max_bytes)
+{
+    return load_with(out, path, max_bytes, sr1__json_parse);
+}
+
+sr1_status sr1__json_load_loose(json_t **out, const char *path, size_t max_bytes)
+{
+    return load_with(out, path, max_bytes, sr1__json_parse_loose);
 }
 
 static int append_json_text(const char *text, size_t n, void *buf)

@@ -19,6 +19,7 @@ sr1_status sr1__json_parse_loose(json_t **out, const char *text, size_t n,
 /* Append such a text as JSON that sr1__json_parse reads. */
 void sr1__json_mend(const char *text, size_t n, struct sr1__buf *out);
 sr1_status sr1__json_load(json_t **out, const char *path, size_t max_bytes);
+sr1_status sr1__json_load_loose(json_t **out, const char *path, size_t max_bytes);
 /* Compact (indent 0) or pretty text appended to b. Non-finite numbers cannot occur in
  * json_t. */
 sr1_status sr1__json_dump(const json_t *j, int indent, struct sr1__buf *b);

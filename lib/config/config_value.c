@@ -153,7 +153,7 @@ static sr1_status parse_text_value(const struct config_key *key, const char *tex
         return sr1__fail(SR1_E_CONFIG,
                          "key '%s': text of %zu bytes; at most %zu are allowed",
                          key->name, n, most);
-    if (is_bytes && !of_record && text[0] == '~' && (text[1] == '/' || !text[1]))
+    if (is_bytes && !of_record && text[0] == '~' && (!text[1] || strchr(text, '/')))
         return sr1__fail(SR1_E_CONFIG,
                          "key '%s': only a shell expands ~, at the beginning of a word; "
                          "write the path out (./%s for a file of this name)",
@@ -233,7 +233,18 @@ static sr1_status wrong_shape(const struct config_key *key, const json_t *given)
     return status;
 }
 
-/* Append a string or number of a list; a comma inside an item would split it. */
+/* An item of a list that its comma would cut in two. */
+static sr1_status refuse_comma(const struct config_key *key, const char *item)
+{
+    return sr1__fail(
+        SR1_E_CONFIG,
+        "key '%s': '%.200s' has a comma, and commas are between the items of "
+        "a list; give each as an item of its own, and a file with a comma in "
+        "its name another name, or a link to it",
+        key->name, item);
+}
+
+/* Append a string or number of a list. */
 static sr1_status add_item(const struct config_key *key, const json_t *item,
                            struct sr1__buf *b)
 {
@@ -246,8 +257,10 @@ static sr1_status add_item(const struct config_key *key, const json_t *item,
     } else if (json_is_real(item)) {
         sr1__format_real(json_real_value(item), number);
         sr1__buf_str(b, number);
-    } else if (json_is_string(item) && !strchr(json_string_value(item), ',') &&
+    } else if (json_is_string(item) &&
                strlen(json_string_value(item)) == json_string_length(item)) {
+        if (strchr(json_string_value(item), ','))
+            return refuse_comma(key, json_string_value(item));
         sr1__buf_str(b, json_string_value(item));
     } else {
         return wrong_shape(key, item);

@@ -375,6 +375,23 @@ static sr1_status check_async_level(const sr1_config *c)
     return SR1_OK;
 }
 
+/* Where out is empty it is the name of a folder in runs/. */
+static sr1_status check_name(const sr1_config *c)
+{
+    const char *name = sr1__config_str(c, "name");
+
+    if (*sr1__config_str(c, "out"))
+        return SR1_OK;
+    if (!*name)
+        return sr1__fail(SR1_E_CONFIG, "name is empty, and the run would lie in runs "
+                                       "itself; give it a name, or set out");
+    for (const char *at = name; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7f)
+            return sr1__fail(SR1_E_CONFIG, "name has a control character, and is to be "
+                                           "the name of a folder; leave it out");
+    return SR1_OK;
+}
+
 sr1_status sr1_config_validate(const sr1_config *config)
 {
     static sr1_status (*const rules[])(const sr1_config *) = {
@@ -387,7 +404,7 @@ sr1_status sr1_config_validate(const sr1_config *config)
         check_stage_files,         data_files,
         check_reward_weights,      check_fsdp_size,
         check_async_level,         check_chat_template,
-        check_quantization};
+        check_quantization,        check_name};
 
     SR1__REQUIRE(config, "configuration: config");
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)

@@ -332,22 +332,14 @@ struct eval_question {
     char *votes[SR1__ANSWERS_MAX]; /* normalised, "" where there is no closed answer */
 };
 
-/* As exact match compares answers. */
+/* "" without a closed answer. */
 static sr1_status read_vote(const sr1_trajectory *t, char **out)
 {
     struct sr1__str answer = {"", 0};
-    struct sr1__buf b;
-    size_t size;
-    sr1_status st;
 
     if (sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER)
         answer.s = sr1_trajectory_final_answer(t, &answer.n);
-    sr1__buf_init(&b, 0);
-    st = sr1__settle_answer(&answer, &b);
-    if (st == SR1_OK)
-        st = sr1_reward_normalize(answer.s, answer.n, out, &size);
-    sr1__buf_free(&b);
-    return st;
+    return sr1__normalise_vote(answer, out);
 }
 
 static sr1_status score_sample(struct evaluation_run *w, struct eval_question *q,

@@ -98,12 +98,11 @@ static sr1_status check_last(const sr1_conversation *c)
         c->roles[c->n - 1]);
 }
 
-/* A conversation that does not fit gets an empty text: it is not the generator's failure.
+/* A conversation that does not fit gets no text: what its answer would be is not known.
  */
 static sr1_status collect_fitting_conversations(const struct local_generator *l,
                                                 const sr1_conversation *const *c,
-                                                size_t n, struct generator_batch *b,
-                                                sr1_generator_sink *sink)
+                                                size_t n, struct generator_batch *b)
 {
     for (size_t i = 0; i < n; i++) {
         int yes;
@@ -114,8 +113,6 @@ static sr1_status collect_fitting_conversations(const struct local_generator *l,
         SR1__TRY(check_conversation_fits(l, &b->queries[b->n], &yes));
         if (yes)
             b->of[b->n++] = i;
-        else
-            SR1__TRY(sr1_generator_sink_text(sink, i, "", 0));
     }
     if (b->n < n)
         sr1__log(SR1_LOG_WARN,
@@ -154,7 +151,7 @@ static sr1_status local_generate(void *self, const sr1_conversation *const *c, s
     sr1_status st = generator_batch_init(&b, n);
 
     if (st == SR1_OK)
-        st = collect_fitting_conversations(l, c, n, &b, sink);
+        st = collect_fitting_conversations(l, c, n, &b);
     if (st == SR1_OK)
         st = generate_replies(l, &b, sink);
     generator_batch_free(&b);

@@ -14,11 +14,12 @@
 #include "config/config.h"
 #include "environment/trajectory/trajectory.h"
 #include "signal/reward/answer_figures.h"
+#include "signal/reward/ground_truths.h"
+#include "signal/reward/match.h"
 #include "text/data/dataset.h"
 #include "text/data/row_files.h"
 
 #include <searchr1/ext/suite.h>
-#include <searchr1/ext/text_metrics.h>
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -200,25 +201,26 @@ static const char *closed_answer(const sr1_trajectory *t, size_t *n)
     return sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER ? answer : NULL;
 }
 
-/* Is an answer right, its F1, and its normalised text, "" without one, which the caller
- * frees with sr1_free. */
-static sr1_status score_answer(const sr1_trajectory *t, const sr1_query *asked,
-                               double *right, double *f1, char **vote)
+/* Is an answer right, as rewards compare, its F1, and its normalised text, "" without
+ * one, which the caller frees with sr1_free. */
+static sr1_status score_answer(const sr1_trajectory *t, double *right, double *f1,
+                               char **vote)
 {
-    size_t n, size;
-    const char *answer = closed_answer(t, &n);
+    const struct sr1__ground_truths truths = {.trajectory = t,
+                                              .n = sr1_trajectory_ground_truth_count(t)};
+    struct sr1__str answer = {NULL, 0};
 
+    answer.s = closed_answer(t, &answer.n);
     *right = *f1 = 0.0;
-    if (!answer)
-        return sr1_reward_normalize("", 0, vote, &size);
-    SR1__TRY(sr1_reward_exact_match(answer, n, asked->answers, asked->n_answers, right));
-    SR1__TRY(sr1_reward_f1(answer, n, asked->answers, asked->n_answers, f1));
-    return sr1_reward_normalize(answer, n, vote, &size);
+    if (!answer.s)
+        return sr1__normalise_vote((struct sr1__str){"", 0}, vote);
+    SR1__TRY(sr1__best_score(sr1__score_exact, answer, &truths, NULL, right));
+    SR1__TRY(sr1__best_score(sr1__score_f1, answer, &truths, NULL, f1));
+    return sr1__normalise_vote(answer, vote);
 }
 
 /* What a question's answers are worth, with room for their normalised texts. */
-static sr1_status score_answers(sr1_trajectory *const *t, int32_t n,
-                                const sr1_query *asked, char **votes,
+static sr1_status score_answers(sr1_trajectory *const *t, int32_t n, char **votes,
                                 struct sr1__suite_row *row)
 {
     double right[MAX_SAMPLES], f1;
@@ -227,7 +229,7 @@ static sr1_status score_answers(sr1_trajectory *const *t, int32_t n,
     *row = (struct sr1__suite_row){.done = 1, .known = 1};
     for (int32_t i = 0; i < n; i++) {
         row->known &= !sr1__trajectory_excluded(t[i]);
-        SR1__TRY(score_answer(t[i], asked, &right[i], &f1, &votes[i]));
+        SR1__TRY(score_answer(t[i], &right[i], &f1, &votes[i]));
         row->right += right[i] > 0;
         row->f1 += f1 / n;
         row->searches += (double)sr1_trajectory_search_count(t[i]) / n;
@@ -278,7 +280,7 @@ static sr1_status score_question(struct suite_run *w, const struct suite_chunk *
     sr1_status st;
 
     SR1__CALLOC(votes, (size_t)n, "answers");
-    st = score_answers(t, n, asked, votes, to);
+    st = score_answers(t, n, votes, to);
     if (st == SR1_OK && to->known)
         st = write_suite_result(w, t, c->rows[q], asked->id);
     w->tokens += (int64_t)(to->tokens * n);

@@ -40,6 +40,7 @@ struct synth {
     const char *path;
     struct sr1__jsonl *out;
     char *state;      /* path */
+    int begun;        /* the files are this call's to write */
     json_t *settings; /* what must be the same for the work to be gone on with */
     int64_t *rows;    /* [total] those whose prompts fit */
     int64_t total, done, tokens;
@@ -175,6 +176,8 @@ static sr1_status synthesise_chunk(struct synth *s, size_t n)
 
 /* ---- the state ---- */
 
+#define STATE_MAX ((size_t)1 << 16)
+
 static json_t *rewards_json(const sr1_reward_set *rewards)
 {
     json_t *list = json_array();
@@ -224,6 +227,25 @@ static sr1_status save_state(const struct synth *s)
     return st;
 }
 
+/* The call ends, and says so: what is behind the demonstrations later is somebody's. */
+static sr1_status mark_stopped(struct synth *s)
+{
+    json_t *o = NULL;
+    int64_t bytes = 0;
+    sr1_status st;
+
+    SR1__TRY(sr1__json_load(&o, s->state, STATE_MAX));
+    st = sr1__json_get_int(o, "bytes", &bytes);
+    if (st == SR1_OK)
+        st = sr1__jsonl_truncate(s->out, (uint64_t)bytes);
+    if (st == SR1_OK && json_object_set_new(o, "stopped", json_true()) != 0)
+        st = sr1__fail_nomem("state");
+    if (st == SR1_OK)
+        st = sr1__json_save(o, 2, s->state);
+    json_decref(o);
+    return st;
+}
+
 /* Lines that were corrected or added by hand are not ours to cut. Older states do not
  * say. */
 static sr1_status refuse_edited(const struct synth *s, const json_t *o, uint64_t bytes)
@@ -233,7 +255,8 @@ static sr1_status refuse_edited(const struct synth *s, const json_t *o, uint64_t
 
     SR1__TRY(sr1__file_end_hash(s->path, bytes, &end));
     if (!then || ((uint64_t)json_integer_value(then) == end &&
-                  !(json_is_true(json_object_get(o, "finished")) &&
+                  !((json_is_true(json_object_get(o, "finished")) ||
+                     json_is_true(json_object_get(o, "stopped"))) &&
                     sr1__jsonl_size(s->out) > bytes)))
         return SR1_OK;
     return sr1__fail(SR1_E_STATE,
@@ -265,10 +288,9 @@ static sr1_status resume_from_state(struct synth *s, const json_t *o)
                          s->state);
     SR1__TRY(refuse_edited(s, o, (uint64_t)bytes));
     s->report.resumed = s->done;
-    return sr1__jsonl_truncate(s->out, (uint64_t)bytes);
+    SR1__TRY(sr1__jsonl_truncate(s->out, (uint64_t)bytes));
+    return save_state(s); /* a kill from here on leaves lines of ours */
 }
-
-#define STATE_MAX ((size_t)1 << 16)
 
 /* Older states have no time; with another the prompt is another. */
 static sr1_status load_state(struct synth *s)
@@ -365,6 +387,7 @@ static sr1_status begin_synthesis(struct synth *s)
     SR1__TRY(compare_synth_calls(s));
     if (sr1__dist_rank(s->dist) == 0)
         st = open_output(s);
+    s->begun = s->out && st == SR1_OK;
     SR1__TRY(sr1__dist_agree(s->dist, s->path, st));
     SR1__TRY(share_progress(s));
     s->total = sr1_dataset_count(s->data);
@@ -378,6 +401,8 @@ static sr1_status begin_synthesis(struct synth *s)
 static sr1_status synthesise_rows(struct synth *s)
 {
     SR1__TRY(begin_synthesis(s));
+    if (s->out && s->done >= s->total)
+        SR1__TRY(save_state(s)); /* it is finished, as before */
     while (s->done < s->total) {
         size_t n = chunk_size(s);
         sr1_status st = synthesise_chunk(s, n);
@@ -433,6 +458,13 @@ sr1_status sr1_synthesise(const char *path, sr1_rollout *rollout, sr1_reward_set
     sr1__life_hold(&rollout->life);
     time = sr1__chat_time(rollout->tokenizer);
     st = synthesise_rows(&s);
+    if (st != SR1_OK && s.begun) {
+        struct sr1__error first;
+
+        sr1__error_save(&first, st);
+        (void)mark_stopped(&s);
+        st = sr1__error_raise(&first);
+    }
     sr1__chat_set_time(rollout->tokenizer, time);
     sr1_rollout_free(rollout);
     if (st == SR1_OK && report)

@@ -176,7 +176,7 @@ static sr1_status exchange_levels(struct sr1__dist *d, struct level_job *j, sr1_
             st = take_levels(j, &r, rank);
     }
     sr1__gathered_free(&g);
-    return st;
+    return sr1__dist_agree(d, "thinking levels", st);
 }
 
 static sr1_status expand_shared(struct sr1__step_batch *b, struct level_job *j)

@@ -375,7 +375,7 @@ struct sr1__outage {
 void sr1__outage_watch(struct sr1__outage *o, const sr1_trainer *tr);
 /* Has it lasted as long as search_max_failed_steps allows? */
 int sr1__outage_ends(const struct sr1__outage *o, const sr1_trainer *tr);
-/* SR1_E_NETWORK with the engine, its address and the last error. */
+/* SR1_E_NETWORK with the engine or environment, its address and the last error. */
 sr1_status sr1__outage_fail(const struct sr1__outage *o, const sr1_trainer *tr);
 
 /* ---- startup_warnings.c ---- */
@@ -482,8 +482,8 @@ sr1_status sr1__given_check(const sr1_trainer *tr);
 
 /* A checkpoint's member that has them. */
 #define SR1__RULE_FILES "rule_files"
-/* {"KEY": "HASH", ...} of the files that the keys name. */
-sr1_status sr1__rule_files_hash(const sr1_config *c, json_t **out);
+/* {"KEY": "HASH", ...} of the files that the keys name; the rollout is open. */
+sr1_status sr1__rule_files_hash(const sr1_trainer *tr, json_t **out);
 /* Log which are not those of the checkpoint; then NULL: an older one. */
 void sr1__rule_files_compare(const sr1_trainer *tr, const json_t *then);
 

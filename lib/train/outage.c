@@ -1,8 +1,10 @@
-/* train/outage.c - stop a run in which every search fails, instead of letting it go on to
- * its end. */
+/* train/outage.c - stop a run in which every search, or other action, fails, instead of
+ * letting it go on to its end. */
 #include "train/internal.h"
 
 #include "policy/rollout_internal.h"
+
+#include <searchr1/ext/episodes.h>
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,38 +31,46 @@ int sr1__outage_ends(const struct sr1__outage *o, const sr1_trainer *tr)
     return most > 0 && o->steps >= most;
 }
 
-/* Where an engine of this name asks. */
+/* Where an engine, or an environment without one, of this name asks. */
 static const struct {
-    const char *engine, *key;
-} addresses[] = {{"remote", "search_url"},
-                 {"chain", "search_url"},
-                 {"rerank", "search_url"},
-                 {"searxng", "search_web_url"}};
+    const char *kind, *name, *key;
+} addresses[] = {{"engine", "remote", "search_url"},
+                 {"engine", "chain", "search_url"},
+                 {"engine", "rerank", "search_url"},
+                 {"engine", "searxng", "search_web_url"},
+                 {"engine", "program", "search_program"},
+                 {"environment", "program", "environment_program"},
+                 {"environment", "tools", "tools"},
+                 {"environment", "critique", "proxy_model"},
+                 {"environment", "critique", "proxy_url"}};
 
-static void name_engine(const sr1_trainer *tr, char *out, size_t size)
+/* "the engine is remote (search_url URL)" */
+static void name_answerer(const sr1_trainer *tr, char *out, size_t size)
 {
-    const sr1_search *engine = tr->rollout->search;
-    const char *name = engine ? sr1_search_name(engine) : "that of its tools";
-    int n = snprintf(out, size, "%.100s", name);
+    const sr1_rollout *r = tr->rollout;
+    const char *kind = r->search ? "engine" : "environment";
+    const char *name = r->search ? sr1_search_name(r->search) : sr1_env_name(r->env);
+    int n = snprintf(out, size, "the %s is %.100s", kind, name);
 
     for (size_t i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++) {
-        const char *url = sr1__config_str(tr->config, addresses[i].key);
+        const char *where = sr1__config_str(tr->config, addresses[i].key);
 
-        if (*url && strcmp(name, addresses[i].engine) == 0)
-            snprintf(out + n, size - (size_t)n, " (%s %.300s)", addresses[i].key, url);
+        if (*where && strcmp(kind, addresses[i].kind) == 0 &&
+            strcmp(name, addresses[i].name) == 0)
+            snprintf(out + n, size - (size_t)n, " (%s %.300s)", addresses[i].key, where);
     }
 }
 
 sr1_status sr1__outage_fail(const struct sr1__outage *o, const sr1_trainer *tr)
 {
-    char engine[512];
+    char answerer[512];
 
-    name_engine(tr, engine, sizeof(engine));
-    return sr1__fail(SR1_E_NETWORK,
-                     "stopped after step %" PRId64 " of %" PRId64
-                     ": every search of the last %" PRId64
-                     " step%s failed; the engine is %s; the last error: %s; "
-                     "search_max_failed_steps sets how many such steps end a run",
-                     tr->step, tr->planned, o->steps, o->steps == 1 ? "" : "s", engine,
-                     o->why[0] ? o->why : "none was given");
+    name_answerer(tr, answerer, sizeof(answerer));
+    return sr1__fail(
+        SR1_E_NETWORK,
+        "stopped after step %" PRId64 " of %" PRId64 ": every %s of the last %" PRId64
+        " step%s failed; %s; the last error: %s; "
+        "search_max_failed_steps sets how many such steps end a run",
+        tr->step, tr->planned, tr->rollout->search ? "search" : "action", o->steps,
+        o->steps == 1 ? "" : "s", answerer, o->why[0] ? o->why : "none was given");
 }

@@ -711,13 +711,15 @@ static sr1_status run_whole(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
     if (tr->begun)
         return sr1__fail(
             SR1_E_STATE,
-            "this trainer has run; sr1_trainer_resume (Python: "
-            "Trainer.resume) goes on with the run in %s, and another trainer "
-            "begins one in a folder of its own",
+            "this trainer has run; sr1_trainer_resume goes on with its run (Python: "
+            "Trainer.resume(\"%s\")), and another trainer begins one in a folder of its "
+            "own",
             tr->run_folder);
     if (!tr->cursor)
         return sr1__fail(SR1_E_CONFIG,
                          "train_file is not set; name the file of questions to train on");
+    SR1__TRY(sr1__context(sr1__tokenizer_check_saved(tr->rollout->tokenizer),
+                          "checkpoints have a tokenizer"));
     if (tr->train)
         SR1__TRY(sr1__check_rewards(tr));
     if (tr->train && !tr->resumed)

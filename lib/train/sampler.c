@@ -11,6 +11,8 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "environment/trajectory/trajectory.h"
+#include "signal/reward/ground_truths.h"
+#include "signal/reward/match.h"
 #include "tensor/weights/safetensors.h"
 
 #include <string.h>
@@ -43,22 +45,15 @@ static float *row_stats(const struct sr1__sampler *q, enum sr1__row_stat which)
 /* Has it reached the goal, or closed an answer that is a gold one? */
 static sr1_status is_success(const sr1_trajectory *t, double *out)
 {
-    size_t n = sr1_trajectory_ground_truth_count(t), len;
-    const char *answer = sr1_trajectory_final_answer(t, &len);
-    const char **truths;
-    sr1_status st;
+    const struct sr1__ground_truths truths = {.trajectory = t,
+                                              .n = sr1_trajectory_ground_truth_count(t)};
+    struct sr1__str answer;
 
+    answer.s = sr1_trajectory_final_answer(t, &answer.n);
     *out = sr1__trajectory_succeeded(t);
-    if (*out == 1.0 || n == 0 || sr1_trajectory_stop_reason(t) != SR1_STOP_ANSWER)
+    if (*out == 1.0 || truths.n == 0 || sr1_trajectory_stop_reason(t) != SR1_STOP_ANSWER)
         return SR1_OK;
-    truths = sr1__calloc(n, sizeof(*truths));
-    if (!truths)
-        return sr1__fail_nomem("gold answers");
-    for (size_t i = 0; i < n; i++)
-        truths[i] = sr1_trajectory_ground_truth(t, i, NULL);
-    st = sr1_reward_exact_match(answer, len, truths, n, out);
-    sr1__free(truths);
-    return st;
+    return sr1__best_score(sr1__score_exact, answer, &truths, NULL, out);
 }
 
 /* What one group says of its row; a group of which nothing could be scored says nothing.

@@ -123,15 +123,17 @@ static int acts_otherwise(const sr1_config *c)
     return !e || !e->of_user;
 }
 
-static int searches_otherwise(const sr1_config *c)
+static int names_engine(const sr1_config *c, const char *engine)
 {
-    static const char *const keys[] = {"search_engine", "search_hybrid",
-                                       "search_fallback"};
+    return sr1__config_has_item(c, "search_engine", engine) ||
+           sr1__config_has_item(c, "search_fallback", engine);
+}
 
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        if (sr1__config_has_item(c, keys[i], "program"))
-            return 0;
-    return 1;
+static int lacks_engine(const sr1_config *c, const char *engine)
+{
+    return !names_engine(c, engine) &&
+           !(names_engine(c, "hybrid") &&
+             sr1__config_has_item(c, "search_hybrid", engine));
 }
 
 /* Keys that nothing reads, since another that they serve is off: the first that is set.
@@ -163,12 +165,19 @@ static int warn_unread(const sr1_trainer *tr, char *text, size_t size)
          "use_openai is off: the policy generates in this process"},
         {"environment_program", acts_otherwise(c),
          "environment is not program: it is not started"},
-        {"search_program", searches_otherwise(c),
+        {"search_program", lacks_engine(c, "program"),
          "search_engine is not program: it is not started"},
+        {"search_index_device", lacks_engine(c, "dense"),
+         "no search engine is dense: the others, FAISS too, search on the CPU"},
         {"judge_base_url", !sr1__config_has_item(c, "rewards", "judge"),
          "rewards do not name judge: none of them asks it"},
         {"sft_file", !sr1__config_imitates(c),
          "stage is not sft: no demonstration is read; set stage: sft to train on them"},
+        {"test_file", 1,
+         "no step and no validation asks its questions: sr1-eval RUN FILE does"},
+        {"test_split", sr1__config_real(c, "test_split") > 0,
+         "its part of train_file is left out, and no tool asks it: put these rows into a "
+         "file of their own, which sr1-eval RUN FILE asks"},
         {"stop_at_exact_match", !tr->validation,
          "there are no questions for validation: the run goes to its end"},
         {"validation_temperature", !tr->validation, no_validation},

@@ -103,7 +103,7 @@ static sr1_status build_parts(sr1_trainer *tr, sr1_search *search)
     tr->n_workers = sr1__rollout_replicas(tr->rollout, &tr->policy.replicas, &tr->pool);
     SR1__TRY(sr1_reward_set_open(&tr->rewards, tr->config));
     tr->n_configured = sr1_reward_set_count(tr->rewards);
-    SR1__TRY(sr1__rule_files_hash(tr->config, &tr->rule_files));
+    SR1__TRY(sr1__rule_files_hash(tr, &tr->rule_files));
     SR1__TRY(sr1__reference_open(tr));
     SR1__TRY(open_policy(tr));
     SR1__TRY(sr1__critic_open(tr));

@@ -249,31 +249,38 @@ static sr1_status push_and_prove(sr1_trainer *tr, const char *folder, int64_t ve
 /* What the first process has made of the servers. */
 struct pushed {
     uint8_t taken[SR1__SERVERS_MAX];
-    char models[SR1__SERVERS_MAX][256]; /* names that requests ask for */
+    char models[SR1__SERVERS_MAX][256]; /* of adapters, that requests ask for */
 };
 
 static void list_models(const sr1_trainer *tr, struct pushed *p)
 {
     const struct sr1__server_pool *pool = sr1__rollout_servers(tr->rollout);
 
-    for (size_t i = 0; i < sr1__server_pool_size(pool); i++)
+    for (size_t i = 0; sends_adapters(tr) && i < sr1__server_pool_size(pool); i++)
         if (p->taken[i])
             snprintf(p->models[i], sizeof(p->models[i]), "%s",
                      sr1_openai_model(sr1__server_pool_client(pool, i)));
 }
 
-/* The servers are this process's too, as the first one left them. */
+/* The servers are this process's too, as the first one left them; one that this process
+ * cannot ask is left out here. Whole weights have the name that they had: requests that
+ * run may be reading it. */
 static sr1_status follow_push(const sr1_trainer *tr, const struct pushed *p)
 {
     struct sr1__server_pool *pool = sr1__rollout_servers(tr->rollout);
+    const int renames = sends_adapters(tr);
 
     sr1__server_pool_hold(pool);
     for (size_t i = 0; i < sr1__server_pool_size(pool); i++)
-        if (p->taken[i])
-            SR1__TRY(sr1__server_pool_admit(pool, i, p->models[i]));
-        else
+        if (!p->taken[i])
             sr1__server_pool_exclude(pool, i, "rank 0 could not give it them");
-    return SR1_OK;
+        else if (sr1__server_pool_admit(pool, i, renames ? p->models[i] : NULL) != SR1_OK)
+            sr1__server_pool_exclude(pool, i, sr1_last_error());
+    return sr1__server_pool_live(pool) > 0
+               ? SR1_OK
+               : sr1__fail(SR1_E_NETWORK,
+                           "no generation server that has the present weights can be "
+                           "asked from here");
 }
 
 static sr1_status share_push(sr1_trainer *tr, struct pushed *p)

@@ -3,6 +3,7 @@
 
 #include <searchr1/ext/batching.h>
 #include <searchr1/ext/bm25.h>
+#include <searchr1/ext/engines.h>
 #include <searchr1/ext/episodes.h>
 #include <searchr1/ext/estimators.h>
 #include <searchr1/ext/loss.h>
@@ -66,7 +67,7 @@ static sr1_query query(void)
 static void call_search_ops(const void *given, struct said *said)
 {
     const char *q = "where";
-    sr1_search *e = NULL;
+    sr1_search *e = NULL, *kept = NULL;
     sr1_search_results *r = NULL;
 
     destroyed = 0;
@@ -75,6 +76,8 @@ static void call_search_ops(const void *given, struct said *said)
     OK(sr1_search_run(e, &q, 1, 2, &r));
     say(said, "%s %d ", sr1_search_name(e), (int)sr1_search_results_hit_count(r, 0));
     sr1_search_results_free(r);
+    say(said, "%d ", sr1_search_open_disk_cache(&kept, e, scratch_path("kept"), NULL));
+    sr1_search_free(kept);
     sr1_search_free(e);
     say(said, "%d", destroyed);
 }
@@ -405,7 +408,7 @@ static const uint64_t map_groups[] = {1, 1};
 
 #define VALUE(type, ...) static const type full_##type = {sizeof(type), __VA_ARGS__}
 
-VALUE(sr1_search_ops, "mine", three_hits, on_destroy, SR1_SEARCH_CONCURRENT);
+VALUE(sr1_search_ops, "mine", three_hits, on_destroy, SR1_SEARCH_CONCURRENT, "v1");
 VALUE(sr1_bm25_build_options, "plain", 99);
 VALUE(sr1_bm25_options, 1.5, 0.75);
 VALUE(sr1_env_options, "search-r1", "plain", 1);

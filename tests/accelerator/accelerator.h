@@ -31,6 +31,7 @@ struct accelerator_counts {
     int64_t live_bytes; /* allocated now */
     int64_t peak_bytes; /* highest since the last reset */
     int64_t captures;   /* graphs captured */
+    int64_t releases;   /* times that freed blocks were given back to the system */
 };
 
 /* Counts since the last reset. */

@@ -52,6 +52,7 @@ size_t limit;
 size_t live;
 size_t peak;
 int64_t allocations;
+int64_t releases;     /* that were asked for */
 int64_t first_number; /* of the blocks that are numbered */
 int64_t next_number;
 thread_local std::shared_ptr<sim::pool> entered;
@@ -218,6 +219,8 @@ struct allocator final : c10::DeviceAllocator {
     void emptyCache(c10::MempoolId_t) override
     {
         drop_unused();
+        std::lock_guard<std::mutex> hold(lock);
+        releases++;
     }
     void recordStream(const c10::DataPtr &, c10::Stream) override
     {
@@ -350,6 +353,7 @@ void reset_memory_counts()
     std::lock_guard<std::mutex> hold(lock);
 
     allocations = 0;
+    releases = 0;
     peak = live;
 }
 
@@ -358,6 +362,7 @@ void read_memory_counts(accelerator_counts *out)
     std::lock_guard<std::mutex> hold(lock);
 
     out->allocations = allocations;
+    out->releases = releases;
     out->live_bytes = (int64_t)live;
     out->peak_bytes = (int64_t)peak;
 }

@@ -370,6 +370,18 @@ static void one_micro_batch_has_one_gradient(void **state)
     assert_true(two - one > 2.5 * n && planned[1] - planned[0] > 2.5 * n);
 }
 
+/* For the rollout behind it, which takes blocks of other sizes. */
+static void an_update_gives_freed_memory_back(void **state)
+{
+    struct accelerator_counts c;
+    double planned, n;
+
+    (void)state;
+    (void)peak_of_small_step("micro_batch_tokens=16", &planned, &n);
+    accelerator_read(&c);
+    assert_int_equal(c.releases, 1);
+}
+
 /* ---- memory that ends ---- */
 
 static void train_within(const char *dtype, int64_t room, struct sr1__buf *bits,
@@ -554,6 +566,7 @@ int main(void)
         cmocka_unit_test(ppo_on_the_host),
         cmocka_unit_test(the_host_gives_the_same_bits),
         cmocka_unit_test(one_micro_batch_has_one_gradient),
+        cmocka_unit_test(an_update_gives_freed_memory_back),
         cmocka_unit_test(a_full_device_cuts_micro_batches),
         cmocka_unit_test(chosen_keys_fit),
         cmocka_unit_test(chosen_keys_are_kept),

@@ -124,6 +124,21 @@ static void so_they_do_with_rollouts_ahead(void **state)
     compare("async_level=1", 5);
 }
 
+/* vLLM calls a model by its path. */
+static void a_long_name_of_a_model_is_that_of_all_ranks(void **state)
+{
+    static char name[400];
+
+    (void)state;
+    memset(name, 'n', sizeof name - 1);
+    run_pair = "max_steps=2";
+    start_server();
+    server->model_name = name;
+    run_by(2, "named", train_whole);
+    assert_int_equal(server->loads, 2);
+    stop_server();
+}
+
 /* ---- a push that fails ---- */
 
 static void fail_alike(const struct ranks *r)
@@ -152,6 +167,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_share_the_servers),
         cmocka_unit_test(so_they_do_with_rollouts_ahead),
+        cmocka_unit_test(a_long_name_of_a_model_is_that_of_all_ranks),
         cmocka_unit_test(a_push_that_fails_fails_for_all),
     };
 

@@ -5,7 +5,7 @@ blocks of sh and of yaml, and indented lines that begin with a program of the pr
 Commands of sr1-* tools are run in a scratch folder, with a tiny model, rows shaped as they
 are published, and CUTS behind the words of the page; others have to be in NOT_RUN, with a
 reason. Blocks of yaml are configurations: those that name data are trained, all of them
-are read. `key: value` and `key=value` anywhere in these pages must be a value that the key
+are read. Blocks of python are run, but for those in PYTHON_NOT_RUN. `key: value` and `key=value` anywhere in these pages must be a value that the key
 takes.
 
 COMMANDS_ONLY=TEXT: only pages whose path holds TEXT.
@@ -69,6 +69,54 @@ MOST_NOT_RUN = 34
 NOT_TRAINED = {
     "weight_sync_backend:": "needs servers that load weights; test_weight_push.c has them",
 }
+
+# Blocks of python that are not run here, by a line in them, and why.
+PYTHON_NOT_RUN = {
+    "from trl import GRPOConfig": "TRL's own",
+    "from searchr1.adapters import of_trl": "needs datasets; "
+    "test_a_script_of_trl in tests/python/test_example.py has such a script",
+    "tools=[query_biogrid]": "goes on with a script of TRL's; "
+    "test_a_script_of_trl_with_a_tool in the same file",
+    "from my_environment import Towns": "needs verifiers; tests/python/test_adapters.py",
+    'vf.load_environment("wordle")': "the same",
+    'Gymnasium("FrozenLake-v1"': "needs gymnasium; test_the_port_of_a_lake_itself there",
+}
+
+# What a block of python takes as there, by a line in it, and what is done with what it made.
+PYTHON_AROUND = {
+    '@searchr1.register_adv_est("centred")': ("", "searchr1.Trainer(config).run()"),
+    "with searchr1.Sandbox() as box:": ("programs = ['print(1)', '1 / 0']", ""),
+    'searchr1.Embedder("all-MiniLM-L6-v2")': ("passages = ['Hamlet is a play.', 'Rome.']", ""),
+}
+
+# Before each: the library, and runs of seconds, as CUTS. Demonstrations of a tiny model say
+# nothing, and a tree's are others in their place, as in AFTER.
+PYTHON_CUT = """
+import functools, shutil
+import searchr1, searchr1.code, searchr1.critique
+
+def cut(made, words):
+    def make(config, *arguments, **more):
+        config = searchr1.Config(config)
+        for word in words:
+            config.set(word)
+        return made(config, *arguments, **more)
+    return make
+
+def write_demos(self, path, *arguments, **more):
+    written = wrote(self, path, *arguments, **more)
+    shutil.copy("taught.jsonl", path)
+    return written
+
+wrote = searchr1.critique.RevisionTrees.write_demos
+searchr1.critique.RevisionTrees.write_demos = write_demos
+searchr1.critique.Generator.model = functools.partial(
+    searchr1.critique.Generator.model, max_tokens=16)
+searchr1.code.Checker = functools.partial(
+    searchr1.code.Checker, sandbox_isolation="none")
+searchr1.Sandbox = functools.partial(searchr1.Sandbox, isolation="none")
+searchr1.Trainer = cut(searchr1.Trainer, CUTS)
+"""
 
 # Commands that go on with a path of their own, and end when they are told to.
 SERVES = "sr1-search serve"
@@ -149,6 +197,16 @@ TRIVIAQA = [
 ]
 
 
+MBPP = [
+    {
+        "task_id": 2,
+        "text": "Write a function to find the similar elements of two lists.",
+        "code": "def similar_elements(a, b):\n    return set(a) & set(b)",
+        "test_setup_code": "",
+        "test_list": ["assert similar_elements([1, 2], [2, 3]) == {2}"],
+        "challenge_test_list": [],
+    }
+]
 RUN = """model_name_or_path: tiny
 search_engine: bm25
 search_index: corpus.bm25
@@ -368,7 +426,9 @@ class Scene:
         write_rows(base / "triviaqa-validation.jsonl", TRIVIAQA)
         write_rows(base / "taco-train.jsonl", [taco("Echo."), taco("Say it again.")])
         write_rows(base / "taco-test.jsonl", [taco("Repeat.")])
-        (base / "run.yaml").write_text(RUN)
+        write_rows(base / "mbpp.jsonl", MBPP)
+        for name in ("run", "train"):
+            (base / f"{name}.yaml").write_text(RUN)
         write_rows(base / "taught.jsonl", TAUGHT)
         write_rows(base / "critics.jsonl", CRITICS)
         (base / "sft.yaml").write_text(imitation((src / "docs/recipes.md").read_text()))
@@ -376,15 +436,16 @@ class Scene:
             (base / name).parent.mkdir(parents=True, exist_ok=True)
             (base / name).symlink_to(base / "tiny")
         encoders = src / "tests/golden/encoder"
-        (base / "e5-base-v2").symlink_to(encoders / "bert-gelu")
+        for name in ("e5-base-v2", "all-MiniLM-L6-v2"):
+            (base / name).symlink_to(encoders / "bert-gelu")
         (base / "ms-marco-MiniLM-L-6-v2").symlink_to(encoders / "cross-encoder")
         (base / "examples").symlink_to(src / "examples")
         (base / "tools").symlink_to(src / "tools")
         (base / "build").mkdir()
         (base / "build/tools").symlink_to(self.tools)
 
-    def page_folder(self, page):
-        folder = self.work / re.sub(r"\W", "-", page)
+    def page_folder(self, page, line=""):
+        folder = self.work / re.sub(r"\W", "-", f"{page}{line}")
         shutil.copytree(self.base, folder, symlinks=True)
         for command in BEFORE.get(page, ()):
             done = self.run(command, folder)
@@ -495,6 +556,31 @@ class Pages:
         if re.search(r"^(train|sft)_file:", text, re.M):
             self.do(page, block.line, f"sr1-train {name}", folder)
 
+    def do_python(self, page, block, blocks):
+        """In a folder of its own, with the problems and the runs' configurations above it."""
+        text = "\n".join(block.lines)
+        excused = [line for line in PYTHON_NOT_RUN if line in text]
+        self.kept.update(excused)
+        if excused:
+            return
+        around = [row for line, row in PYTHON_AROUND.items() if line in text]
+        folder = self.scene.page_folder(page, block.line)
+        for other in blocks[: blocks.index(block)]:
+            words = "\n".join(other.lines) + "\n"
+            out = re.search(r"^out: runs/(\S+)$", words, re.M)
+            if other.kind == "json":
+                (folder / "problems.jsonl").write_text(words)
+            elif other.kind == "yaml" and out:
+                (folder / f"{out.group(1)}.yaml").write_text(words)
+        parts = [PYTHON_CUT.replace("CUTS", repr(CUTS)), *(row[0] for row in around), text,
+                 *(row[1] for row in around)]
+        (folder / "block.py").write_text("\n".join(parts) + "\n")
+        self.run_count += 1
+        done = self.scene.run(f"{sys.executable} block.py", folder)
+        if done.returncode:
+            self.fail(page, block.line, "python", done.stdout.decode(errors="replace"))
+        shutil.rmtree(folder)
+
     def read(self, page, blocks):
         folder = self.scene.page_folder(page)
         blocks = list(blocks)
@@ -504,6 +590,8 @@ class Pages:
                 self.do_yaml(page, block, folder, "sr1-train train.yaml" not in typed)
             elif block.kind == "json":
                 (folder / "problems.jsonl").write_text("\n".join(block.lines) + "\n")
+            elif block.kind == "python":
+                self.do_python(page, block, blocks)
             elif block.kind in ("sh", "plain"):
                 for line, command in commands_of(block):
                     if is_command(block, command):
@@ -546,6 +634,8 @@ def check_pairs(page, path, keys, config, pages):
 def main():
     src, tools, library = (Path(p).resolve() for p in sys.argv[1:4])
     os.environ["SR1_LIBRARY"] = str(library)
+    os.environ["PYTHONPATH"] = str(src / "bindings/python")
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     sys.path.insert(0, str(src / "bindings/python"))
     sys.dont_write_bytecode = True
     import searchr1
@@ -566,7 +656,7 @@ def main():
             pages.read(page, blocks)
             check_pairs(page, path, searchr1.KEYS, searchr1.Config, pages)
         if not only:
-            for begin in sorted(set(NOT_RUN) - pages.kept):
+            for begin in sorted({*NOT_RUN, *PYTHON_NOT_RUN} - pages.kept):
                 pages.fail("NOT_RUN", 0, begin, "no page has such a command any more")
             if len(NOT_RUN) != MOST_NOT_RUN:
                 said = f"{len(NOT_RUN)} commands are excused, MOST_NOT_RUN is {MOST_NOT_RUN}"

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Write reward.jsonl: what the rewards and text metrics are in plain Python.
+"""Write reward.jsonl: what the rewards are in plain Python, and the text metrics by
+sacrebleu and rouge-score.
 
-    make_reward_vectors.py > reward.jsonl
+    make_reward_vectors.py > reward.jsonl      (pip install sacrebleu==2.6.0 rouge-score==0.1.2)
 
 Every line is an object with a "kind":
     case       every character that str.lower changes, as pairs [text, lower]
@@ -9,20 +10,24 @@ Every line is an object with a "kind":
     normalize  text, normalized (Search-R1's normalize_answer)
     match      answer, truths, em, sub, f1 (Search-R1's em_check, subem_check; SQuAD's F1)
     answer     answer, truths, score (the seed's check_answer_correctness, best of several)
-    metrics    answer, truths, bleu, rouge1, rouge2, rougeL
+    metrics    answer, truths; bleu: sacrebleu's sentence score with effective order and the
+               smoothing "exp"; rouge1, rouge2, rougeL: rouge-score's F, the best truth's;
+               of tokens that are cut here and joined by spaces
     format     text, well_formed by the seed's five rules, closed: with think tags in pairs
-Written from the definitions (regular expressions, Counter, difflib, dynamic programming
-over a full table), not from the C code.
+Rewards are written from the definitions (regular expressions, Counter, difflib), not from
+the C code.
 """
 import collections
 import difflib
 import json
-import math
 import random
 import re
 import string
 import sys
 import unicodedata
+
+import rouge_score.rouge_scorer
+import sacrebleu
 
 NO_CONTENT = "未找到相关内容"
 
@@ -101,54 +106,22 @@ def tokens(s):
     return out
 
 
-def grams(t, n):
-    return collections.Counter(tuple(t[i:i + n]) for i in range(len(t) - n + 1))
+class Spaces:
+    """Tokens that were joined by spaces, for rouge-score."""
+    @staticmethod
+    def tokenize(text):
+        return text.split()
 
 
-def f_measure(common, na, nt):
-    if common == 0:
-        return 0.0
-    p, r = common / na, common / nt
-    return 2 * p * r / (p + r)
+BLEU = sacrebleu.BLEU(tokenize="none", smooth_method="exp", effective_order=True)
+ROUGE = rouge_score.rouge_scorer.RougeScorer(["rouge1", "rouge2", "rougeL"], tokenizer=Spaces())
 
 
-def rouge_n(a, t, n):
-    ga, gt = grams(a, n), grams(t, n)
-    return f_measure(sum((ga & gt).values()), sum(ga.values()), sum(gt.values()))
-
-
-def rouge_l(a, t):
-    table = [[0] * (len(t) + 1) for _ in range(len(a) + 1)]
-    for i in range(len(a)):
-        for j in range(len(t)):
-            table[i + 1][j + 1] = (table[i][j] + 1 if a[i] == t[j]
-                                   else max(table[i][j + 1], table[i + 1][j]))
-    return f_measure(table[-1][-1], len(a), len(t))
-
-
-def bleu(a, truths):
-    logs, smooth = [], 1.0
-    for n in range(1, 5):
-        ga = grams(a, n)
-        total = sum(ga.values())
-        if total == 0:
-            break
-        most = collections.Counter()
-        for t in truths:
-            most |= grams(t, n)
-        right = sum((ga & most).values())
-        if n == 1 and right == 0:
-            return 0.0
-        if right == 0:
-            smooth *= 2
-            logs.append(math.log(1 / (smooth * total)))
-        else:
-            logs.append(math.log(right / total))
-    if not logs:
-        return 0.0
-    ref = min((len(t) for t in truths), key=lambda n: (abs(n - len(a)), n))
-    brevity = 1.0 if len(a) >= ref else math.exp(1 - ref / len(a))
-    return brevity * math.exp(sum(logs) / len(logs))
+def metrics(answer, truths):
+    a, t = " ".join(tokens(answer)), [" ".join(tokens(x)) for x in truths]
+    rouge = ROUGE.score_multi(t, a)
+    return {"bleu": BLEU.sentence_score(a, t).score / 100,
+            **{name: score.fmeasure for name, score in rouge.items()}}
 
 
 def emit(kind, **fields):
@@ -222,11 +195,7 @@ def main():
         t = truths_for(rng, a)
         if k % 10 == 0:
             t.append(a)
-        ta, tt = tokens(a), [tokens(x) for x in t]
-        emit("metrics", answer=a, truths=t, bleu=bleu(ta, tt),
-             rouge1=max(rouge_n(ta, x, 1) for x in tt),
-             rouge2=max(rouge_n(ta, x, 2) for x in tt),
-             rougeL=max(rouge_l(ta, x) for x in tt))
+        emit("metrics", answer=a, truths=t, **metrics(a, t))
     kept, wanted = {}, {(False, False): 150, (True, False): 150, (True, True): 100}
     while any(len(kept.get(k, {})) < n for k, n in wanted.items()):
         row = format_row(rng)

@@ -1,5 +1,5 @@
-"""Code of verl and TRL by name, without importing the packages (they need many others):
-what is wanted is cut out of their sources and executed as it stands.
+"""Code of verl and TRL, or of a checkout, by name, without importing the packages (they
+need many others): what is wanted is cut out of their sources and executed as it stands.
 
     pip install --no-deps verl==0.9.1 trl==1.16.0; pip install torch numpy
 """
@@ -17,7 +17,9 @@ VERL, TRL = (f"{name} {importlib.metadata.version(name)}" for name in ("verl", "
 
 @functools.cache
 def source(package, path):
-    root = importlib.util.find_spec(package).submodule_search_locations[0]
+    """Of an installed package, or of a folder."""
+    root = (package if pathlib.Path(package).is_dir()
+            else importlib.util.find_spec(package).submodule_search_locations[0])
     return ast.parse(pathlib.Path(root, path).read_text())
 
 

@@ -57,6 +57,7 @@ spoiled banned lib/env/a.c 'void f(void) { abort(); } /* stop */'
 spoiled layout lib/env/a.c "/* $(printf '%091d' 0) */"
 spoiled layout lib/env/a.c 'int a;\t/* tab */'
 spoiled layout lib/env/a.c 'int a; '
+spoiled layout lib/env/a.c "$(yes 'int a;\n' | head -n 500)"
 spoiled functions lib/env/a.c 'static void find(void)\n{\n}'
 spoiled functions lib/env/a.c 'void sr1__a(void)\n{\n}'
 spoiled layout lib/env/b.c 'int a;'

@@ -290,7 +290,8 @@ static void *reranker(void)
 
 static void *engine(void)
 {
-    sr1_search_ops ops = {.struct_size = sizeof ops, .name = "s", .search = find};
+    sr1_search_ops ops = {
+        .struct_size = sizeof ops, .name = "s", .search = find, .identity = "v1"};
     sr1_search *e = NULL;
 
     need(sr1_search_new(&e, &ops, NULL), "sr1_search");

@@ -1,11 +1,13 @@
 """Estimators, losses and metric sinks in Python."""
 
 import json
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import tiny
 from searchr1 import (
+    _callbacks,
     Query,
     Trainer,
     advantage,
@@ -316,6 +318,18 @@ def test_what_they_raise_goes_to_the_call_that_ran_them(settings, tmp_path):
 
 
 # ---- metric sinks ----
+
+
+def test_a_failure_waits_while_others_are_looked_through():
+    def fail():
+        raise Mine
+
+    with _callbacks._counting:
+        thread = threading.Thread(target=_callbacks.run_shared, args=(fail,))
+        thread.start()
+        thread.join(0.2)
+        assert thread.is_alive()
+    thread.join()
 
 
 def test_a_function_and_a_logger(settings):

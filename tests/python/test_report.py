@@ -474,6 +474,7 @@ def test_long_runs_are_put_together(tmp_path):
     n = 5000
     rows = [
         {"step": s, "loss": s * s / 2, "x/min": s, "x/max": s, "health/alarms": +(s == 17)}
+        | ({"val/exact_match": s / n} if s % 3 == 0 else {})
         for s in range(1, n + 1)
     ]
     data = report(tmp_path, make_run(tmp_path / "r", rows))[1]["runs"][0]
@@ -483,6 +484,8 @@ def test_long_runs_are_put_together(tmp_path):
     assert data["steps"] == [p[-1] for p in parts]
     means = [statistics.mean(s * s / 2 for s in p) for p in parts]
     assert columns["loss"] == pytest.approx(means, rel=1e-5)
+    few = [statistics.mean(s / n for s in p if s % 3 == 0) for p in parts]
+    assert columns["val/exact_match"] == pytest.approx(few, rel=1e-5)
     assert columns["x/min"] == [p[0] for p in parts]
     assert columns["x/max"] == [p[-1] for p in parts]
     assert columns["health/alarms"] == [0, 0, 1] + [0] * (n // 8 - 3)
@@ -574,6 +577,11 @@ def test_a_run_that_has_just_begun(tmp_path):
     (run / "checkpoints" / "step-7" / "state.json").write_text('{"state": {"planned": 9}}')
     data = report(tmp_path, run)[1]["runs"][0]
     assert data["config"] is None
+    assert data["figures"]["steps_done"] == 7 and data["figures"]["steps_planned"] == 9
+    copy = run / "checkpoints" / "step-30"  # of another step, which somebody keeps
+    copy.mkdir()
+    (copy / "state.json").write_text('{"step": 7, "state": {"planned": 90}}')
+    data = report(tmp_path, run)[1]["runs"][0]
     assert data["figures"]["steps_done"] == 7 and data["figures"]["steps_planned"] == 9
 
 
@@ -719,6 +727,15 @@ def test_a_value_stands_with_its_change(tmp_path):
     page = dumped(tmp_path)
     differs = page[page.index("What differs between the runs") :]
     assert "5; 3 before step 3</td>" in differs and ">3</td>" in differs
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
+def test_a_long_question_is_no_heading(tmp_path):
+    prompt = "You criticise answers.\n\n" + "The problem and its answer. " * 40
+    report(tmp_path, make_run(tmp_path / "r", [metrics(1)], [trajectory(query=prompt)]))
+    page = dumped(tmp_path)
+    assert "<h3>You criticise answers. \u2026</h3>" in page
+    assert re.search(r"The whole question</summary><pre[^>]*>You criticise answers.\n\n", page)
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium here")

@@ -1,5 +1,6 @@
 """Rewards of texts against Python's own, and sets with Python rewards."""
 
+import asyncio
 import difflib
 import json
 import random
@@ -165,6 +166,17 @@ def test_a_function_of_trl_is_refused_with_the_remedy():
             rewards.add("mine", function)
     rewards.add("mine", of_trl(reward_len))
     assert rewards.names == ["format", "mine"]
+
+
+def test_a_reward_may_be_async(trajectories):
+    async def mine(ts):
+        await asyncio.sleep(0)
+        return [0.25] * len(ts)
+
+    rewards = RewardSet([])
+    rewards.add("mine", mine)
+    _, totals = rewards.score(trajectories[:2])
+    assert list(totals) == [0.25, 0.25]
 
 
 @pytest.mark.parametrize(

@@ -103,8 +103,16 @@ def test_datasets_of_a_program():
     assert len(data) == 1 and data[0].data_source == "mine"
     assert data[0].fields["level"] == 7 and data[0].fields["day"] == "2026-01-02"
     assert Dataset.from_rows(rows, answer_field="id")[0].answers == ("q0",)
+    class NotATime:  # as NaT of pandas
+        def __eq__(self, other):
+            return False
+
+        def isoformat(self):
+            return "NaT"
+
     for bad, text in (
         ([3], "row 0 is no mapping"),
+        ([{**ROWS[0], "day": NotATime()}], "row 0, column 'day': NaT is no date"),
         ([ROWS[0], {"question": b"x"}], "row 1, column 'question': bytes has no form in JSON"),
         (5, "rows are wanted: .* not int"),
         ([{"question": "x", "a": [float("nan")]}], "row 0, column 'a': "),

@@ -266,6 +266,14 @@ def test_wrong_answers(answer, kind):
         PythonSearch(lambda queries, top_k: answer).search("x")
 
 
+def test_an_async_search_is_refused():
+    async def search(queries, top_k):
+        return [["x"]]
+
+    with pytest.raises(TypeError, match="a search is async, .* a plain function"):
+        PythonSearch(search).search("x")
+
+
 @pytest.mark.parametrize("hit", [{"foo": 1}, {"contents": "x", "foo": 1}, 5, None])
 def test_what_is_no_hit_is_told_so(hit):
     with pytest.raises(TypeError, match="a hit that a search finds is .* not "):

@@ -213,6 +213,48 @@ def test_chain_and_cache(server, tmp_path):
         Chain([])
 
 
+def _engine_of(town):
+    def search(queries, top_k):
+        return [town for query in queries]
+
+    return search
+
+
+def test_functions_share_no_answers(tmp_path):
+    """All are named "python", and each has answers of its own: also one that is edited."""
+    source = "def search(queries, top_k):\n    return ['edited {}' for query in queries]\n"
+    edited = []
+    for i in range(2):
+        scope = {"__name__": "notebook"}
+        exec(source.format(i), scope)
+        edited.append(scope["search"])
+    engines = [_engine_of("Rome"), _engine_of("Oslo"), *edited]
+    for _ in range(2):
+        for engine, text in zip(engines, ("Rome", "Oslo", "edited 0", "edited 1")):
+            with DiskCache(engine, tmp_path / "cache") as cache:
+                assert cache.search("a")[0].contents == text
+    with DiskCache(_engine_of("Rome"), tmp_path / "cache") as cache:
+        cache.search("a")
+        assert cache.counters["disk_hits"] == 1  # made anew, it is the same
+
+
+def test_what_has_no_identity_needs_a_scope(tmp_path):
+    class Engine:
+        def search(self, queries, top_k):
+            return ["x" for query in queries]
+
+    engine = Engine()
+
+    def over(queries, top_k):
+        return engine.search(queries, top_k)
+
+    for unknown in (engine, engine.search, over, Chain([over, _engine_of("Rome")])):
+        with pytest.raises(errors.InvalidError, match="set scope, or give the engine an id"):
+            DiskCache(unknown, tmp_path / "cache")
+        DiskCache(unknown, tmp_path / "cache", scope="mine").close()
+    DiskCache(PythonSearch(engine, identity="version 2"), tmp_path / "cache").close()
+
+
 def test_a_python_error_comes_out_of_a_chain():
     def broken(queries, top_k):
         raise ZeroDivisionError("oh")

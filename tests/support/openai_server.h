@@ -30,7 +30,9 @@ struct openai_server {
     sr1_model *model;
     sr1_tokenizer *tokenizer;
     struct sr1__decoder *decoder;
-    const char *_Atomic model_name; /* NULL: "tiny" */
+    const char *_Atomic model_name; /* NULL: "tiny", and requests may ask for any */
+    atomic_int models_wait;         /* for this to become 0 */
+    atomic_int models_waiting;      /* questions for the models that do */
     atomic_int plain;  /* models without max_model_len, no ids, stop texts cut off */
     atomic_int no_ids; /* neither token_ids nor token_id:... */
     atomic_int no_log_probs; /* and no texts of tokens */
@@ -527,6 +529,7 @@ static inline void openai_answer(void *user, int nth, const char *request,
 {
     struct openai_server *s = user;
     const char *body = request_body(request);
+    const char *asked = s->adapter[0] ? s->adapter : s->model_name;
     json_t *q;
 
     (void)nth;
@@ -537,6 +540,9 @@ static inline void openai_answer(void *user, int nth, const char *request,
     if (strncmp(request, "GET /v1/models ", 15) == 0) {
         const char *name = s->model_name ? s->model_name : "tiny";
 
+        for (s->models_waiting++; s->models_wait; usleep(1000))
+            ;
+        s->models_waiting--;
         snprintf(r->made, sizeof r->made, "{\"data\": [{\"id\": \"%s\"%s}]}", name,
                  s->plain ? "" : ", \"max_model_len\": 512");
         r->body = r->made;
@@ -553,7 +559,7 @@ static inline void openai_answer(void *user, int nth, const char *request,
         return;
     q = json_loads(body, 0, NULL);
     if ((s->paused && !s->answers_paused) ||
-        (s->adapter[0] && strcmp(openai_member(q, "model"), s->adapter))) {
+        (asked && strcmp(openai_member(q, "model"), asked))) {
         r->code = s->paused && !s->answers_paused ? 503 : 404;
         json_decref(q);
         return;

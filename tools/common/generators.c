@@ -1,6 +1,8 @@
 /* common/generators.c - see generators.h. */
 #include "common/generators.h"
 
+#include "common/args.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -178,4 +180,19 @@ sr1_status made_by(char **out, const sr1_config *c, const char *const *more, siz
     json_decref(chosen);
     json_decref(list);
     return st;
+}
+
+int check_missing_answers(const char *tool, int64_t missing, const char *tree)
+{
+    if (missing == 0)
+        return TOOL_OK;
+    fprintf(
+        stderr,
+        "%s: answers missing: %" PRId64 ", which count as neither right nor wrong: a "
+        "generator or the sandbox failed, or a conversation was longer than its model "
+        "reads, as the lines above say; run it again%s\n",
+        tool, missing,
+        tree ? ", the tree goes on where it is"
+             : " with --tree FILE, which keeps what there is");
+    return TOOL_FAILED;
 }

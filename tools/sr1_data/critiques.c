@@ -262,15 +262,7 @@ static int write_critique_data(const struct critique_work *w, const sr1_revision
     if (st != SR1_OK)
         return tool_failed("sr1-data", st);
     print_scores(f);
-    if (missing == 0)
-        return TOOL_OK;
-    fprintf(stderr,
-            "sr1-data: answers missing: %lld; a generator or the sandbox failed; run it "
-            "again%s\n",
-            (long long)missing,
-            w->o->tree ? ", the tree goes on where it is"
-                       : " with --tree FILE, which keeps what there is");
-    return TOOL_FAILED;
+    return check_missing_answers("sr1-data", missing, w->o->tree);
 }
 
 int make_critiques(const struct critique_options *o, const char *problems,

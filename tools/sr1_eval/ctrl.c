@@ -336,20 +336,6 @@ static int print_ctrl_json(const sr1_revision_trees *f, int64_t missing)
     return code;
 }
 
-/* Answers that could not be had leave the work unfinished. */
-static int check_missing(const struct ctrl_state *r)
-{
-    if (r->missing == 0)
-        return TOOL_OK;
-    fprintf(stderr,
-            "sr1-eval: answers missing: %lld; a generator or the sandbox failed; run it "
-            "again%s\n",
-            (long long)r->missing,
-            r->o->tree ? ", the tree goes on where it is"
-                       : " (--tree FILE keeps the rest)");
-    return TOOL_FAILED;
-}
-
 int ctrl_run(const struct ctrl_options *o, sr1_config *c, const char *problems)
 {
     struct ctrl_state r = {.o = o};
@@ -365,7 +351,8 @@ int ctrl_run(const struct ctrl_options *o, sr1_config *c, const char *problems)
     if (stop_asked() && !o->json)
         printf("partial: stopped before all answers were there\n");
     if ((o->json ? print_ctrl_json(f, r.missing) : print_ctrl_table(f)) == 0)
-        code = stop_asked() ? TOOL_INTERRUPTED : check_missing(&r);
+        code = stop_asked() ? TOOL_INTERRUPTED
+                            : check_missing_answers("sr1-eval", r.missing, o->tree);
     else
         code = tool_failed("sr1-eval", sr1_set_error(SR1_E_NOMEM, "out of memory"));
     sr1_revision_trees_free(f);

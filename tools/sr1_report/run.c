@@ -124,12 +124,29 @@ static int read_metrics(struct loaded_run *r, const char *path)
 
 /* ---- checkpoints ---- */
 
+/* The checkpoint of this step, unless the folder is a copy of another step's. */
+static void take_checkpoint(struct loaded_run *r, const char *folder, int64_t step)
+{
+    char path[4200];
+    json_t *all;
+    const json_t *state, *own;
+
+    snprintf(path, sizeof(path), "%s/step-%lld/state.json", folder, (long long)step);
+    all = load_json_object(path);
+    state = json_object_get(all, "state");
+    own = json_object_get(all, "step");
+    if (!own || json_integer_value(own) == step) {
+        r->saved = step;
+        r->planned = json_integer_value(json_object_get(state, "planned"));
+    }
+    json_decref(all);
+}
+
 static void read_checkpoint(struct loaded_run *r)
 {
-    char path[4096], state_path[4200];
+    char path[4096];
     DIR *d = opendir(run_path(r, "checkpoints", path));
     const struct dirent *e;
-    json_t *state;
 
     r->saved = -1;
     while (d != NULL && (e = readdir(d)) != NULL) {
@@ -138,18 +155,10 @@ static void read_checkpoint(struct loaded_run *r)
 
         if (sscanf(e->d_name, "step-%lld%n", &step, &used) == 1 && !e->d_name[used] &&
             step > r->saved && (double)step < STEPS_MAX)
-            r->saved = step;
+            take_checkpoint(r, path, step);
     }
     if (d != NULL)
         closedir(d);
-    if (r->saved < 0)
-        return;
-    snprintf(state_path, sizeof(state_path), "%s/step-%lld/state.json", path,
-             (long long)r->saved);
-    state = load_json_object(state_path);
-    r->planned =
-        json_integer_value(json_object_get(json_object_get(state, "state"), "planned"));
-    json_decref(state);
 }
 
 /* ---- starts, and changes of the configuration ---- */

@@ -10,6 +10,7 @@ void series_free(struct series *s)
     for (size_t i = 0; i < s->n_columns; i++) {
         free(s->columns[i].name);
         free(s->columns[i].values);
+        free(s->columns[i].counts);
     }
     memset(s, 0, sizeof(*s));
 }
@@ -37,9 +38,11 @@ static struct column *new_column(struct series *s, const char *name)
 
     c->name = strdup(name);
     c->values = malloc(SERIES_POINTS * sizeof(*c->values));
-    if (c->name == NULL || c->values == NULL) {
+    c->counts = calloc(SERIES_POINTS, sizeof(*c->counts));
+    if (c->name == NULL || c->values == NULL || c->counts == NULL) {
         free(c->name);
         free(c->values);
+        free(c->counts);
         c->name = NULL;
         return NULL;
     }
@@ -71,16 +74,16 @@ static struct column *find_next(struct series *s, const char *name, size_t *next
     return *next < s->n_columns ? &s->columns[(*next)++] : NULL;
 }
 
-/* a (of na rows) and b (of nb) as one. */
-static double merge_series_values(enum merge_kind kind, double a, double na, double b,
-                                  double nb)
+/* a (of na numbers) and b (of nb) as one. */
+static double merge_series_values(enum merge_kind kind, double a, int64_t na, double b,
+                                  int64_t nb)
 {
     if (!isfinite(a))
         return b;
     if (!isfinite(b))
         return a;
     if (kind == MERGE_MEAN)
-        return (a * na + b * nb) / (na + nb);
+        return (a * (double)na + b * (double)nb) / (double)(na + nb);
     return (kind == MERGE_LEAST) == (a < b) ? a : b;
 }
 
@@ -92,12 +95,16 @@ static void halve_series(struct series *s)
     for (size_t k = 0; k < s->n_columns; k++) {
         struct column *c = &s->columns[k];
 
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++) {
             c->values[i] =
-                merge_series_values(c->kind, c->values[2 * i], (double)s->rows[2 * i],
-                                    c->values[2 * i + 1], (double)s->rows[2 * i + 1]);
-        for (size_t i = n; i < SERIES_POINTS; i++)
+                merge_series_values(c->kind, c->values[2 * i], c->counts[2 * i],
+                                    c->values[2 * i + 1], c->counts[2 * i + 1]);
+            c->counts[i] = c->counts[2 * i] + c->counts[2 * i + 1];
+        }
+        for (size_t i = n; i < SERIES_POINTS; i++) {
             c->values[i] = NAN;
+            c->counts[i] = 0;
+        }
     }
     for (size_t i = 0; i < n; i++) {
         s->rows[i] = s->rows[2 * i] + s->rows[2 * i + 1];
@@ -123,8 +130,8 @@ static void record_column_value(struct column *c, double step, double v)
     }
 }
 
-/* The point that the next row belongs to; *before is how many rows it has. */
-static size_t next_point(struct series *s, double *before)
+/* The point that the next row belongs to. */
+static size_t next_point(struct series *s)
 {
     if (s->merge == 0)
         s->merge = 1;
@@ -132,14 +139,12 @@ static size_t next_point(struct series *s, double *before)
         halve_series(s);
     if (s->n == 0 || s->rows[s->n - 1] >= s->merge)
         s->rows[s->n++] = 0;
-    *before = (double)s->rows[s->n - 1];
     return s->n - 1;
 }
 
 int series_add(struct series *s, double step, const json_t *row)
 {
-    double before;
-    size_t at = next_point(s, &before);
+    size_t at = next_point(s);
     size_t next = 0;
     const char *name;
     json_t *value;
@@ -166,7 +171,8 @@ int series_add(struct series *s, double step, const json_t *row)
         if (c == NULL)
             return -1;
         record_column_value(c, step, v);
-        c->values[at] = merge_series_values(c->kind, c->values[at], before, v, 1);
+        c->values[at] = merge_series_values(c->kind, c->values[at], c->counts[at], v, 1);
+        c->counts[at] += isfinite(v);
     }
     return 0;
 }

@@ -1,8 +1,9 @@
 /* sr1_report/series.h - the numbers of a run by step, in bounded memory.
  *
  * Beyond SERIES_POINTS rows, neighbours are merged: each point then represents `merge`
- * rows and holds their mean (the least for names that end in /min, the greatest for /max
- * and for counts of alarms). The final figures of a column stay exact. */
+ * rows and holds the mean of the numbers they have (the least for names that end in /min,
+ * the greatest for /max and for counts of alarms). The final figures of a column stay
+ * exact. */
 #ifndef SR1_TOOLS_SR1_REPORT_SERIES_H
 #define SR1_TOOLS_SR1_REPORT_SERIES_H
 
@@ -19,7 +20,8 @@ enum merge_kind { MERGE_MEAN, MERGE_LEAST, MERGE_GREATEST };
 
 struct column {
     char *name;
-    double *values; /* [SERIES_POINTS], NaN where there is none */
+    double *values;  /* [SERIES_POINTS], NaN where there is none */
+    int64_t *counts; /* [SERIES_POINTS] finite numbers in each */
     enum merge_kind kind;
     int64_t n; /* finite numbers seen */
     double first, last, least, greatest, sum;

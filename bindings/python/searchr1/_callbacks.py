@@ -96,6 +96,12 @@ def is_number(value: Any) -> bool:
 def check_each(what: str, given: Any, kind: str, n: int, asked: str) -> None:
     """Refuse what a function gave where it is not a list of one for each that was asked.
     Of a mapping the keys would pass for its values, of a text its characters."""
+    if inspect.iscoroutine(given):
+        given.close()
+        raise TypeError(
+            f"{what} is async, and nothing awaits it here; give a plain function, such as one "
+            "that calls asyncio.run"
+        )
     alone = isinstance(given, (str, bytes, Mapping, AbstractSet))
     if alone or not hasattr(given, "__len__"):
         raise TypeError(
@@ -191,7 +197,8 @@ def run_shared(function: Any, *arguments: Any) -> int:
     try:
         function(*arguments)
     except BaseException as error:  # noqa: B902 - KeyboardInterrupt too goes back
-        _shared.append((_text_of(error)[:200].strip(), error))
+        with _counting:
+            _shared.append((_text_of(error)[:200].strip(), error))
         return _tell_raised(error)
     return 0
 

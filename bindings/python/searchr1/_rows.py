@@ -56,9 +56,12 @@ def _without_gaps(row: Any) -> Dict[Any, Any]:
 
 def _plain(value: Any) -> Any:
     """What JSON has no form for: numbers and arrays of numpy, dates."""
-    for form in ("tolist", "isoformat"):
-        if hasattr(value, form):
-            return getattr(value, form)()
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if hasattr(value, "isoformat"):
+        if value != value:  # NaT of pandas
+            raise ValueError("NaT is no date; give None for a gap")
+        return value.isoformat()
     raise TypeError(f"{type(value).__name__} has no form in JSON; turn it into text")
 
 

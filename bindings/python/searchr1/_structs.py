@@ -380,6 +380,7 @@ class SearchOps(Sized):
         ("search", SearchOpsSearch),
         ("destroy", SearchOpsDestroy),
         ("flags", c_int32),
+        ("identity", c_char_p),
     ]
 
 

@@ -146,7 +146,8 @@ class Config(Handle, MutableMapping[str, Value]):
     def __init__(
         self, source: Union[PathLike, Mapping[str, Any], None] = None, **keys: Any
     ) -> None:
-        """source: a YAML or JSON file, or a mapping."""
+        """source: a YAML or JSON file, or a mapping. The config.json of a run names the
+        model that its training began with; load_run names the one that came of it."""
         super().__init__(make(lib.sr1_config_new))
         if isinstance(source, Mapping):
             self.update(source)

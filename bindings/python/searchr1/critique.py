@@ -170,7 +170,8 @@ class Generator(Handle):
     def write(
         self, conversations: Sequence[Union[Conversation, Sequence[Message]]]
     ) -> List[Optional[str]]:
-        """The next message of each conversation; None where the generator failed for it."""
+        """The next message of each conversation; None where the generator failed for it,
+        or where it is longer than a local model reads."""
         n = len(conversations)
         given = [
             c if isinstance(c, Conversation) else Conversation(tuple(c))

@@ -20,7 +20,7 @@ from ctypes import (
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _arrays, _callbacks, _structs, log
+from . import _arrays, _async, _callbacks, _structs, log
 from ._handle import Handle, make
 from ._lib import lib
 from ._structs import (
@@ -458,7 +458,7 @@ _turns_thunk = RewardOpsScoreTurns(_turns_called)
 
 def _fill_turns(name: str, function: TurnsFunction, address: int, out: Any) -> None:
     trajectory = Trajectory._retained(address)
-    values = function(trajectory)
+    values = _async.result(function(trajectory))
     turns = trajectory.turn_count
     _callbacks.check_each(f"reward '{name}'", values, "values", turns, "turns")
     for i, value in enumerate(values):
@@ -479,7 +479,7 @@ def _fill(
     name: str, function: RewardFunction, addresses: List[int], out: Any, states: Any
 ) -> None:
     trajectories = [Trajectory._retained(address) for address in addresses]
-    scores = function(trajectories)
+    scores = _async.result(function(trajectories))
     _callbacks.check_each(
         f"reward '{name}'", scores, "rewards", len(addresses), "trajectories"
     )

@@ -35,6 +35,7 @@ from typing import (
 from . import _callbacks
 from ._arrays import listed
 from ._handle import Handle, make
+from ._identity import identity_of
 from ._lib import lib
 from ._structs import (
     Bm25BuildOptions,
@@ -488,8 +489,8 @@ class DiskCache(Search):
 
     Answers younger than ttl_s seconds are given without asking; older ones, unless
     use_stale is false, when the engine fails. scope: engines of equal name and scope
-    share answers; without one, engines of equal index or address, and all functions that
-    search for the program: give each a scope."""
+    share answers; without one, engines of equal index, address or identity
+    (PythonSearch). An engine that has none of them needs a scope."""
 
     def __init__(
         self,
@@ -576,7 +577,12 @@ class PythonSearch(Search):
     network: rollouts go on with the rows that need no answer, and what takes longer than
     the configuration's search_deadline is given up as a timeout.
     To fail one query alone, answer it with an exception object; a TimeoutError counts as
-    a timeout."""
+    a timeout.
+
+    identity: what its answers depend on, in any words, by which a DiskCache tells it from
+    others. Of a plain function it is its module and name with a hash of its code, its
+    defaults, and what it reads of its module; a method, or a function that reads an
+    object, has none unless it is given."""
 
     def __init__(
         self,
@@ -584,6 +590,7 @@ class PythonSearch(Search):
         name: str = "python",
         concurrent: bool = False,
         waits: bool = False,
+        identity: Optional[str] = None,
     ) -> None:
         function = engine if callable(engine) else getattr(engine, "search", None)
         if function is None:
@@ -595,6 +602,7 @@ class PythonSearch(Search):
         carrier = _callbacks.Carrier()
         ops = SearchOps(
             name=terminated(name),
+            identity=optional(identity_of(function) if identity is None else identity),
             search=_search,
             destroy=_callbacks.destroy,
             flags=(_CONCURRENT | _THREADS if concurrent else 0)

@@ -184,7 +184,7 @@ SR1_API void sr1_generator_options_init(sr1_generator_options *options);
  * change its weights. config (may be NULL) gives the keys device, dtype, workers,
  * threads, max_rows and enable_thinking, and tokenizer if folder is its
  * model_name_or_path. The last message of a conversation must be the user's; a
- * conversation longer than the model's context gets an empty text. options may be NULL.
+ * conversation longer than the model's context gets no text. options may be NULL.
  * The generator has weights of its own, in the memory of its device until it is freed,
  * and while it generates a KV cache for at most max_rows sequences. Any number of threads
  * may use it; their calls run one after another. Caller frees with sr1_generator_free.
@@ -287,7 +287,8 @@ SR1_API void sr1_revision_trees_free(sr1_revision_trees *trees);
  * others numbers of revisions: {1, 5, 1, 1} makes five answers, each revised twice.
  * Existing children count, so the same call continues a call that was stopped. *missing
  * (may be NULL) receives the number of nodes that could not be made because a generator
- * or the sandbox failed; the next call tries them again. SR1_E_INVALID: n is 0, widths[0]
+ * or the sandbox failed, or a conversation was longer than its model reads; the next call
+ * tries them again. SR1_E_INVALID: n is 0, widths[0]
  * is not 1, a width is not in 0..100000, or n > 2 without a critic. */
 SR1_API sr1_status sr1_revision_trees_expand(sr1_revision_trees *trees,
                                              const int32_t *widths, size_t n,

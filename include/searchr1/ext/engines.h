@@ -153,8 +153,8 @@ typedef struct sr1_disk_cache_options {
                            86400 (a day) */
     uint64_t max_bytes; /* of the file; the oldest answers leave; default 1 GiB */
     const char *scope;  /* answers are shared by engines of equal name and scope; NULL,
-                           the default, and "": what the engine searches, its index or
-                           address; of an engine of the caller's nothing is known */
+                           the default, and "": what the engine searches, its index,
+                           address or sr1_search_ops.identity */
     int32_t use_stale;  /* 1, the default: an older answer is given when the engine
                            fails */
 } sr1_disk_cache_options;
@@ -164,8 +164,10 @@ SR1_API void sr1_disk_cache_options_init(sr1_disk_cache_options *options);
 
 /* Put a cache in front of an engine (retained): results, found or empty but never failed
  * ones, are kept in a file in this folder, which is made if it is missing. Processes may
- * share a folder. A damaged entry counts as missing. options may be NULL. Caller frees
- * with sr1_search_free. */
+ * share a folder. A damaged entry counts as missing. options may be NULL. SR1_E_INVALID:
+ * without a scope nothing tells the engine from others of its name: one of the caller's
+ * without identity, one over such a one, over an embedder of the caller's, or a reranking
+ * one. Caller frees with sr1_search_free. */
 SR1_API sr1_status sr1_search_open_disk_cache(sr1_search **out, sr1_search *engine,
                                               const char *folder,
                                               const sr1_disk_cache_options *options);

@@ -94,7 +94,7 @@ static sr1_status select_critique(struct demo_selection *t, size_t i)
 
     t->r.critiques++;
     sr1_critique_text(n->critique, strlen(n->critique), &begin, &len);
-    if (len == 0) { /* its conversation was longer than the model reads */
+    if (len == 0) {
         t->r.empty++;
         return SR1_OK;
     }

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "environment/code/problems.h"
 #include "environment/critique/generator.h"
-#include "environment/env/env.h"
+#include "environment/env/sink.h"
 
 #include <searchr1/search.h>
 #include <searchr1/ext/episodes.h>
@@ -100,7 +100,9 @@ static sr1_status write_revision(sr1_env_sink *sink, size_t i, const char *text,
                                  size_t len)
 {
     if (!text)
-        return sr1_env_sink_status(sink, i, SR1_ACTION_ERROR);
+        return sr1__env_sink_failure(sink, i, SR1_ACTION_ERROR,
+                                     "the reviser failed, or the conversation is longer "
+                                     "than it reads; the warnings say which");
     SR1__TRY(sr1_env_sink_text(sink, i, text, len));
     return sr1_env_sink_done(sink, i);
 }

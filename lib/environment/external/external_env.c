@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "environment/env/sink.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -227,24 +228,27 @@ static sr1_status take_answer(sr1_env_sink *sink, size_t i, json_t *answer)
     return put_answer(sink, i, &a);
 }
 
-/* The answer to action i, which is the k-th of `asked`. One that is wrong is the failure
- * of its own trajectory; alone, it is that of the call. */
+/* The answer to action i, of this episode, which is the k-th of `asked`. One that is
+ * wrong is the failure of its own trajectory; alone, it is that of the call. */
 static sr1_status take_one_of(struct env_program *p, sr1_env_sink *sink, size_t i,
-                              json_t *answer, size_t k, size_t asked)
+                              int64_t episode, json_t *answer, size_t k, size_t asked)
 {
     sr1_status st = take_answer(sink, i, answer);
 
     if (st == SR1_OK || asked == 1 || sr1__is_fatal(st))
         return st;
     if (sr1__log_is_news(&p->last_wrong, sr1_last_error()))
-        sr1__log(SR1_LOG_WARN, "environment program: answer %zu of %zu: %.400s", k, asked,
-                 sr1_last_error());
+        sr1__log(SR1_LOG_WARN,
+                 "environment program: answer %zu of %zu (episode %" PRId64 "): %.400s",
+                 k, asked, episode, sr1_last_error());
     return sr1__env_sink_failure(sink, i, SR1_ACTION_ERROR, sr1_last_error());
 }
 
 /* Answers to those that were asked, in their order; the others are outages. */
-static sr1_status take_known_answers(struct env_program *p, const char *known, size_t n,
-                                     const json_t *answers, sr1_env_sink *sink)
+static sr1_status take_known_answers(struct env_program *p,
+                                     const sr1_env_action *const *actions,
+                                     const char *known, size_t n, const json_t *answers,
+                                     sr1_env_sink *sink)
 {
     size_t asked = json_array_size(answers), k = 0;
 
@@ -254,7 +258,8 @@ static sr1_status take_known_answers(struct env_program *p, const char *known, s
             continue;
         }
         k++;
-        SR1__TRY(take_one_of(p, sink, i, json_array_get(answers, k - 1), k, asked));
+        SR1__TRY(take_one_of(p, sink, i, actions[i]->episode,
+                             json_array_get(answers, k - 1), k, asked));
     }
     return SR1_OK;
 }
@@ -273,7 +278,7 @@ static sr1_status ask_known(struct env_program *p, const sr1_env_action *const *
     if (st == SR1_OK && answered != incarnation)
         st = sr1__fail(SR1_E_NETWORK, "the program was started anew meanwhile");
     if (st == SR1_OK)
-        st = take_known_answers(p, known, n, answers, sink);
+        st = take_known_answers(p, actions, known, n, answers, sink);
     json_decref(answers);
     return st;
 }

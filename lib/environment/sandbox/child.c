@@ -101,9 +101,31 @@ static pid_t clone_child(struct sr1__child *c, int flags, int *pidfd)
     return pid;
 }
 
+/* A change of the child's user marks the memory, which is ours, as not to be dumped.
+ * Where several start at once, the first has seen how it was. */
+static pthread_mutex_t starting_lock = PTHREAD_MUTEX_INITIALIZER;
+static int starting; /* calls under way */
+static int dumpable; /* before the first of them */
+
+static void keep_dumpable(void)
+{
+    pthread_mutex_lock(&starting_lock);
+    if (starting++ == 0)
+        dumpable = prctl(PR_GET_DUMPABLE);
+    pthread_mutex_unlock(&starting_lock);
+}
+
+static void restore_dumpable(void)
+{
+    pthread_mutex_lock(&starting_lock);
+    starting--;
+    if (dumpable == 1)
+        (void)prctl(PR_SET_DUMPABLE, 1);
+    pthread_mutex_unlock(&starting_lock);
+}
+
 pid_t sr1__child_run(struct sr1__child *c, int flags, int *pidfd)
 {
-    int dumpable = prctl(PR_GET_DUMPABLE);
     sigset_t all, before;
     pid_t made;
 
@@ -112,14 +134,13 @@ pid_t sr1__child_run(struct sr1__child *c, int flags, int *pidfd)
     c->has_ended = 0;
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    keep_dumpable();
     made = clone_child(c, flags, pidfd);
     if (made < 0) {
         c->failed = "start a process";
         c->error = errno;
     }
-    /* A change of its user marks the memory, which is ours, as not to be dumped. */
-    if (dumpable == 1)
-        (void)prctl(PR_SET_DUMPABLE, 1);
+    restore_dumpable();
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (made >= 0 && c->has_ended) {
         sr1__spawn_wait(pidfd);

@@ -21,6 +21,7 @@
 struct start {
     struct sr1__child child; /* first */
     const struct sr1__spawn *what;
+    pid_t host; /* this process */
 };
 
 /* ---- in the child ---- */
@@ -96,9 +97,18 @@ static void default_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* 0: it is in another namespace of processes. */
+static int has_parent(pid_t host)
+{
+    pid_t parent = getppid();
+
+    return parent == host || parent == 0;
+}
+
 static const char *become_spawned_program(struct sr1__child *c)
 {
-    const struct sr1__spawn *w = ((struct start *)c)->what;
+    const struct start *s = (const struct start *)c;
+    const struct sr1__spawn *w = s->what;
 
     default_signals();
     (void)setsid();
@@ -112,7 +122,7 @@ static const char *become_spawned_program(struct sr1__child *c)
         return "pass descriptors";
     if (set_limits(w) != 0)
         return "set limits";
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || !has_parent(s->host)) /* killed before */
         return "tie it to this process";
     (void)execve(w->path, w->argv, w->envp);
     return "start it";
@@ -122,7 +132,7 @@ static const char *become_spawned_program(struct sr1__child *c)
 
 sr1_status sr1__spawn(const struct sr1__spawn *what, pid_t *pid, int *pidfd)
 {
-    struct start s = {{.work = become_spawned_program}, what};
+    struct start s = {{.work = become_spawned_program}, what, getpid()};
     int fd;
     pid_t made = sr1__child_run(&s.child, 0, &fd);
 

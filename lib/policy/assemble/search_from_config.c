@@ -11,11 +11,9 @@
 #include <searchr1/ext/faiss.h>
 #include <searchr1/rollout.h>
 
-#include "base/buf.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "retrieval/search/embed.h"
 
 #include <string.h>
 
@@ -176,7 +174,7 @@ static void read_http(sr1_search_http_options *o, const sr1_config *c)
 }
 
 /* Keep answers on disk where the configuration says so. Takes over the reference. */
-static sr1_status wrap_disk_cache(sr1_search **out, sr1_search *engine, const char *scope,
+static sr1_status wrap_disk_cache(sr1_search **out, sr1_search *engine,
                                   const sr1_config *c)
 {
     const char *folder = sr1__config_str(c, "search_cache_dir");
@@ -190,7 +188,6 @@ static sr1_status wrap_disk_cache(sr1_search **out, sr1_search *engine, const ch
     sr1_disk_cache_options_init(&o);
     o.ttl_s = sr1__config_real(c, "search_cache_ttl_s");
     o.max_bytes = (uint64_t)sr1__config_int(c, "search_cache_bytes");
-    o.scope = scope;
     st = sr1_search_open_disk_cache(out, engine, folder, &o);
     sr1_search_free(engine);
     return st;
@@ -208,21 +205,7 @@ static sr1_status open_remote(sr1_search **out, const sr1_config *c)
                          "http://127.0.0.1:8000/retrieve");
     read_http(&o, c);
     SR1__TRY(sr1_search_open_remote(&engine, url, &o));
-    return wrap_disk_cache(out, engine, url, c);
-}
-
-/* Answers depend on the address, and on what hits are made of. Caller frees. */
-static sr1_status name_database_scope(const char *url, const sr1_search_http_options *o,
-                                      const sr1_embedder *embedder, char **out)
-{
-    struct sr1__buf b;
-
-    sr1__buf_init(&b, 0);
-    sr1__buf_fmt(&b, "%s#%s", url, o->fields);
-    if (embedder)
-        sr1__buf_fmt(&b, "#%s#%s#%s", o->vector, o->id_field,
-                     sr1__embedder_encoding(embedder));
-    return sr1__buf_finish(&b, "scope of a cache", out);
+    return wrap_disk_cache(out, engine, c);
 }
 
 static sr1_status open_opensearch(sr1_search **out, const sr1_config *c)
@@ -230,8 +213,6 @@ static sr1_status open_opensearch(sr1_search **out, const sr1_config *c)
     const char *url = sr1__config_str(c, "opensearch_url");
     sr1_search_http_options o;
     sr1_search *engine = NULL;
-    char *scope = NULL;
-    sr1_status st;
 
     if (!*url)
         return sr1__fail(SR1_E_CONFIG, "opensearch_url is empty; give the address of an "
@@ -239,12 +220,8 @@ static sr1_status open_opensearch(sr1_search **out, const sr1_config *c)
     read_http(&o, c);
     o.key_env = sr1__config_str(c, "opensearch_api_key_env");
     o.fields = sr1__config_str(c, "opensearch_fields");
-    SR1__TRY(name_database_scope(url, &o, NULL, &scope));
-    st = sr1_search_open_opensearch(&engine, url, &o);
-    if (st == SR1_OK)
-        st = wrap_disk_cache(out, engine, scope, c);
-    sr1__free(scope);
-    return st;
+    SR1__TRY(sr1_search_open_opensearch(&engine, url, &o));
+    return wrap_disk_cache(out, engine, c);
 }
 
 static sr1_status open_collection(sr1_search **out, const char *url,
@@ -252,20 +229,14 @@ static sr1_status open_collection(sr1_search **out, const char *url,
 {
     sr1_search_http_options o;
     sr1_search *engine = NULL;
-    char *scope = NULL;
-    sr1_status st;
 
     read_http(&o, c);
     o.key_env = sr1__config_str(c, "qdrant_api_key_env");
     o.fields = sr1__config_str(c, "qdrant_fields");
     o.vector = sr1__config_str(c, "qdrant_vector");
     o.id_field = sr1__config_str(c, "qdrant_id_field");
-    SR1__TRY(name_database_scope(url, &o, embedder, &scope));
-    st = sr1_search_open_qdrant(&engine, url, embedder, &o);
-    if (st == SR1_OK)
-        st = wrap_disk_cache(out, engine, scope, c);
-    sr1__free(scope);
-    return st;
+    SR1__TRY(sr1_search_open_qdrant(&engine, url, embedder, &o));
+    return wrap_disk_cache(out, engine, c);
 }
 
 static sr1_status open_qdrant(sr1_search **out, const sr1_config *c)
@@ -289,34 +260,16 @@ static sr1_status open_qdrant(sr1_search **out, const sr1_config *c)
     return st;
 }
 
-/* Answers depend on the address and on Google's engine id. Caller frees. */
-static sr1_status name_web_scope(const sr1_search_http_options *o, char **out)
-{
-    struct sr1__buf b;
-
-    sr1__buf_init(&b, 0);
-    sr1__buf_str(&b, o->url);
-    if (*o->engine_id)
-        sr1__buf_fmt(&b, "?cx=%s", o->engine_id);
-    return sr1__buf_finish(&b, "scope of a cache", out);
-}
-
 static sr1_status open_web(sr1_search **out, const sr1_config *c)
 {
     sr1_search_http_options o;
     sr1_search *engine = NULL;
-    char *scope = NULL;
-    sr1_status st;
 
     read_http(&o, c);
     o.url = sr1__config_str(c, "search_web_url");
     o.engine_id = sr1__config_str(c, "search_google_cx");
-    SR1__TRY(name_web_scope(&o, &scope));
-    st = sr1_search_open_web(&engine, sr1__config_str(c, "search_provider"), &o);
-    if (st == SR1_OK)
-        st = wrap_disk_cache(out, engine, scope, c);
-    sr1__free(scope);
-    return st;
+    SR1__TRY(sr1_search_open_web(&engine, sr1__config_str(c, "search_provider"), &o));
+    return wrap_disk_cache(out, engine, c);
 }
 
 static sr1_status open_search_program(sr1_search **out, const sr1_config *c)

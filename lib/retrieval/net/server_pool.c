@@ -85,12 +85,12 @@ static sr1_status open_server_client(struct sr1__server_pool *p, struct pool_ser
     SR1__TRY(st);
     pthread_mutex_lock(&p->lock);
     st = compare_client(p, s, client);
-    if (st == SR1_OK)
+    if (st == SR1_OK && !s->client) { /* another thread may have been first */
         s->client = client;
-    s->live = st == SR1_OK;
+        client = NULL;
+    }
     pthread_mutex_unlock(&p->lock);
-    if (st != SR1_OK)
-        sr1_openai_free(client);
+    sr1_openai_free(client);
     return st;
 }
 
@@ -111,6 +111,7 @@ static sr1_status open_servers(struct sr1__server_pool *p)
 
         if (st != SR1_OK && !is_outage_status(st))
             return st;
+        s->live = st == SR1_OK;
         live += st == SR1_OK;
         if (st == SR1_OK)
             continue;
@@ -223,18 +224,21 @@ static sr1_status probe_server(struct sr1__server_pool *p, const struct pool_ser
     return st;
 }
 
+/* Not where weights were sent meanwhile: it has older ones. */
 static void return_server(struct sr1__server_pool *p, struct pool_server *s)
 {
     sr1_status st = probe_server(p, s);
+    int returns;
 
     if (st == SR1_OK && !s->client)
         st = open_server_client(p, s);
     pthread_mutex_lock(&p->lock);
+    returns = st == SR1_OK && !s->live && !s->stale && !p->held;
     s->probing = 0;
-    s->live = st == SR1_OK;
+    s->live = s->live || returns;
     s->probe_at = sr1__now() + p->rest_s;
     pthread_mutex_unlock(&p->lock);
-    if (st == SR1_OK)
+    if (returns)
         sr1__log(SR1_LOG_INFO, "generation server %s is back", s->origin);
 }
 

@@ -107,6 +107,7 @@ static sr1_status new_chain_engine(sr1_search **out, struct chain *c)
         ops.flags |= sr1__search_wait_flags(c->engines[i]) & SR1_SEARCH_WAITS;
     SR1__TRY(sr1__search_new_builtin(out, &ops, c));
     sr1__search_set_count(*out, chain_count);
+    sr1__search_set_origin(*out, sr1__search_origin_of(c->engines, c->n, 0));
     return SR1_OK;
 }
 

@@ -238,7 +238,7 @@ sr1_status sr1_search_open_dense(sr1_search **out, const char *path,
     SR1__TRY(sr1__dense_open(&ix, path));
     SR1__TRY(
         sr1__context(sr1__search_open_dense_index(out, ix, embedder, &o), "%s", path));
-    sr1__search_set_origin(*out, origin);
+    sr1__search_set_origin(*out, sr1__embedder_origin(embedder, origin));
     return SR1_OK;
 }
 

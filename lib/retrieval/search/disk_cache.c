@@ -6,6 +6,7 @@
 #include <searchr1/ext/engines.h>
 
 #include "base/mem.h"
+#include "base/rng.h"
 #include "base/struct.h"
 #include "retrieval/search/query_result.h"
 #include "retrieval/search/disk_cache.h"
@@ -301,15 +302,23 @@ static sr1_status read_disk_cache_options(sr1_disk_cache_options *o,
 
 /* Engines of a name are told apart by where they search, unless the caller says which
  * share answers. */
-static char *make_scope(const sr1_search *engine, const char *given)
+static sr1_status choose_scope(const sr1_search *engine, const char *given, char **out)
 {
     uint64_t origin = sr1__search_origin(engine);
     char text[17];
 
-    if ((given != NULL && *given != '\0') || origin == 0)
-        return sr1__strdup(given != NULL ? given : "");
     snprintf(text, sizeof(text), "%016" PRIx64, origin);
-    return sr1__strdup(text);
+    if (given != NULL && *given != '\0')
+        *out = sr1__strdup(given);
+    else if (origin != 0)
+        *out = sr1__strdup(text);
+    else
+        return sr1__fail(SR1_E_INVALID,
+                         "search cache: nothing tells the engine '%.100s' from others of "
+                         "its name, whose answers it would give; set scope, or give the "
+                         "engine an identity",
+                         sr1_search_name(engine));
+    return *out != NULL ? SR1_OK : sr1__fail_nomem("search cache");
 }
 
 /* The cache engine has the name of the engine it wraps. */
@@ -321,6 +330,7 @@ static sr1_status new_disk_cache_engine(sr1_search **out, struct disk_cache *c)
 
     SR1__TRY(sr1__search_new_builtin(out, &ops, c));
     sr1__search_set_count(*out, disk_cache_count);
+    sr1__search_set_origin(*out, sr1__hash64(c->scope, strlen(c->scope), 0));
     return SR1_OK;
 }
 
@@ -342,9 +352,9 @@ sr1_status sr1_search_open_disk_cache(sr1_search **out, sr1_search *engine,
     c->engine = sr1_search_retain(engine);
     c->ttl_ms = 1000 * o.ttl_s;
     c->use_stale = o.use_stale;
-    c->scope = make_scope(engine, o.scope);
-    status = c->scope != NULL ? sr1__disk_store_open(&c->store, folder, o.max_bytes)
-                              : sr1__fail_nomem("search cache");
+    status = choose_scope(engine, o.scope, &c->scope);
+    if (status == SR1_OK)
+        status = sr1__disk_store_open(&c->store, folder, o.max_bytes);
     if (status == SR1_OK)
         status = new_disk_cache_engine(out, c);
     if (status != SR1_OK)

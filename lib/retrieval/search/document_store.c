@@ -8,6 +8,7 @@
 #include "retrieval/search/bm25_index.h"
 #include "retrieval/search/line_offsets.h"
 #include "retrieval/search/row_parse.h"
+#include "retrieval/search/tsv_row.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -96,6 +97,7 @@ static sr1_status find_documents_kind(const struct documents_kind **out, const c
 {
     struct sr1__map m;
     const char *packing;
+    int is_tsv;
     size_t k = 0;
 
     SR1__TRY(sr1__map_open_watched(&m, path, 0));
@@ -103,6 +105,7 @@ static sr1_status find_documents_kind(const struct documents_kind **out, const c
            (m.size < 8 || memcmp(m.data, kinds[k].index->magic, 8) != 0))
         k++;
     packing = sr1__packing_of(m.data, m.size);
+    is_tsv = sr1__tsv_is_header((const char *)m.data, m.size);
     sr1__map_close(&m);
     if (packing != NULL)
         return sr1__fail(
@@ -110,6 +113,11 @@ static sr1_status find_documents_kind(const struct documents_kind **out, const c
             "%s is compressed (%s), and rows are read from everywhere in it: "
             "decompress it, or name a bm25 or dense index of it",
             path, packing);
+    if (is_tsv)
+        return sr1__fail(SR1_E_UNSUPPORTED,
+                         "%s is a TSV corpus, of which no row can be read alone: name a "
+                         "bm25 or dense index of it",
+                         path);
     *out = &kinds[k];
     return SR1_OK;
 }

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "base/struct.h"
 #include "base/utf8.h"
 #include "retrieval/search/caller_status.h"
@@ -209,6 +210,11 @@ void sr1_embedder_free(sr1_embedder *e)
 const char *sr1__embedder_encoding(const sr1_embedder *e)
 {
     return e->encoding ? e->encoding : "";
+}
+
+uint64_t sr1__embedder_origin(const sr1_embedder *e, uint64_t vectors)
+{
+    return e->encoding ? sr1__hash64(e->encoding, strlen(e->encoding), vectors) : 0;
 }
 
 const char *sr1_embedder_name(const sr1_embedder *e)

@@ -17,6 +17,9 @@ sr1_status sr1__reranker_new_builtin(sr1_reranker **out, const sr1_reranker_ops 
 
 /* Its encoding; "": not known. Borrowed until the embedder is freed. */
 const char *sr1__embedder_encoding(const sr1_embedder *e);
+/* The origin of an engine over vectors (sr1__search_set_origin) that is asked through
+ * this embedder; 0 where its encoding is not known. */
+uint64_t sr1__embedder_origin(const sr1_embedder *e, uint64_t vectors);
 
 /* Cosine of the angle between a[dim] and b[dim]; 0 when either is 0. */
 double sr1__embed_cosine(const float *a, const float *b, size_t dim);

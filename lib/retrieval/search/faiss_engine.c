@@ -2,11 +2,14 @@
  * FAISS find the numbers of the nearest vectors, give the documents of those rows. */
 #include <searchr1/ext/faiss.h>
 
+#include "base/file.h"
 #include "base/map_watch.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "base/struct.h"
 #include "retrieval/search/query_result.h"
 #include "retrieval/search/document_store.h"
+#include "retrieval/search/embed.h"
 #include "retrieval/search/search_engine.h"
 #include "retrieval/search/faiss_bridge.h"
 #include "retrieval/search/faiss_file.h"
@@ -204,11 +207,23 @@ static sr1_status set_up_faiss(struct faiss *f, const char *index_path,
     return status;
 }
 
+/* What the answers depend on, beside the embedder. */
+static sr1_status hash_faiss_files(const char *index_path, const char *documents,
+                                   const sr1_faiss_options *o, uint64_t *out)
+{
+    const int32_t tuned[] = {o->nprobe, o->ef_search};
+
+    *out = sr1__hash64(tuned, sizeof(tuned), 0);
+    SR1__TRY(sr1__file_end_hash(index_path, UINT64_MAX, out));
+    return sr1__file_end_hash(documents, UINT64_MAX, out);
+}
+
 sr1_status sr1_search_open_faiss(sr1_search **out, const char *index_path,
                                  const char *documents, sr1_embedder *embedder,
                                  const sr1_faiss_options *options)
 {
     sr1_faiss_options o;
+    uint64_t origin = 0;
     struct faiss *f;
     sr1_status status;
 
@@ -220,8 +235,13 @@ sr1_status sr1_search_open_faiss(sr1_search **out, const char *index_path,
     f->embedder = sr1_embedder_retain(embedder);
     status = set_up_faiss(f, index_path, documents, &o);
     if (status == SR1_OK)
+        status = hash_faiss_files(index_path, documents, &o, &origin);
+    if (status == SR1_OK)
         status = sr1__search_new_builtin(out, &faiss_ops, f);
-    if (status != SR1_OK)
+    if (status != SR1_OK) {
         faiss_destroy(f);
-    return status;
+        return status;
+    }
+    sr1__search_set_origin(*out, sr1__embedder_origin(embedder, origin));
+    return SR1_OK;
 }

@@ -3,6 +3,7 @@
 #include "retrieval/search/http_engine.h"
 
 #include "base/mem.h"
+#include "base/rng.h"
 #include "base/struct.h"
 #include "retrieval/net/service.h"
 
@@ -36,6 +37,19 @@ sr1_status sr1__client_options(sr1_search_http_options *o,
     return sr1__struct_take(o, sizeof(*o), given,
                             SR1__STRUCT_END(sr1_search_http_options, timeout_s),
                             "search options");
+}
+
+uint64_t sr1__client_origin(const char *url, const sr1_search_http_options *o)
+{
+    const char *const texts[] = {url, o->fields, o->vector, o->id_field, o->engine_id};
+    uint64_t origin = 0;
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        const char *text = texts[i] != NULL ? texts[i] : "";
+
+        origin = sr1__hash64(text, strlen(text) + 1, origin);
+    }
+    return origin;
 }
 
 /* ---- opening ---- */

@@ -30,6 +30,10 @@ sr1_status sr1__client_open(struct sr1__client *c, const sr1_search_http_options
                             const char *key_env);
 void sr1__client_close(struct sr1__client *c);
 
+/* What tells an engine from others of its service: where it asks, and what its hits are
+ * made of (sr1__search_set_origin). */
+uint64_t sr1__client_origin(const char *url, const sr1_search_http_options *o);
+
 /* The service has answered a query. */
 void sr1__client_note_answer(struct sr1__client *c);
 /* Does the response turn down what it was asked (HTTP 400, 414, 422), as one that answers

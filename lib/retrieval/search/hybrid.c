@@ -420,6 +420,13 @@ static sr1_status set_up_hybrid(struct hybrid *h, sr1_search *const *engines,
     return SR1_OK;
 }
 
+static uint64_t hash_hybrid_options(const struct hybrid *h)
+{
+    uint64_t hash = sr1__hash64(&h->rrf_k, sizeof(h->rrf_k), (uint64_t)h->depth);
+
+    return sr1__hash64(h->weights, h->n * sizeof(h->weights[0]), hash);
+}
+
 /* A batch may be cut where it may be for every engine; it waits where any does. */
 static sr1_status new_hybrid_engine(sr1_search **out, struct hybrid *h)
 {
@@ -435,6 +442,8 @@ static sr1_status new_hybrid_engine(sr1_search **out, struct hybrid *h)
     }
     SR1__TRY(sr1__search_new_builtin(out, &ops, h));
     sr1__search_set_count(*out, hybrid_count);
+    sr1__search_set_origin(
+        *out, sr1__search_origin_of(h->engines, h->n, hash_hybrid_options(h)));
     return SR1_OK;
 }
 

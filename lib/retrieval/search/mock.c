@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "retrieval/search/analyze.h"
 #include "retrieval/search/search_engine.h"
 
@@ -88,6 +89,19 @@ static sr1_status set_keyword_pair(struct keyword_pair *p, const char *keyword,
     return fold_mock_text(keyword, &p->folded);
 }
 
+static uint64_t hash_pairs(const struct mock *m)
+{
+    uint64_t hash = 1; /* an engine that knows nothing is one, too */
+
+    for (size_t i = 0; i < m->n; i++) {
+        const struct keyword_pair *p = &m->pairs[i];
+
+        hash = sr1__hash64(p->keyword, strlen(p->keyword) + 1, hash);
+        hash = sr1__hash64(p->information, strlen(p->information) + 1, hash);
+    }
+    return hash;
+}
+
 sr1_status sr1_search_open_mock(sr1_search **out, const char *const *keywords,
                                 const char *const *information, size_t n)
 {
@@ -108,9 +122,12 @@ sr1_status sr1_search_open_mock(sr1_search **out, const char *const *keywords,
                               "mock engine: pair %zu", i);
     if (status == SR1_OK)
         status = sr1__search_new_builtin(out, &mock_ops, m);
-    if (status != SR1_OK)
+    if (status != SR1_OK) {
         mock_destroy(m);
-    return status;
+        return status;
+    }
+    sr1__search_set_origin(*out, hash_pairs(m));
+    return SR1_OK;
 }
 
 static sr1_status read_pairs(const json_t *o, const char *path, const char **keywords,

@@ -5,7 +5,6 @@
 #include <searchr1/ext/engines.h>
 
 #include "base/mem.h"
-#include "base/rng.h"
 #include "retrieval/net/service.h"
 #include "retrieval/search/http_engine.h"
 #include "retrieval/search/msearch.h"
@@ -315,7 +314,7 @@ sr1_status sr1_search_open_opensearch(sr1_search **out, const char *url,
         return st;
     }
     sr1__search_set_count(engine, opensearch_count);
-    sr1__search_set_origin(engine, sr1__hash64(url, strlen(url), 0));
+    sr1__search_set_origin(engine, sr1__client_origin(url, &o));
     *out = engine;
     return SR1_OK;
 }

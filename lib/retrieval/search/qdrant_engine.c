@@ -5,9 +5,9 @@
 #include <searchr1/ext/engines.h>
 
 #include "base/mem.h"
-#include "base/rng.h"
 #include "base/utf8.h"
 #include "retrieval/net/service.h"
+#include "retrieval/search/embed.h"
 #include "retrieval/search/http_engine.h"
 #include "retrieval/search/point_query.h"
 #include "retrieval/search/search_engine.h"
@@ -226,7 +226,8 @@ sr1_status sr1_search_open_qdrant(sr1_search **out, const char *url,
         return st;
     }
     sr1__search_set_count(engine, qdrant_count);
-    sr1__search_set_origin(engine, sr1__hash64(url, strlen(url), 0));
+    sr1__search_set_origin(engine,
+                           sr1__embedder_origin(embedder, sr1__client_origin(url, &o)));
     *out = engine;
     return SR1_OK;
 }

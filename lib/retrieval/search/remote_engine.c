@@ -4,7 +4,6 @@
 #include <searchr1/search.h>
 
 #include "base/mem.h"
-#include "base/rng.h"
 #include "retrieval/net/service.h"
 #include "retrieval/search/query_result.h"
 #include "retrieval/search/http_engine.h"
@@ -266,7 +265,7 @@ sr1_status sr1_search_open_remote(sr1_search **out, const char *url,
         return status;
     }
     sr1__search_set_count(engine, remote_count);
-    sr1__search_set_origin(engine, sr1__hash64(url, strlen(url), 0));
+    sr1__search_set_origin(engine, sr1__client_origin(url, &o));
     status = o.probe ? probe_server(engine, m) : SR1_OK;
     if (status != SR1_OK)
         sr1_search_free(engine);

@@ -69,6 +69,14 @@ static sr1_status read_ops(sr1_search_ops *ops, const sr1_search_ops *given)
     return SR1_OK;
 }
 
+/* 0 where there is none. */
+static uint64_t hash_identity(const char *identity)
+{
+    return identity != NULL && *identity != '\0'
+               ? sr1__hash64(identity, strlen(identity), 0)
+               : 0;
+}
+
 static sr1_status engine_new(sr1_search **out, const sr1_search_ops *given, void *self,
                              int builtin)
 {
@@ -87,6 +95,8 @@ static sr1_status engine_new(sr1_search **out, const sr1_search_ops *given, void
         sr1__free(e);
         return sr1__fail_nomem("search engine");
     }
+    e->ops.identity = NULL;
+    e->origin = hash_identity(ops.identity);
     e->self = self;
     e->builtin = builtin;
     atomic_init(&e->references, 1);
@@ -136,6 +146,21 @@ void sr1__search_set_origin(sr1_search *engine, uint64_t origin)
 uint64_t sr1__search_origin(const sr1_search *engine)
 {
     return engine->origin;
+}
+
+uint64_t sr1__search_origin_of(sr1_search *const *engines, size_t n, uint64_t options)
+{
+    uint64_t origin = options;
+
+    for (size_t i = 0; i < n; i++) {
+        const sr1_search *e = engines[i];
+
+        if (e->origin == 0)
+            return 0;
+        origin = sr1__hash64(e->ops.name, strlen(e->ops.name), origin);
+        origin = sr1__hash64(&e->origin, sizeof(e->origin), origin);
+    }
+    return origin;
 }
 
 sr1_search *sr1_search_retain(sr1_search *engine)

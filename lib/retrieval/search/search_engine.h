@@ -33,10 +33,13 @@ int32_t sr1__search_wait_flags(const sr1_search *engine);
 typedef void sr1__search_count_fn(const void *self, sr1_search_counters *counters);
 void sr1__search_set_count(sr1_search *engine, sr1__search_count_fn *count);
 
-/* What tells a built-in engine from others of its name: its index, its address. 0, the
- * default: nothing does. Before the engine is shared. */
+/* What tells an engine from others of its name: its index, its address, the identity of
+ * its ops. 0, the default: nothing does. Before the engine is shared. */
 void sr1__search_set_origin(sr1_search *engine, uint64_t origin);
 uint64_t sr1__search_origin(const sr1_search *engine);
+/* That of an engine over others, with a hash of its options; 0 if one of them has none.
+ */
+uint64_t sr1__search_origin_of(sr1_search *const *engines, size_t n, uint64_t options);
 
 /* Add to *counters what an engine inside another has counted beyond queries. */
 void sr1__search_count_inner(const sr1_search *inner, sr1_search_counters *counters);

@@ -230,7 +230,10 @@ sr1_status sr1_search_open_web(sr1_search **out, const char *provider,
     status = sr1__context(set_up_web(w, &o), "web search '%s'", p->name);
     if (status == SR1_OK)
         status = new_web_engine(out, w);
-    if (status != SR1_OK)
+    if (status != SR1_OK) {
         web_destroy(w);
-    return status;
+        return status;
+    }
+    sr1__search_set_origin(*out, sr1__client_origin(w->url, &o));
+    return SR1_OK;
 }

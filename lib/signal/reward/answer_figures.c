@@ -14,6 +14,9 @@
 #include "signal/reward/answer_figures.h"
 
 #include "base/mem.h"
+#include "signal/reward/ground_truths.h"
+
+#include <searchr1/ext/text_metrics.h>
 
 #include <math.h>
 #include <stdio.h>
@@ -62,6 +65,20 @@ void sr1__answer_figure_name(int32_t n, size_t i, char out[SR1__ANSWER_FIGURE_NA
 }
 
 /* ---- votes ---- */
+
+sr1_status sr1__normalise_vote(struct sr1__str answer, char **out)
+{
+    struct sr1__buf b;
+    size_t size;
+    sr1_status st;
+
+    sr1__buf_init(&b, 0);
+    st = sr1__settle_answer(&answer, &b);
+    if (st == SR1_OK)
+        st = sr1_reward_normalize(answer.s, answer.n, out, &size);
+    sr1__buf_free(&b);
+    return st;
+}
 
 int32_t sr1__find_majority(char *const *texts, int32_t n)
 {

@@ -16,6 +16,7 @@
 #define SR1__REWARD_ANSWER_FIGURES_H
 
 #include "base/error.h"
+#include "base/str.h"
 
 #include <stddef.h>
 
@@ -33,6 +34,9 @@ struct sr1__answer_votes {
     double chosen[SR1__DRAW_SIZES_MAX][SR1__ANSWERS_MAX];
 };
 
+/* The text by which answers are compared as exact match compares them; caller frees with
+ * sr1_free. */
+sr1_status sr1__normalise_vote(struct sr1__str answer, char **out);
 /* Which of the answers most gave, the first of several; -1: none was given. texts[n] are
  * normalised, "" where there is none. */
 int32_t sr1__find_majority(char *const *texts, int32_t n);

@@ -93,8 +93,9 @@ static sr1_status choose_use(struct sr1__encoder_use *use,
     return SR1_OK;
 }
 
-/* *hash goes on with the bytes of a file of the folder, where it is there. */
-static sr1_status hash_folder_file(const char *folder, const char *name, uint64_t *hash)
+/* *hash goes on with the bytes of a file of the folder, where it is *there. */
+static sr1_status hash_folder_file(const char *folder, const char *name, uint64_t *hash,
+                                   int *there)
 {
     char *path = sr1__path_join(folder, name);
     struct sr1__buf b;
@@ -102,7 +103,8 @@ static sr1_status hash_folder_file(const char *folder, const char *name, uint64_
 
     SR1__CHECK_ALLOC(path, "file name");
     sr1__buf_init(&b, 0);
-    status = sr1__path_exists(path) ? sr1__file_read(path, 0, &b) : SR1_OK;
+    *there = sr1__path_exists(path);
+    status = *there ? sr1__file_read(path, 0, &b) : SR1_OK;
     if (status == SR1_OK)
         *hash = sr1__hash64(sr1__buf_cstr(&b), b.len, *hash);
     sr1__buf_free(&b);
@@ -110,17 +112,20 @@ static sr1_status hash_folder_file(const char *folder, const char *name, uint64_
     return status;
 }
 
-/* What vectors depend on, options aside. */
+/* What vectors depend on, options aside. Word pieces without tokenizer.json are cut as
+ * tokenizer_config.json says. */
 static sr1_status hash_encoder_folder(struct sr1__text_model *m,
                                       const struct sr1__encoder_files *f,
                                       const char *folder)
 {
-    static const char *const names[] = {"config.json", "tokenizer.json", "vocab.txt"};
+    int there, whole;
 
     m->hash = sr1__weights_hash(f->weights);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        SR1__TRY(hash_folder_file(folder, names[i], &m->hash));
-    return SR1_OK;
+    SR1__TRY(hash_folder_file(folder, "config.json", &m->hash, &there));
+    SR1__TRY(hash_folder_file(folder, "tokenizer.json", &m->hash, &whole));
+    SR1__TRY(hash_folder_file(folder, "vocab.txt", &m->hash, &there));
+    return whole ? SR1_OK
+                 : hash_folder_file(folder, "tokenizer_config.json", &m->hash, &there);
 }
 
 static sr1_status load_text_model(struct sr1__text_model *m,

@@ -12,10 +12,11 @@
 #include <stddef.h>
 #include <string.h>
 
-#define MATRICES 4                    /* of a layer that may have adapters */
-#define VECTORS_AT 16                 /* floats that a vector's memory is rounded up to */
-#define LEAST_TRIM ((size_t)64 << 20) /* bytes; below, giving memory back takes longer   \
-                                       */
+#define MATRICES 4    /* of a layer that may have adapters */
+#define VECTORS_AT 16 /* floats that a vector's memory is rounded up to */
+#define LEAST_TRIM                                                                       \
+    ((size_t)64 << 20) /* bytes; below, giving memory back takes longer                  \
+                        */
 
 struct sr1__host_share {
     pthread_mutex_t lock; /* guards the rest */

@@ -151,7 +151,7 @@ static sr1_status load_encoder_json(const char *folder, const char *sub, const c
     if (!*path)
         return sr1__fail_nomem("file name");
     if (sr1__path_exists(*path))
-        status = sr1__json_load(out, *path, SR1__HF_FILE_MAX);
+        status = sr1__json_load_loose(out, *path, SR1__HF_FILE_MAX);
     return status;
 }
 

@@ -7,7 +7,7 @@
 void sr1__csv_record_init(struct sr1__csv_record *r)
 {
     sr1__buf_init(&r->text, SR1__CSV_MAX_FIELD * 4);
-    r->n = 0;
+    r->n = r->n_quoted = 0;
     r->comma = ',';
 }
 
@@ -88,10 +88,12 @@ static sr1_status one_field(struct sr1__csv_record *r, const char *s, size_t n,
 
     if (r->n == SR1__CSV_MAX_FIELDS)
         return fail_field(r, SR1_E_LIMIT, name, "is one more than the 1024 allowed");
-    if (*pos < n && s[*pos] == '"')
+    if (*pos < n && s[*pos] == '"') {
         SR1__TRY(read_quoted_field(r, s, n, pos, name));
-    else
+        r->n_quoted++;
+    } else {
         SR1__TRY(read_plain_field(r, s, n, pos, name));
+    }
     SR1__TRY(sr1__buf_status(&r->text, name));
     if (r->text.len - start > SR1__CSV_MAX_FIELD)
         return fail_field(r, SR1_E_LIMIT, name, "is longer than 4 MiB");
@@ -109,7 +111,7 @@ sr1_status sr1__csv_parse(struct sr1__csv_record *r, const char *s, size_t n,
     size_t pos = 0;
 
     sr1__buf_clear(&r->text);
-    r->n = 0;
+    r->n = r->n_quoted = 0;
     SR1__TRY(one_field(r, s, n, &pos, name));
     while (pos < n && s[pos] == r->comma) {
         pos++;

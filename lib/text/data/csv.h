@@ -14,6 +14,7 @@ struct sr1__csv_record {
     struct sr1__buf text;
     size_t ends[SR1__CSV_MAX_FIELDS];
     size_t n;
+    size_t n_quoted; /* fields that stood in quotes */
 };
 
 void sr1__csv_record_init(struct sr1__csv_record *r);

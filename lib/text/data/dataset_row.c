@@ -238,6 +238,16 @@ static int is_known(const sr1_row *row, const char *text)
     return 0;
 }
 
+/* GSM8K's answer is a worked solution, and what is right stands behind the #### of its
+ * last line. */
+static const char *skip_solution(const char *text)
+{
+    const char *line = strrchr(text, '\n');
+
+    return line && strncmp(line, "\n#### ", 6) == 0 && !is_blank(line + 6) ? line + 6
+                                                                           : text;
+}
+
 /* One answer: text, or a number as its text. A blank one, as the gap of a CSV
  * file, is none: it would be the right answer to nothing, or to all. */
 static sr1_status add_ground_truth(const struct sr1__fields *f, sr1_row *row,
@@ -253,18 +263,9 @@ static sr1_status add_ground_truth(const struct sr1__fields *f, sr1_row *row,
     answers = sr1__realloc(row->answers, row->n_answers + 1, sizeof *answers);
     SR1__CHECK_ALLOC(answers, "answers");
     row->answers = answers;
-    answers[row->n_answers] = sr1__strdup(text);
+    answers[row->n_answers] = sr1__strdup(skip_solution(text));
     SR1__CHECK_ALLOC(answers[row->n_answers], "answers");
     row->n_answers++;
-    return SR1_OK;
-}
-
-static sr1_status add_list(const struct sr1__fields *f, sr1_row *row, const json_t *v)
-{
-    if (!json_is_array(v))
-        return add_ground_truth(f, row, v);
-    for (size_t i = 0; i < json_array_size(v); i++)
-        SR1__TRY(add_ground_truth(f, row, json_array_get(v, i)));
     return SR1_OK;
 }
 
@@ -306,9 +307,20 @@ static sr1_status add_answer_object(const struct sr1__fields *f, sr1_row *row,
     return SR1_OK;
 }
 
+/* A text, a number, or an object as above. */
+static sr1_status add_answer(const struct sr1__fields *f, sr1_row *row, const json_t *v)
+{
+    return json_is_object(v) ? add_answer_object(f, row, v) : add_ground_truth(f, row, v);
+}
+
+/* One answer, or a list of them. */
 static sr1_status add_answers(const struct sr1__fields *f, sr1_row *row, const json_t *v)
 {
-    return json_is_object(v) ? add_answer_object(f, row, v) : add_list(f, row, v);
+    if (!json_is_array(v))
+        return add_answer(f, row, v);
+    for (size_t i = 0; i < json_array_size(v); i++)
+        SR1__TRY(add_answer(f, row, json_array_get(v, i)));
+    return SR1_OK;
 }
 
 /* The names of the answers in public data sets: NQ-open, TriviaQA, HotpotQA,
@@ -404,7 +416,7 @@ static sr1_status read_ground_truths(const struct sr1__fields *f, sr1_row *row,
         status = add_answers(f, row, list ? list : v);
     if (status == SR1_OK && v && is_default && v == json_object_get(row->json, "answer"))
         status = add_aliases(f, row);
-    if (status == SR1_OK && (!v || json_is_null(v)) && !f->answers_optional)
+    if (status == SR1_OK && !v && !f->answers_optional)
         status = no_field(row->json, f->answer,
                           "answer_field, or answers_optional where no reward needs one");
     json_decref(list);

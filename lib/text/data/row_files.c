@@ -251,14 +251,15 @@ static sr1_status add_column(struct sr1__row_file *f, const char *name, size_t n
     return SR1_OK;
 }
 
-/* A header that is one field, as the file has other separators than its name says. */
+/* A header that is one field, as the file has other separators than its name says; in
+ * quotes they are part of the name. */
 static sr1_status check_separator(const struct sr1__row_file *f,
                                   const struct sr1__csv_record *header)
 {
     size_t n;
     const char *name = sr1__csv_field(header, 0, &n);
 
-    if (header->n > 1 ||
+    if (header->n > 1 || header->n_quoted > 0 ||
         !(memchr(name, ';', n) || memchr(name, '\t', n) || memchr(name, ',', n)))
         return SR1_OK;
     return sr1__fail(SR1_E_PARSE,

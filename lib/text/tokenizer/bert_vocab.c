@@ -145,7 +145,7 @@ static sr1_status read_tokenizer_config(const char *beside, json_t **out)
     sr1_status status = path ? SR1_OK : sr1__fail_nomem("tokenizer");
 
     if (status == SR1_OK && sr1__path_exists(path))
-        status = sr1__json_load(out, path, CONFIG_MAX);
+        status = sr1__json_load_loose(out, path, CONFIG_MAX);
     sr1__free(folder);
     sr1__free(path);
     return status;

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "base/utf8.h"
 #include "config/model_folder.h"
 
@@ -288,13 +289,42 @@ sr1_status sr1_tokenizer_open(sr1_tokenizer **out, const char *path)
     return sr1__tokenizer_open_on(out, path, NULL);
 }
 
+static void add_to_hash(const struct sr1__buf *bytes, uint64_t *hash)
+{
+    if (bytes)
+        *hash = sr1__hash64(sr1__buf_cstr(bytes), bytes->len, *hash + 1);
+}
+
+void sr1__tokenizer_hash_files(const sr1_tokenizer *t, int more, uint64_t *hash)
+{
+    static const char *const names[] = {"tokenizer.json", "tokenizer_config.json",
+                                        SR1__CHAT_TEMPLATE_FILE};
+    const struct sr1__buf *text;
+
+    if (!t->files)
+        return;
+    for (size_t i = 0; !more && i < sizeof names / sizeof names[0]; i++)
+        add_to_hash(sr1__tokenizer_files_find(t->files, names[i]), hash);
+    if (!more)
+        return;
+    add_to_hash(sr1__tokenizer_files_find(t->files, "generation_config.json"), hash);
+    for (size_t i = 0; sr1__tokenizer_files_template(t->files, i, &text); i++)
+        add_to_hash(text, hash);
+}
+
+sr1_status sr1__tokenizer_check_saved(const sr1_tokenizer *t)
+{
+    return t->files ? SR1_OK
+                    : sr1__fail(
+                          SR1_E_STATE,
+                          "the tokenizer was opened from its file alone; open the folder "
+                          "that the file is in, whose other files are saved too");
+}
+
 sr1_status sr1_tokenizer_save(const sr1_tokenizer *t, const char *dir)
 {
     if (!t || !dir)
         return sr1__fail(SR1_E_INVALID, "tokenizer: a tokenizer and a folder are needed");
-    if (!t->files)
-        return sr1__fail(SR1_E_STATE,
-                         "the tokenizer was opened from its file alone; open the folder "
-                         "that the file is in, whose other files are saved too");
+    SR1__TRY(sr1__tokenizer_check_saved(t));
     return sr1__tokenizer_files_write(t->files, dir);
 }

@@ -84,6 +84,13 @@ const char *sr1__tokenizer_token_bytes(const sr1_tokenizer *t, int32_t id, size_
  * "": as config/model_folder.h finds it). */
 sr1_status sr1__tokenizer_open_on(sr1_tokenizer **out, const char *path,
                                   const char *base);
+/* Go on with *hash by the files that the tokenizer was read from, as they were then:
+ * tokenizer.json, tokenizer_config.json and the chat template; with `more` the others
+ * that decide prompts and their ends, generation_config.json and the named templates. Of
+ * one that was opened from its file alone none is kept. */
+void sr1__tokenizer_hash_files(const sr1_tokenizer *t, int more, uint64_t *hash);
+/* SR1_E_STATE, as of sr1_tokenizer_save: it was opened from its file alone. */
+sr1_status sr1__tokenizer_check_saved(const sr1_tokenizer *t);
 /* 1 if this id ends a model's message (sr1_tokenizer_stop_ids). */
 int sr1__tokenizer_stops(const sr1_tokenizer *t, int32_t id);
 

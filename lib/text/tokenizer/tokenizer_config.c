@@ -13,7 +13,8 @@
 
 #define CONFIG_MAX ((size_t)16 << 20)
 
-/* *out NULL when the folder has no such file. */
+/* transformers writes int(1e30) where no length is known. *out NULL when the folder has
+ * no such file. */
 static sr1_status load_json(const char *folder, const char *name, json_t **out)
 {
     char *path = sr1__path_join(folder, name);
@@ -21,7 +22,7 @@ static sr1_status load_json(const char *folder, const char *name, json_t **out)
 
     SR1__CHECK_ALLOC(path, name);
     if (sr1__path_exists(path))
-        status = sr1__json_load(out, path, CONFIG_MAX);
+        status = sr1__json_load_loose(out, path, CONFIG_MAX);
     sr1__free(path);
     return status;
 }
@@ -34,7 +35,8 @@ static sr1_status parse_kept_json(const sr1_tokenizer *t, const char *name, json
     if (kept && kept->len > CONFIG_MAX)
         return sr1__fail(SR1_E_LIMIT, "%s has %zu bytes, at most %zu are read", name,
                          kept->len, CONFIG_MAX);
-    return kept ? sr1__json_parse(out, sr1__buf_cstr(kept), kept->len, name) : SR1_OK;
+    return kept ? sr1__json_parse_loose(out, sr1__buf_cstr(kept), kept->len, name)
+                : SR1_OK;
 }
 
 /* "eos_token" is a string or an object with "content". */

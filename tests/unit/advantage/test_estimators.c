@@ -294,6 +294,20 @@ static void verls_estimators_equal_verl(void **state)
     assert_int_equal(rows, 75);
 }
 
+/* GiGPO's and RLVMR's own. */
+static void estimators_by_step_equal_their_code(void **state)
+{
+    size_t seen[64] = {0}, i;
+
+    (void)state;
+    assert_int_equal(check_vectors("step_estimators.jsonl", seen), 8);
+    for (i = 0; sr1_advantage_name(i) != NULL; i++)
+        assert_int_equal(seen[i], strcmp(sr1_advantage_name(i), "gigpo") == 0 ||
+                                          strcmp(sr1_advantage_name(i), "rlvmr") == 0
+                                      ? 8
+                                      : 0);
+}
+
 /* ---- properties ---- */
 
 /* Some trajectories with everything in them; groups interleaved. */
@@ -630,6 +644,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_estimator_equals_numpy),
         cmocka_unit_test(verls_estimators_equal_verl),
+        cmocka_unit_test(estimators_by_step_equal_their_code),
         cmocka_unit_test(the_order_of_trajectories_does_not_matter),
         cmocka_unit_test(equal_rewards_teach_a_group_relative_estimator_nothing),
         cmocka_unit_test(token_rewards_count),

@@ -257,12 +257,15 @@ static void statements_share_what_a_file_would(void **state)
 
 static void the_hosts_language_changes_nothing(void **state)
 {
-    sr1_problems *set = parse(add_row);
-    sr1_checker *all = make(1), *each = make(0);
+    sr1_problems *set;
+    sr1_checker *all, *each;
 
     (void)state;
     if (!speak_german())
-        print_message("no such language here: the test says nothing\n");
+        skip();
+    set = parse(add_row);
+    all = make(1);
+    each = make(0);
     verdicts_are(all, set, "def add(a, b): return a + b", "PPP");
     verdicts_are(each, set, "def add(a, b): return a + b", "PPP");
     speak_plainly();

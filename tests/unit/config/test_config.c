@@ -364,7 +364,9 @@ static const struct {
     {"a.yaml", "max_rows: most\n", "takes a whole number", SR1_E_CONFIG},
     {"a.yaml", "beta: {x: 1}\n", "takes a number", SR1_E_CONFIG},
     {"a.yaml", "sft_file: [a, b]\n", "takes text", SR1_E_CONFIG},
-    {"a.yaml", "rewards: ['a,b']\n", "takes a list", SR1_E_CONFIG},
+    {"a.yaml", "rewards: ['a,b']\n", "key 'rewards': 'a,b' has a comma", SR1_E_CONFIG},
+    {"a.yaml", "train_file: ['a,b.jsonl']\n",
+     "a file with a comma in its name another name, or a link to it", SR1_E_CONFIG},
     {"a.yaml", "name: \"a\\0b\"\n", "takes text", SR1_E_CONFIG},
     {"a.yaml", "device: gpu\n",
      "a.yaml:1: key 'device': 'gpu' is not allowed; it takes one of auto|cpu|cuda",
@@ -563,6 +565,9 @@ static const struct {
     {"rewards=em reward_weights=-1", NULL},
     {"quantization=int8", NULL},
     {"quantization=int8 use_openai=true", "a server (use_openai) has its own"},
+    {"name=", "name is empty, and the run would lie in runs itself"},
+    {"name= out=somewhere", NULL},
+    {"name=n\nl", "name has a control character"},
 };
 
 static void rules_between_keys(void **state)

@@ -90,6 +90,14 @@ static const char *const tried[][2] = {
     {"epsilon", "clip_epsilon"},
     {"loss_type", "loss"},
     {"reward_funcs", "rewards"},
+    {"custom_reward_function.path", "reward_programs"},
+    {"remote_rm_url", "rewards"},
+    {"agent_func_path", "environment_program"},
+    {"data.tool_config_path", "tools"},
+    {"ddp_timeout", "distributed_timeout"},
+    {"use_dynamic_bsz", "micro_batch_tokens"},
+    {"packing", NULL},
+    {"faiss_gpu", "search_engine"},
     {"use_vllm", "use_openai"},
     {"report_to", "tensorboard"},
     {"logging_steps", "log_interval"},
@@ -117,7 +125,7 @@ static const char *const tried[][2] = {
     {"data.max_obs_length", "max_observation_tokens"},
     {"data.shuffle_train_dataloader", "shuffle"},
     {"actor_rollout_ref.model.enable_gradient_checkpointing", "gradient_checkpointing"},
-    {"actor_rollout_ref.model.use_remove_padding", "balance_batches"},
+    {"actor_rollout_ref.model.use_remove_padding", NULL},
     {"actor_rollout_ref.actor.optim.lr_warmup_steps_ratio", "warmup_ratio"},
     {"actor_rollout_ref.actor.use_kl_loss", "kl_in"},
     {"actor_rollout_ref.actor.ppo_micro_batch_size", "micro_batch_tokens"},
@@ -164,6 +172,74 @@ static void tried_names_are_answered(void **state)
     assert_string_equal(said_of(c, "bf16"), "key 'bf16' is a name of TRL: use dtype "
                                             "(bf16: true is dtype: bf16)");
     sr1_config_free(c);
+}
+
+/* What has to be in the text beside the key, for the name not to lead astray. */
+static void texts_name_the_other_keys_of_a_feature(void **state)
+{
+    static const char *const rows[][2] = {
+        {"reward_funcs", "reward_programs"},
+        {"custom_reward_function.path", "shared object"},
+        {"remote_rm_url", "judge_base_url"},
+        {"reward_model.enable", "reward_programs"},
+        {"agent_func_path", "environment: program"},
+        {"data.tool_config_path", "environment: tools"},
+        {"faiss_gpu", "search_index_device"},
+        {"use_remove_padding", "nothing is padded"},
+        {"packing_samples", "nothing is padded"},
+        {"data.return_raw_chat", "messages"},
+    };
+    sr1_config *c = NULL;
+
+    (void)state;
+    assert_int_equal(sr1_config_new(&c), SR1_OK);
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (!strstr(said_of(c, rows[i][0]), rows[i][1]))
+            fail_msg("%s: %s", rows[i][0], sr1_last_error());
+    sr1_config_free(c);
+}
+
+static int is_elsewhere(const char *name)
+{
+    for (size_t i = 0; i < sr1_config_elsewhere_count(); i++)
+        if (strcmp(elsewhere(i).name, name) == 0)
+            return 1;
+    return 0;
+}
+
+/* The length of the first word of `at`: letters of keys, paths and addresses. */
+static size_t word_length(const char *at)
+{
+    return strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                      "0123456789_-./#");
+}
+
+/* A word with an underscore that is part of no path is a key, or another program's name.
+ */
+static void keys_that_texts_name_exist(void **state)
+{
+    size_t found = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sr1_config_elsewhere_count(); i++) {
+        const char *at = elsewhere(i).text;
+
+        for (size_t n; at && *at; at += n ? n : 1) {
+            char word[80];
+
+            n = word_length(at);
+            if (n == 0 || n >= sizeof word)
+                continue;
+            snprintf(word, sizeof word, "%.*s", (int)n, at);
+            if (!strchr(word, '_') || strpbrk(word, "./") ||
+                strncmp(at + n, " is ", 4) == 0) /* a value of the other program's */
+                continue;
+            found++;
+            if (!is_key(word) && !is_elsewhere(word))
+                fail_msg("'%s' of '%s' is no key", word, elsewhere(i).name);
+        }
+    }
+    assert_true(found > 50);
 }
 
 /* The fields of GRPOConfig, TRL 1.16.0. */
@@ -494,6 +570,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tried_names_are_answered),
+        cmocka_unit_test(texts_name_the_other_keys_of_a_feature),
+        cmocka_unit_test(keys_that_texts_name_exist),
         cmocka_unit_test(every_field_of_grpo_config_is_answered),
         cmocka_unit_test(rows_are_sound),
         cmocka_unit_test(every_name_is_answered_by_its_row),

@@ -51,6 +51,7 @@ static void what_only_a_shell_expands_is_refused(void **state)
 
         assert_int_equal(sr1_config_set(c, keys[i], "~/x"), SR1_E_CONFIG);
         assert_non_null(strstr(sr1_last_error(), "only a shell expands ~"));
+        assert_int_equal(sr1_config_set(c, keys[i], "~root/x"), SR1_E_CONFIG);
         assert_int_equal(sr1_config_set(c, keys[i], "~"), SR1_E_CONFIG);
         ok(sr1_config_set(c, keys[i], "./~/x"));
         ok(sr1_config_set(c, keys[i], "~x"));

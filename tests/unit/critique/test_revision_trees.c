@@ -48,7 +48,7 @@ static const char *honest(const sr1_conversation *c, char *room, size_t size)
     return room;
 }
 
-/* Of a conversation that is longer than the critic reads. */
+/* It has nothing to say of what is wrong. */
 static const char *silent_or_honest(const sr1_conversation *c, char *room, size_t size)
 {
     return number(strstr(c->contents[0], "<answer>")) >= 3 ? honest(c, room, size) : "";

@@ -236,8 +236,8 @@ static void rows_as_published_are_read(void **state)
     }
 }
 
-/* Rows of the seven sets of Search-R1's table, of FlashRAG and of BEIR's queries, with
- * the members that their published files have. */
+/* Rows of the seven sets of Search-R1's table, of FlashRAG, GSM8K, SQuAD and of BEIR's
+ * queries, with the members that their published files have. */
 static void the_published_sets_are_read(void **state)
 {
     static const struct {
@@ -330,6 +330,31 @@ static void the_published_sets_are_read(void **state)
          "who?",
          "test_0",
          {"a"}},
+        {"GSM8K",
+         "{\"question\": \"How many?\", \"answer\": \"He has 16 - 3 = <<16-3=13>>13.\\n"
+         "Then 13 + 5 = <<13+5=18>>18.\\n#### 18\"}",
+         "How many?",
+         NULL,
+         {"18"}},
+        {"a heading is no answer",
+         "{\"question\": \"How many?\", \"answer\": \"13\\n#### 18\\nno\"}",
+         "How many?",
+         NULL,
+         {"13\n#### 18\nno"}},
+        {"SQuAD",
+         "{\"id\": \"56be\", \"question\": \"Where?\", \"context\": \"In Rome.\", "
+         "\"answers\": {\"text\": [\"Rome\", \"In Rome\"], \"answer_start\": [3, 0]}}",
+         "Where?",
+         "56be",
+         {"Rome", "In Rome"}},
+        {"SQuAD's own questions",
+         "{\"id\": \"56be\", \"question\": \"Where?\", \"answers\": [{\"text\": "
+         "\"Rome\", "
+         "\"answer_start\": 3}, {\"text\": \"In Rome\", \"answer_start\": 0}, {\"text\": "
+         "\"Rome\", \"answer_start\": 3}]}",
+         "Where?",
+         "56be",
+         {"Rome", "In Rome"}},
         {"BEIR",
          "{\"_id\": \"PLAIN-2\", \"text\": \"do statins?\", \"metadata\": {}}",
          "do statins?",
@@ -510,7 +535,9 @@ static const struct {
      "b.jsonl:1: field 'golden_answers' has no answer"},
     {"b.csv", "question,answer\nq,\n", "field 'answer' has no answer"},
     {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":null}\n",
-     "b.jsonl:1: no field 'golden_answers'"},
+     "b.jsonl:1: field 'golden_answers' has no answer in it"},
+    {"b.jsonl", "{\"question\":\"q\",\"answer\":null}\n",
+     "b.jsonl:1: field 'answer' has no answer in it"},
     {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":[true]}\n", "is not text"},
     {"b.jsonl", "{\"question\":\"q\",\"answer\":{\"type\":\"x\"}}\n",
      "is an object without value"},
@@ -598,6 +625,25 @@ static const struct {
     {"b.jsonl", "\xff\xfe{", "b.jsonl is text in UTF-16, not rows of text; write it"},
     {"b.csv", "\xfe\xff", "iconv -f UTF-16 -t UTF-8"},
 };
+
+/* In quotes it is a part of the name; without them the file has other separators. */
+static void a_quoted_name_may_have_separators(void **state)
+{
+    sr1_dataset_options o = {.struct_size = sizeof o,
+                             .question_field = "City, country",
+                             .answers_optional = 1};
+    sr1_dataset *d = NULL;
+    sr1_row *row = NULL;
+
+    (void)state;
+    if (open_one(&d, scratch_file("q.csv", "\"City, country\"\n\"Riga, Latvia\"\n", 0),
+                 &o) != SR1_OK)
+        fail_msg("%s", sr1_last_error());
+    assert_int_equal(sr1_dataset_read(d, 0, &row), SR1_OK);
+    assert_string_equal(sr1_row_question(row), "Riga, Latvia");
+    sr1_row_free(row);
+    sr1_dataset_free(d);
+}
 
 static void errors_name_the_place(void **state)
 {
@@ -1281,6 +1327,7 @@ int main(void)
         cmocka_unit_test(too_many_aliases_are_refused),
         cmocka_unit_test(numbers_are_taken_as_they_are_meant),
         cmocka_unit_test(errors_name_the_place),
+        cmocka_unit_test(a_quoted_name_may_have_separators),
         cmocka_unit_test(bad_files),
         cmocka_unit_test(options),
         cmocka_unit_test(a_named_column_may_have_messages),

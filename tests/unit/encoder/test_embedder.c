@@ -223,6 +223,28 @@ static void same_encoding(const char *dir, const sr1_encoder_options *o, int sam
 
 /* What vectors depend on tells encoders apart: their options, and the content of their
  * folders, not the path. */
+/* Of word pieces in vocab.txt, which tokenizer_config.json says how to cut. */
+static void an_encoding_is_of_how_words_are_cut(void **state)
+{
+    static const char vocab[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n";
+    char *a, *b;
+
+    (void)state;
+    (void)copy_case("bert-gelu", "pieces");
+    assert_int_equal(remove(scratch_path("pieces/tokenizer.json")), 0);
+    (void)scratch_file("pieces/vocab.txt", vocab, 0);
+    (void)scratch_file("pieces/tokenizer_config.json", "{\"do_lower_case\": true}", 0);
+    a = encoding_of(scratch_path("pieces"), NULL);
+    (void)scratch_file("pieces/tokenizer_config.json",
+                       "{\"do_lower_case\": false, "
+                       "\"model_max_length\": 1000000000000000019884624838656}",
+                       0);
+    b = encoding_of(scratch_path("pieces"), NULL);
+    assert_string_not_equal(a, b);
+    free(a);
+    free(b);
+}
+
 static void an_encoding_is_of_content_and_options(void **state)
 {
     sr1_encoder_options o = here();
@@ -539,6 +561,7 @@ int main(void)
         cmocka_unit_test(vectors_of_texts_equal_transformers),
         cmocka_unit_test(prefixes_go_before_texts),
         cmocka_unit_test(folder_names_bring_prefixes),
+        cmocka_unit_test(an_encoding_is_of_how_words_are_cut),
         cmocka_unit_test(an_encoding_is_of_content_and_options),
         cmocka_unit_test(long_texts_are_cut),
         cmocka_unit_test(no_text_is_longer_than_the_model),

@@ -479,7 +479,7 @@ static void a_wrong_answer_costs_its_own_trajectory(void **state)
 
     (void)state;
     for (size_t i = 0; i < 3; i++)
-        a[i] = (struct sr1__action){i, said[i], strlen(said[i]), 1, 0};
+        a[i] = (struct sr1__action){i, said[i], strlen(said[i]), 1, (int64_t)i + 7};
     sr1_log_set(keep_warning, NULL);
     OK(sr1_env_open_external(&env, parrot_program(), NULL, NULL));
     OK(sr1__env_act(env, a, 3, out));
@@ -487,7 +487,7 @@ static void a_wrong_answer_costs_its_own_trajectory(void **state)
     assert_int_equal(out[1].status, SR1_ACTION_ERROR);
     assert_int_equal(out[1].body.len, 0);
     assert_string_equal(out[1].failure, "the reward of an answer must be a number");
-    assert_non_null(strstr(warned, "answer 2 of 3: the reward of an answer"));
+    assert_non_null(strstr(warned, "answer 2 of 3 (episode 8): the reward of an answer"));
     assert_true(out[0].status == SR1_ACTION_OK && out[2].status == SR1_ACTION_OK);
     assert_true(out[2].reward == 2);
     for (size_t i = 0; i < 3; i++)

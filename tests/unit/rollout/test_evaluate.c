@@ -402,6 +402,15 @@ static void a_synthesis_names_the_row_it_cannot_read(void **state)
     sr1_rollout_free(r);
 }
 
+static int synthesis_stops; /* a synthesis that is asked how far it is */
+
+static sr1_status stop_synthesis(void *user, int64_t finished, int64_t total,
+                                 int64_t tokens)
+{
+    (void)user, (void)finished, (void)total, (void)tokens;
+    return synthesis_stops ? SR1_E_CANCELLED : SR1_OK;
+}
+
 /* Half of a synthesis by this model and these settings, or the rest of one. */
 static sr1_status synthesise_by(const char *model, const char *pair, const char *weight,
                                 int64_t rows)
@@ -420,6 +429,7 @@ static sr1_status synthesise_by(const char *model, const char *pair, const char 
     OK(sr1_reward_set_new(&set, &f1));
     sr1_synth_options_init(&o);
     o.max_rows = rows;
+    o.progress = stop_synthesis;
     st = sr1_synthesise(scratch_path("by.jsonl"), r, set, d, &o, NULL);
     sr1_reward_set_free(set);
     sr1_rollout_free(r);
@@ -483,6 +493,30 @@ static void edited_demonstrations_are_refused(void **state)
     (void)scratch_file("by.jsonl", text.data, text.len);
     OK(synthesise_by("sure", "seed=1", "1", 4));
     sr1__buf_free(&text);
+    forget_synthesis();
+}
+
+/* Nor those behind a synthesis that was stopped. */
+static void lines_behind_a_stopped_synthesis_are_refused(void **state)
+{
+    FILE *f;
+
+    (void)state;
+    OK(synthesise_by("sure", "seed=1", "1", 2));
+    synthesis_stops = 1;
+    assert_int_equal(synthesise_by("sure", "seed=1", "1", 4), SR1_E_CANCELLED);
+    synthesis_stops = 0;
+    f = fopen(scratch_path("by.jsonl"), "a");
+    assert_true(fputs("{\"prompt\": \"p\", \"completion\": \"mine\"}\n", f) >= 0);
+    assert_int_equal(fclose(f), 0);
+    REFUSED(synthesise_by("sure", "seed=1", "1", 4), SR1_E_STATE,
+            "by.jsonl has been changed by others");
+    forget_synthesis();
+    synthesis_stops = 1;
+    assert_int_equal(synthesise_by("sure", "seed=1", "1", 4), SR1_E_CANCELLED);
+    synthesis_stops = 0;
+    OK(synthesise_by("sure", "seed=1", "1", 4));
+    OK(synthesise_by("sure", "seed=1", "1", 4));
     forget_synthesis();
 }
 
@@ -1122,6 +1156,7 @@ int main(void)
         cmocka_unit_test(demonstrations_without_a_reward_are_counted),
         cmocka_unit_test(a_synthesis_names_the_row_it_cannot_read),
         cmocka_unit_test(edited_demonstrations_are_refused),
+        cmocka_unit_test(lines_behind_a_stopped_synthesis_are_refused),
         cmocka_unit_test(a_synthesis_is_gone_on_with_by_its_policy_only),
         cmocka_unit_test(what_answers_is_of_the_policy),
         cmocka_unit_test(a_synthesis_is_gone_on_with_on_another_day),

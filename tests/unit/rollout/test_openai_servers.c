@@ -3,8 +3,11 @@
 #include "support/openai_server.h"
 
 #include "policy/rollout.h"
+#include "retrieval/net/server_pool.h"
 
 #include <searchr1/ext/remote.h>
+
+#include <pthread.h>
 
 #define SERVERS 3
 #define QUESTIONS 12
@@ -162,6 +165,46 @@ static void a_dead_server_is_left_out_and_returns(void **state)
     stop_all();
 }
 
+static void *ask_one(void *r)
+{
+    (void)ask_question(r, 0, NULL);
+    return NULL;
+}
+
+/* Its answer to a probe comes when it has older weights than the others. */
+static void a_probe_does_not_bring_old_weights_back(void **state)
+{
+    struct sr1__server_pool *pool;
+    int map[QUESTIONS];
+    pthread_t thread;
+    sr1_config *c;
+    sr1_rollout *r;
+
+    (void)state;
+    start_all();
+    c = config_of(SERVERS);
+    OK(sr1_config_set(c, "openai_probe_interval", "0.001"));
+    r = tiny_rollout(c, tiny_engine());
+    pool = sr1__rollout_servers(r);
+    servers[1].down = 1;
+    map_questions(r, map);
+    servers[1].models_wait = 1;
+    servers[1].down = 0;
+    assert_int_equal(pthread_create(&thread, NULL, ask_one, r), 0);
+    while (servers[1].models_waiting == 0)
+        usleep(1000);
+    sr1__server_pool_hold(pool);
+    sr1__server_pool_exclude(pool, 1, "a test says so");
+    servers[1].models_wait = 0;
+    pthread_join(thread, NULL);
+    assert_int_equal(sr1__server_pool_live(pool), SERVERS - 1);
+    assert_null(strstr(told, "is back"));
+    OK(sr1__server_pool_admit(pool, 1, NULL));
+    assert_int_equal(sr1__server_pool_live(pool), SERVERS);
+    sr1_rollout_free(r);
+    stop_all();
+}
+
 /* Requests of a server that fails are asked of the next one; the counts tell. */
 static void a_request_that_fails_goes_to_the_next_server(void **state)
 {
@@ -261,6 +304,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_group_stays_on_the_server_of_its_question),
         cmocka_unit_test(a_dead_server_is_left_out_and_returns),
+        cmocka_unit_test(a_probe_does_not_bring_old_weights_back),
         cmocka_unit_test(a_request_that_fails_goes_to_the_next_server),
         cmocka_unit_test(all_dead_is_an_outage),
         cmocka_unit_test(what_the_servers_have_in_common_is_checked),

@@ -332,14 +332,57 @@ static void a_model_writes(void **state)
     OK(sr1_generator_open_model(&w, scratch_path("proxy"), config, &o));
     OK(sr1_generator_generate(w, c, 2, said, lens));
     assert_string_equal(said[0], " Rome Paris");
-    assert_string_equal(said[1], ""); /* longer than the model reads */
+    assert_null(said[1]); /* longer than the model reads */
     sr1_free(said[0]);
-    sr1_free(said[1]);
     REFUSED(sr1_generator_generate(w, c + 2, 1, said, NULL), SR1_E_INVALID,
             "must be the user's");
     sr1_generator_free(w);
     REFUSED(sr1_generator_open_model(&w, scratch_path("nowhere"), config, NULL),
             SR1_E_NOT_FOUND, "nowhere");
+    sr1_config_free(config);
+}
+
+static sr1_status pass_all(void *user, const sr1_problem *p, const char *answer,
+                           size_t len, int32_t *verdict, double *pass_rate)
+{
+    (void)user, (void)p, (void)answer, (void)len;
+    *verdict = SR1_RUN_PASSED;
+    *pass_rate = 1.0;
+    return SR1_OK;
+}
+
+/* It is neither right nor wrong: a node that is not there, and counted. */
+static void an_answer_without_room_is_missing(void **state)
+{
+    static char rows[5000];
+    sr1_config *config = tiny_config("proxy", NULL);
+    sr1_generator_options o = {.struct_size = sizeof o, .max_tokens = 2};
+    sr1_revision_tree_options f;
+    sr1_revision_tree_scores s = {.struct_size = sizeof s};
+    static const int32_t widths[] = {1, 1};
+    sr1_revision_trees *trees = NULL;
+    const char *path;
+    int64_t missing = 0;
+
+    (void)state;
+    snprintf(rows, sizeof rows,
+             "{\"id\": \"long\", \"problem\": \"%04000d\", \"tests\": [\"pass\"]}\n"
+             "{\"id\": \"short\", \"problem\": \"Where?\", \"tests\": [\"pass\"]}\n",
+             0);
+    path = scratch_file("room.jsonl", rows, 0);
+    sr1_revision_tree_options_init(&f);
+    f.run = pass_all;
+    OK(sr1_problems_load(&f.problems, &path, 1, NULL));
+    OK(sr1_generator_open_model(&f.solver, scratch_path("proxy"), config, &o));
+    OK(sr1_revision_trees_open(&trees, &f));
+    OK(sr1_revision_trees_expand(trees, widths, 2, &missing));
+    assert_int_equal(missing, 1);
+    OK(sr1_revision_trees_scores(trees, 0, &s));
+    assert_int_equal(s.problems, 1);
+    assert_int_equal(s.nodes, 1);
+    sr1_revision_trees_free(trees);
+    sr1_generator_free(f.solver);
+    sr1_problems_free(f.problems);
     sr1_config_free(config);
 }
 
@@ -402,6 +445,7 @@ int main(void)
         cmocka_unit_test(rows_that_wait_are_revised_as_one_batch),
         cmocka_unit_test(the_reviser_is_never_the_live_policy),
         cmocka_unit_test(a_model_writes),
+        cmocka_unit_test(an_answer_without_room_is_missing),
         cmocka_unit_test(a_message_is_the_answer),
         cmocka_unit_test(tiny_nothing_leaks),
     };

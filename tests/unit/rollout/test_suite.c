@@ -1,5 +1,8 @@
 /* A policy over a folder of question sets: order and figures, intervals worked out by
  * hand or as published, results that are gone on with. */
+#define JOERG " J\xc3\xb6rg"
+#define TINY_MORE_WORDS JOERG
+
 #include "support/tiny.h"
 
 #include "base/file.h"
@@ -21,8 +24,12 @@ static int make(void **state)
                                             {" Paris", "</answer>"},
                                             {" Rome", "</answer>"}};
 
+    static const struct tiny_rule letters[] = {
+        {"", "<answer>"}, {"<answer>", JOERG}, {JOERG, "</answer>"}};
+
     if (scratch_make(state) != 0)
         return -1;
+    tiny_model("letters", letters, 3, 30);
     tiny_model("sure", sure, 6, 30);
     tiny_model("torn", torn, 5, 30);
     return 0;
@@ -106,6 +113,26 @@ static void sets_are_in_the_order_of_the_table(void **state)
             "pass@2 of 1");
     REFUSED(sr1_suite_figure(s, 8, "f1", 0, &low, NULL, NULL), SR1_E_INVALID, "no set 8");
     REFUSED(sr1_suite_figure(s, 0, "bleu", 0, &low, NULL, NULL), SR1_E_NOT_FOUND, "bleu");
+    sr1_suite_free(s);
+    sr1_rollout_free(r);
+    remove_sets();
+}
+
+/* A file of a Mac has "o" and a mark; the policy writes one letter. */
+static void answers_are_compared_as_rewards_compare(void **state)
+{
+    sr1_rollout *r = open_rollout("letters");
+    sr1_suite *s = NULL;
+
+    (void)state;
+    OK(sr1__dir_make(scratch_path("sets")));
+    (void)scratch_file("sets/mac.jsonl",
+                       "{\"question\": \"Who?\", \"golden_answers\": [\"x\", "
+                       "\" Jo\xcc\x88rg\"]}\n",
+                       0);
+    OK(sr1_suite_run(&s, r, NULL, scratch_path("sets"), NULL));
+    assert_true(figure(s, 0, "exact_match", 0, NULL, NULL) == 1);
+    assert_true(figure(s, 0, "f1", 0, NULL, NULL) == 1);
     sr1_suite_free(s);
     sr1_rollout_free(r);
     remove_sets();
@@ -363,6 +390,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sets_are_in_the_order_of_the_table),
+        cmocka_unit_test(answers_are_compared_as_rewards_compare),
         cmocka_unit_test(figures_of_several_answers),
         cmocka_unit_test(answers_are_counted_and_gone_on_with),
         cmocka_unit_test(results_of_another_precision_are_refused),

@@ -374,12 +374,14 @@ static void only_leftovers_are_removed(void **state)
     scratch_file("kept.idx.tmp-12-3", "left", 0);
     scratch_file("kept.idx.tmp-12-s3", "left", 0);
     scratch_file("kept.idx.tmp-x", "not ours", 0);
+    scratch_file("kept.idx.tmp-2026-before-change", "not ours", 0);
+    scratch_file("kept.idx.tmp-12-3.bak", "not ours", 0);
     scratch_file("kept.idx.txt", "not ours", 0);
     assert_int_equal(sr1__file_writer_open(&other, path_of("kept.idx")), SR1_OK);
     assert_int_equal(build(corpus, path_of("kept.idx"), 0, 1), SR1_OK);
-    assert_int_equal(leftovers("kept.idx"), 3);
+    assert_int_equal(leftovers("kept.idx"), 5);
     sr1__file_writer_abort(other);
-    assert_int_equal(leftovers("kept.idx"), 2);
+    assert_int_equal(leftovers("kept.idx"), 4);
 }
 
 int main(void)

@@ -466,13 +466,23 @@ static sr1_status stub_search(void *self, const char *const *queries, size_t n,
     return SR1_OK;
 }
 
+static sr1_search *open_stub(struct stub *stub, const char *identity)
+{
+    const sr1_search_ops ops = {.struct_size = sizeof(ops),
+                                .name = "stub",
+                                .search = stub_search,
+                                .identity = identity};
+    sr1_search *e = NULL;
+
+    assert_int_equal(sr1_search_new(&e, &ops, stub), SR1_OK);
+    return e;
+}
+
 static sr1_search *cached(struct stub *stub, const char *folder,
                           const sr1_disk_cache_options *o)
 {
-    const sr1_search_ops ops = {sizeof(ops), "stub", stub_search, NULL, 0};
-    sr1_search *inner = NULL, *e = NULL;
+    sr1_search *inner = open_stub(stub, "mine"), *e = NULL;
 
-    assert_int_equal(sr1_search_new(&inner, &ops, stub), SR1_OK);
     if (sr1_search_open_disk_cache(&e, inner, scratch_path(folder), o) != SR1_OK)
         fail_msg("%s", sr1_last_error());
     sr1_search_free(inner);
@@ -566,16 +576,21 @@ static void an_old_answer_is_asked_for_again(void **state)
 /* Kept while the clock was wrong, or with a time that no clock has. */
 static void answers_of_other_times_are_asked_for_again(void **state)
 {
-    static const char key[] = "stub\n\n3\nq";
+    static const char key[] = "stub\nmine\n3\nq";
     const int64_t day = 86400000;
     const int64_t times[] = {INT64_MIN, 0, 100 * 365 * day, INT64_MAX};
     struct stub stub = {0, 0};
-    sr1_search *e = cached(&stub, "times", NULL);
-    struct sr1__disk_store *s = open_store("times", 1 << 20);
+    sr1_disk_cache_options o;
+    sr1_search *e;
+    struct sr1__disk_store *s;
     struct sr1__buf b;
     int64_t at;
 
     (void)state;
+    sr1_disk_cache_options_init(&o);
+    o.scope = "mine";
+    e = cached(&stub, "times", &o);
+    s = open_store("times", 1 << 20);
     sr1__buf_init(&b, 0);
     (void)answer(e, "q", 3);
     assert_true(sr1__disk_store_get(s, key, strlen(key), &b, &at));
@@ -608,6 +623,73 @@ static void scopes_do_not_mix(void **state)
     assert_string_equal(answer(a, "q", 3), "q: answer 1");
     sr1_search_free(a);
     sr1_search_free(b);
+}
+
+/* Engines of the caller's have one name and two identities, in the cache or below it. */
+static void identities_do_not_mix(void **state)
+{
+    static const char *const identities[] = {"a", "b"};
+    struct stub stub = {0, 0};
+    sr1_search *kept[6];
+
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        sr1_search *inner = open_stub(&stub, identities[i % 2]), *over = NULL;
+
+        if (i / 2 == 1)
+            assert_int_equal(sr1_search_open_chain(&over, &inner, 1), SR1_OK);
+        if (i / 2 == 2)
+            assert_int_equal(sr1_search_open_hybrid(&over, &inner, NULL, 1, NULL),
+                             SR1_OK);
+        if (sr1_search_open_disk_cache(&kept[i], over ? over : inner,
+                                       scratch_path("identities"), NULL) != SR1_OK)
+            fail_msg("%s", sr1_last_error());
+        sr1_search_free(over);
+        sr1_search_free(inner);
+    }
+    for (int round = 0; round < 2; round++) {
+        assert_string_equal(answer(kept[0], "q", 3), "q: answer 1");
+        assert_string_equal(answer(kept[1], "q", 3), "q: answer 2");
+        assert_string_equal(answer(kept[2], "q", 3), "q: answer 3");
+        assert_string_equal(answer(kept[3], "q", 3), "q: answer 4");
+    }
+    for (int i = 4; i < 6; i++) { /* whose scores are its own */
+        sr1_search_results *found = NULL;
+        const char *query = "q";
+
+        assert_int_equal(sr1_search_run(kept[i], &query, 1, 3, &found), SR1_OK);
+        sr1_search_results_free(found);
+        assert_int_equal(stub.asked, i + 1);
+    }
+    for (int i = 0; i < 6; i++)
+        sr1_search_free(kept[i]);
+}
+
+static void an_engine_without_identity_needs_a_scope(void **state)
+{
+    struct stub stub = {0, 0};
+    sr1_disk_cache_options o;
+    sr1_search *inner = open_stub(&stub, NULL), *chain = NULL, *e = NULL, *again = NULL;
+
+    (void)state;
+    assert_int_equal(sr1_search_open_disk_cache(&e, inner, scratch_path("none"), NULL),
+                     SR1_E_INVALID);
+    assert_non_null(strstr(sr1_last_error(), "the engine 'stub'"));
+    assert_non_null(strstr(sr1_last_error(), "set scope"));
+    assert_int_equal(sr1_search_open_chain(&chain, &inner, 1), SR1_OK);
+    assert_int_equal(sr1_search_open_disk_cache(&e, chain, scratch_path("none"), NULL),
+                     SR1_E_INVALID);
+    sr1_disk_cache_options_init(&o);
+    o.scope = "mine";
+    assert_int_equal(sr1_search_open_disk_cache(&e, inner, scratch_path("none"), &o),
+                     SR1_OK);
+    /* its scope is its identity where it is kept once more */
+    assert_int_equal(sr1_search_open_disk_cache(&again, e, scratch_path("once"), NULL),
+                     SR1_OK);
+    sr1_search_free(again);
+    sr1_search_free(e);
+    sr1_search_free(chain);
+    sr1_search_free(inner);
 }
 
 /* Two indexes are two engines, also under one path. */
@@ -705,6 +787,8 @@ int main(void)
         cmocka_unit_test(an_old_answer_is_asked_for_again),
         cmocka_unit_test(answers_of_other_times_are_asked_for_again),
         cmocka_unit_test(scopes_do_not_mix),
+        cmocka_unit_test(identities_do_not_mix),
+        cmocka_unit_test(an_engine_without_identity_needs_a_scope),
         cmocka_unit_test(indexes_do_not_mix),
         cmocka_unit_test(a_batch_is_asked_for_what_is_missing),
         cmocka_unit_test(wrong_arguments),

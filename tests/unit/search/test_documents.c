@@ -184,6 +184,9 @@ static void what_is_no_document_is_refused(void **state)
                      SR1_E_LIMIT);
     assert_int_equal(sr1__document_store_open(&none, scratch_file("cut", "SR1BM25\n", 0)),
                      SR1_E_CORRUPT);
+    path = scratch_file("psgs.tsv", "id\ttext\ttitle\n1\tA tower.\tTower\n", 0);
+    assert_int_equal(sr1__document_store_open(&none, path), SR1_E_UNSUPPORTED);
+    assert_non_null(strstr(sr1_last_error(), "psgs.tsv is a TSV corpus"));
     /* where the offsets cannot be kept */
     path = scratch_file("full.jsonl", corpus, 0);
     assert_int_equal(sr1__dir_make(scratch_path("full.jsonl.offsets")), SR1_OK);

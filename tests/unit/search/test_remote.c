@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "retrieval/search/query_result.h"
 #include "retrieval/search/retrieve.h"
+#include "search_files.h"
 #include "support/files.h"
 #include "support/search_server.h"
 #include "support/torture.h"
@@ -396,51 +397,68 @@ static void nothing_found_is_empty(void **state)
     end(found, e, &s);
 }
 
-/* The answers a real server gives, as they were kept. */
-static void stored_answers_are_read(void **state)
+/* The answers that servers give: three hits to one query, and one to another. */
+static void answer_is_read(char *path, size_t n_queries, const char *contents,
+                           double first, double last)
 {
-    static const struct {
+    struct sr1__query_result *answers[2];
+    struct sr1_search_sink sink = {answers, n_queries, 3};
+    sr1_search_hit hit = {sizeof(hit)};
+    struct sr1__buf b;
+
+    assert_int_equal(sr1__file_read(path, 0, &b), SR1_OK);
+    free(path);
+    assert_int_equal(sr1__query_result_new(&answers[0]), SR1_OK);
+    assert_int_equal(sr1__query_result_new(&answers[1]), SR1_OK);
+    assert_int_equal(sr1__retrieve_read(b.data, b.len, 0, n_queries, &sink), SR1_OK);
+    assert_int_equal(sr1__query_result_hit_count(answers[0]), 3);
+    sr1__query_result_hit(answers[0], 0, &hit);
+    assert_true(hit.score == first);
+    assert_memory_equal(hit.contents, contents, strlen(contents));
+    sr1__query_result_hit(answers[n_queries - 1],
+                          sr1__query_result_hit_count(answers[n_queries - 1]) - 1, &hit);
+    assert_true(hit.score == last);
+    sr1__query_result_free(answers[0]);
+    sr1__query_result_free(answers[1]);
+    sr1__buf_free(&b);
+}
+
+static void answers_are_read(char *(*find)(const char *name), const char *folder,
+                             const char *contents, double first, double last)
+{
+    const struct {
         const char *name;
-        size_t queries;
+        size_t n_queries;
         double first, last;
-    } files[] = {{"searchr1_retrieve_response_scores.json", 2, 9.1, 4.25},
-                 {"searchr1_retrieve_response_noscores.json", 2, 1.0, 1.0},
-                 {"searchr1_serp_proxy_response.json", 1, 1.0, 1.0 / 3}};
-    const char *src = getenv("SR1_SRC");
-    char path[1024];
-    int read = 0;
+    } files[] = {{"retrieve_response_scores", 2, first, last},
+                 {"retrieve_response_noscores", 2, 1.0, 1.0},
+                 {"serp_proxy_response", 1, 1.0, 1.0 / 3}};
+    char name[96];
+
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        snprintf(name, sizeof name, "%s/searchr1_%s.json", folder, files[i].name);
+        answer_is_read(find(name), files[i].n_queries, contents, files[i].first,
+                       files[i].last);
+    }
+}
+
+static void answers_of_servers_are_read(void **state)
+{
+    (void)state;
+    answers_are_read(test_fixture, "web_answers", "\"The Mill Bridge - Saltmere Town\"\n",
+                     8.25, 3.5);
+}
+
+static void shared_answers_are_read(void **state)
+{
+    char *folder = test_shared("");
 
     (void)state;
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        struct sr1__query_result *answers[2];
-        struct sr1_search_sink sink = {answers, files[i].queries, 3};
-        sr1_search_hit hit = {sizeof(hit)};
-        struct sr1__buf b;
-        size_t last = files[i].queries - 1;
-
-        snprintf(path, sizeof path, "%s/../shared/data/web_search_shapes/%s",
-                 src ? src : ".", files[i].name);
-        if (!sr1__path_exists(path))
-            continue;
-        assert_int_equal(sr1__file_read(path, 0, &b), SR1_OK);
-        assert_int_equal(sr1__query_result_new(&answers[0]), SR1_OK);
-        assert_int_equal(sr1__query_result_new(&answers[1]), SR1_OK);
-        assert_int_equal(sr1__retrieve_read(b.data, b.len, 0, files[i].queries, &sink),
-                         SR1_OK);
-        assert_int_equal(sr1__query_result_hit_count(answers[0]), 3);
-        sr1__query_result_hit(answers[0], 0, &hit);
-        assert_true(hit.score == files[i].first);
-        assert_memory_equal(hit.contents, "\"Port Alder Lighthouse - History\"\n", 34);
-        sr1__query_result_hit(answers[last],
-                              sr1__query_result_hit_count(answers[last]) - 1, &hit);
-        assert_true(hit.score == files[i].last);
-        sr1__query_result_free(answers[0]);
-        sr1__query_result_free(answers[1]);
-        sr1__buf_free(&b);
-        read++;
-    }
-    if (read == 0)
+    if (!folder)
         skip();
+    free(folder);
+    answers_are_read(test_shared, "web_search_shapes",
+                     "\"Port Alder Lighthouse - History\"\n", 9.1, 4.25);
 }
 
 /* As Python's json writes and reads them. */
@@ -705,7 +723,8 @@ int main(void)
         cmocka_unit_test(documents_in_every_shape),
         cmocka_unit_test(documents_too_many_leave_the_others_alone),
         cmocka_unit_test(nothing_found_is_empty),
-        cmocka_unit_test(stored_answers_are_read),
+        cmocka_unit_test(answers_of_servers_are_read),
+        cmocka_unit_test(shared_answers_are_read),
         cmocka_unit_test(what_only_python_reads_is_an_answer),
         cmocka_unit_test(what_is_no_answer_is_an_error),
         cmocka_unit_test(a_query_that_is_turned_down_finds_nothing),

@@ -48,7 +48,7 @@ static sr1_status search_local(void *self, const char *const *queries, size_t n,
 
 static sr1_search *open_local(void)
 {
-    const sr1_search_ops ops = {sizeof(ops), "local", search_local, NULL, 0};
+    const sr1_search_ops ops = {sizeof(ops), "local", search_local, NULL, 0, "local"};
     sr1_search *e = NULL;
 
     assert_int_equal(sr1_search_new(&e, &ops, NULL), SR1_OK);

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "retrieval/search/query_result.h"
 #include "retrieval/search/web_providers.h"
+#include "search_files.h"
 #include "support/files.h"
 #include "support/http_server.h"
 #include "support/torture.h"
@@ -204,71 +205,101 @@ static void an_answer_box_comes_first(void **state)
 
 /* ---- stored answers and errors of the providers ---- */
 
-static int read_stored(const char *file, struct sr1__buf *b)
-{
-    const char *src = getenv("SR1_SRC");
-    char path[1024];
+/* What the first hit of an answer is. */
+enum first { NO_HIT, THE_BOX, THE_FIRST_RESULT, FIRSTS };
 
-    snprintf(path, sizeof path, "%s/../shared/data/web_search_shapes/%s", src ? src : ".",
-             file);
-    return sr1__path_exists(path) && sr1__file_read(path, 0, b) == SR1_OK;
+static const struct stored_answer {
+    const char *provider, *file;
+    int32_t hits; /* of at most 10; -1: this is no answer */
+    enum first first;
+} stored[] = {
+    {"serper", "serper", 4, THE_BOX},
+    {"serper", "serper_empty", 0, NO_HIT},
+    {"serper", "serper_error_403", -1, NO_HIT},
+    {"serpapi", "serpapi", 5, THE_BOX},
+    {"serpapi", "serpapi_empty", 0, NO_HIT},
+    {"serpapi", "serpapi_error", -1, NO_HIT},
+    {"serpapi", "serpapi_error_503", -1, NO_HIT},
+    {"brave", "brave", 3, THE_FIRST_RESULT},
+    {"brave", "brave_empty", 0, NO_HIT},
+    {"brave", "brave_error_429", -1, NO_HIT},
+    {"google", "google_cse", 4, THE_FIRST_RESULT},
+    {"google", "google_cse_empty", 0, NO_HIT},
+    {"google", "google_cse_error_429", -1, NO_HIT},
+    {"searxng", "searxng", 3, THE_FIRST_RESULT},
+    {"tavily", "tavily", 3, THE_FIRST_RESULT},
+};
+
+#define STORED (sizeof stored / sizeof stored[0])
+
+static void answer_is_read(const struct stored_answer *a, const char *path,
+                           const char *first)
+{
+    struct sr1__query_result *answer = NULL;
+    struct sr1_search_sink sink = {&answer, 1, 10};
+    sr1_search_hit hit = {sizeof(hit)};
+    struct sr1__buf b;
+    sr1_status status;
+
+    assert_int_equal(sr1__file_read(path, 0, &b), SR1_OK);
+    assert_int_equal(sr1__query_result_new(&answer), SR1_OK);
+    status = sr1__web_read(sr1__web_provider_find(a->provider), b.data, b.len, 0, &sink);
+    assert_int_equal(status, a->hits < 0 ? SR1_E_PARSE : SR1_OK);
+    assert_int_equal(sr1__query_result_hit_count(answer), a->hits < 0 ? 0 : a->hits);
+    if (first) {
+        sr1__query_result_hit(answer, 0, &hit);
+        assert_memory_equal(hit.contents, first, strlen(first));
+    }
+    sr1__query_result_free(answer);
+    sr1__buf_free(&b);
 }
 
-static void stored_answers_are_read(void **state)
+static void answers_are_read(char *(*find)(const char *name), const char *folder,
+                             const char *const first[FIRSTS])
 {
-    static const struct {
-        const char *provider, *file;
-        int32_t hits; /* of at most 10; -1: this is no answer */
-        const char *first;
-    } files[] = {
-        {"serper", "serper.json", 4, "\"Port Alder Lighthouse\"\nBuilt in 1874"},
-        {"serper", "serper_empty.json", 0, NULL},
-        {"serper", "serper_error_403.json", -1, NULL},
-        {"serpapi", "serpapi.json", 5, "\"Port Alder Lighthouse\"\nBuilt in 1874"},
-        {"serpapi", "serpapi_empty.json", 0, NULL},
-        {"serpapi", "serpapi_error.json", -1, NULL},
-        {"serpapi", "serpapi_error_503.json", -1, NULL},
-        {"brave", "brave.json", 3,
-         "\"Port Alder Lighthouse - History\"\nThe lighthouse at Port Alder was built"},
-        {"brave", "brave_empty.json", 0, NULL},
-        {"brave", "brave_error_429.json", -1, NULL},
-        {"google", "google_cse.json", 4,
-         "\"Port Alder Lighthouse - History\"\nThe lighthouse at Port Alder was built"},
-        {"google", "google_cse_empty.json", 0, NULL},
-        {"google", "google_cse_error_429.json", -1, NULL},
-        {"searxng", "searxng.json", 3,
-         "\"Port Alder Lighthouse - History\"\nThe lighthouse at Port Alder was built"},
-        {"tavily", "tavily.json", 3,
-         "\"Port Alder Lighthouse - History\"\nThe lighthouse at Port Alder was built"},
-    };
-    int read = 0;
+    char name[64], *path;
+
+    for (size_t i = 0; i < STORED; i++) {
+        snprintf(name, sizeof name, "%s/%s.json", folder, stored[i].file);
+        path = find(name);
+        answer_is_read(&stored[i], path, first[stored[i].first]);
+        free(path);
+    }
+}
+
+static int is_stored(const char *provider)
+{
+    for (size_t i = 0; i < STORED; i++)
+        if (strcmp(stored[i].provider, provider) == 0)
+            return 1;
+    return 0;
+}
+
+static void answers_of_every_provider_are_read(void **state)
+{
+    static const char *const first[FIRSTS] = {
+        NULL, "\"Mill Bridge\"\nOpened in 1911.",
+        "\"The Mill Bridge - Saltmere Town\"\nThe Mill Bridge opened on 4 June 1911."};
+    const struct sr1__web_provider *p;
 
     (void)state;
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        struct sr1__query_result *answer = NULL;
-        struct sr1_search_sink sink = {&answer, 1, 10};
-        sr1_search_hit hit = {sizeof(hit)};
-        struct sr1__buf b;
-        sr1_status status;
+    answers_are_read(test_fixture, "web_answers", first);
+    for (size_t i = 0; (p = sr1__web_provider_at(i)) != NULL; i++)
+        assert_true(is_stored(p->name));
+}
 
-        if (!read_stored(files[i].file, &b))
-            continue;
-        assert_int_equal(sr1__query_result_new(&answer), SR1_OK);
-        status = sr1__web_read(sr1__web_provider_find(files[i].provider), b.data, b.len,
-                               0, &sink);
-        assert_int_equal(status, files[i].hits < 0 ? SR1_E_PARSE : SR1_OK);
-        assert_int_equal(sr1__query_result_hit_count(answer),
-                         files[i].hits < 0 ? 0 : files[i].hits);
-        if (files[i].first) {
-            sr1__query_result_hit(answer, 0, &hit);
-            assert_memory_equal(hit.contents, files[i].first, strlen(files[i].first));
-        }
-        sr1__query_result_free(answer);
-        sr1__buf_free(&b);
-        read++;
-    }
-    if (read == 0)
+static void shared_answers_are_read(void **state)
+{
+    static const char *const first[FIRSTS] = {
+        NULL, "\"Port Alder Lighthouse\"\nBuilt in 1874",
+        "\"Port Alder Lighthouse - History\"\nThe lighthouse at Port Alder was built"};
+    char *folder = test_shared("");
+
+    (void)state;
+    if (!folder)
         skip();
+    free(folder);
+    answers_are_read(test_shared, "web_search_shapes", first);
 }
 
 /* ---- failures ---- */
@@ -612,7 +643,8 @@ int main(void)
         cmocka_unit_test(requests_are_as_the_provider_wants_them),
         cmocka_unit_test(hits_are_titles_and_texts),
         cmocka_unit_test(an_answer_box_comes_first),
-        cmocka_unit_test(stored_answers_are_read),
+        cmocka_unit_test(answers_of_every_provider_are_read),
+        cmocka_unit_test(shared_answers_are_read),
         cmocka_unit_test(what_is_no_answer_is_an_error),
         cmocka_unit_test(a_query_fails_alone),
         cmocka_unit_test(a_wrong_key_is_a_wrong_setting),

@@ -186,13 +186,15 @@ static sr1_status play(void *self, const char *const *queries, size_t n, int32_t
     return SR1_OK;
 }
 
-static int load_shape(const char *name, json_t **out)
+static json_t *load_shape(const char *folder, const char *name)
 {
     char path[512];
+    json_t *shape = NULL;
 
-    snprintf(path, sizeof path, "%s/../shared/data/web_search_shapes/searchr1_%s.json",
-             getenv("SR1_SRC"), name);
-    return sr1__json_load(out, path, 1 << 20) == SR1_OK;
+    snprintf(path, sizeof path, "%s/%s/searchr1_%s.json", getenv("SR1_SRC"), folder,
+             name);
+    assert_int_equal(sr1__json_load(&shape, path, 1 << 20), SR1_OK);
+    return shape;
 }
 
 static void expect_shape(int port, json_t *request, json_t *want)
@@ -210,19 +212,16 @@ static void expect_shape(int port, json_t *request, json_t *want)
     sr1__free(body);
 }
 
-static void recorded_answers_come_out_as_they_were(void **state)
+static void answers_come_out_as_they_were(const char *folder)
 {
-    json_t *request = NULL, *with = NULL, *without = NULL;
+    json_t *request = load_shape(folder, "retrieve_request");
+    json_t *with = load_shape(folder, "retrieve_response_scores");
+    json_t *without = load_shape(folder, "retrieve_response_noscores");
     struct recorded self;
     sr1_search_ops ops = {sizeof ops, "recorded", play, NULL, 0};
     sr1_search *engine = NULL;
     sr1_server *server = NULL;
 
-    (void)state;
-    if (!load_shape("retrieve_request", &request) ||
-        !load_shape("retrieve_response_scores", &with) ||
-        !load_shape("retrieve_response_noscores", &without))
-        skip();
     self.result = json_object_get(with, "result");
     assert_int_equal(sr1_search_new(&engine, &ops, &self), SR1_OK);
     assert_int_equal(sr1_server_open(&server, engine, NULL), SR1_OK);
@@ -234,6 +233,24 @@ static void recorded_answers_come_out_as_they_were(void **state)
     json_decref(request);
     json_decref(with);
     json_decref(without);
+}
+
+static void recorded_answers_come_out_as_they_were(void **state)
+{
+    (void)state;
+    answers_come_out_as_they_were("tests/fixtures/web_answers");
+}
+
+static void shared_answers_come_out_as_they_were(void **state)
+{
+    static const char folder[] = "../shared/data/web_search_shapes";
+    char path[512];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/%s", getenv("SR1_SRC"), folder);
+    if (!sr1__path_is_dir(path))
+        skip();
+    answers_come_out_as_they_were(folder);
 }
 
 static void a_request_with_many_queries_is_answered_in_order(void **state)
@@ -1388,6 +1405,7 @@ int main(void)
         cmocka_unit_test(both_answers_are_search_r1s),
         cmocka_unit_test(other_clients_are_answered_in_their_dialect),
         cmocka_unit_test(recorded_answers_come_out_as_they_were),
+        cmocka_unit_test(shared_answers_come_out_as_they_were),
         cmocka_unit_test(a_request_with_many_queries_is_answered_in_order),
         cmocka_unit_test(a_large_request_lets_small_ones_through),
         cmocka_unit_test(a_reranker_of_the_options_scores),

@@ -1,30 +1,13 @@
-/* AdamW against its formula in C, clipping, skipping, low-precision masters, state. */
+/* AdamW against torch's, clipping, skipping, low-precision masters, state. */
 #include "check.h"
+
+#include "base/file.h"
+#include "base/json.h"
 #include "tensor/ops/optimizer.h"
 
 enum { N = 12 };
 
 static const struct sr1__adamw cfg = {0.9, 0.98, 1e-8, 0.1};
-
-struct reference {
-    double w[N];
-    double m[N];
-    double v[N];
-};
-
-static void reference_step(struct reference *r, const float *g, double scale, int t,
-                           double lr, double decay)
-{
-    for (int i = 0; i < N; i++) {
-        double gi = (double)g[i] * scale;
-
-        r->m[i] = cfg.beta1 * r->m[i] + (1 - cfg.beta1) * gi;
-        r->v[i] = cfg.beta2 * r->v[i] + (1 - cfg.beta2) * gi * gi;
-        r->w[i] -= lr * (decay * r->w[i] +
-                         r->m[i] / (1 - pow(cfg.beta1, t)) /
-                             (sqrt(r->v[i] / (1 - pow(cfg.beta2, t))) + cfg.eps));
-    }
-}
 
 /* A leaf of N elements [3,4] or [N] with value from a seed. */
 static sr1_tensor *leaf(uint64_t seed, int matrix, int32_t dtype)
@@ -54,51 +37,103 @@ static void read(sr1_tensor *t, float *out)
     OK(sr1__shim_to_host(t, SR1__F32, out, N));
 }
 
-static void adamw_equals_formula(void **state)
-{
-    sr1_tensor *w[2] = {leaf(1, 1, SR1__F32), leaf(2, 0, SR1__F32)};
-    struct sr1__named params[2] = {{"matrix", w[0]}, {"norm", w[1]}};
-    struct reference r[2] = {0};
-    struct sr1__optimizer *o;
-    float now[N];
+static const char *const leaves[2] = {"matrix", "vector"};
 
-    (void)state;
+static void read_numbers(const json_t *o, const char *key, float *out)
+{
+    const json_t *list = json_object_get(o, key);
+
+    assert_int_equal(json_array_size(list), N);
+    for (size_t i = 0; i < N; i++)
+        out[i] = (float)json_number_value(json_array_get(list, i));
+}
+
+static double read_number(const json_t *o, const char *key)
+{
+    assert_true(json_is_number(json_object_get(o, key)));
+    return json_number_value(json_object_get(o, key));
+}
+
+/* The leaves as the first line has them. */
+static void begin_as_torch(const json_t *row, sr1_tensor *w[2],
+                           struct sr1__adamw *settings)
+{
+    const json_t *betas = json_object_get(row, "betas");
+    float start[N];
+
     for (int k = 0; k < 2; k++) {
+        sr1_scope *s = sr1__scope_open(SR1__CPU, "leaf");
+
+        read_numbers(row, leaves[k], start);
+        w[k] = t_hold(s, k == 0 ? t_from_f32(s, start, T_SHAPE(3, 4))
+                                : t_from_f32(s, start, T_SHAPE(N)));
+        t_require_grad(s, w[k], 1);
+        OK(sr1__scope_close(s));
+    }
+    *settings =
+        (struct sr1__adamw){json_number_value(json_array_get(betas, 0)),
+                            json_number_value(json_array_get(betas, 1)),
+                            read_number(row, "eps"), read_number(row, "weight_decay")};
+}
+
+static void step_as_torch(struct sr1__optimizer *o, sr1_tensor *w[2], const json_t *row,
+                          double batches)
+{
+    struct sr1__optim_report report;
+    float numbers[N], now[N];
+
+    for (int k = 0; k < 2; k++) {
+        read_numbers(json_object_get(row, "grads"), leaves[k], numbers);
+        give_grad(w[k], numbers);
+    }
+    OK(sr1__optimizer_step(o, NULL, read_number(row, "lr"), read_number(row, "max_norm"),
+                           batches, &report));
+    near(report.grad_norm, read_number(row, "norm"), 1e-5 * read_number(row, "norm"));
+    assert_false(report.skipped);
+    for (int k = 0; k < 2; k++) {
+        read_numbers(json_object_get(row, "want"), leaves[k], numbers);
         read(w[k], now);
         for (int i = 0; i < N; i++)
-            r[k].w[i] = (double)now[i];
+            near((double)now[i], (double)numbers[i], 2e-5);
     }
-    OK(sr1__optimizer_new(&o, params, 2, &cfg, SR1__CPU));
-    for (int t = 1; t <= 20; t++) {
-        double norm = 0.0;
-        double max_norm = t % 2 ? 0.5 : 0.0;
-        struct sr1__optim_report report;
-        float *g[2];
+}
 
-        for (int k = 0; k < 2; k++) {
-            g[k] = normals(N, (uint64_t)(10 * t + k));
-            give_grad(w[k], g[k]);
-            for (int i = 0; i < N; i++)
-                norm += (double)g[k][i] * (double)g[k][i];
-        }
-        norm = sqrt(norm) / 4.0;
-        OK(sr1__optimizer_step(o, NULL, 0.01 * t, max_norm, 4.0, &report));
-        near(report.grad_norm, norm, 1e-5 * norm);
-        assert_false(report.skipped);
-        for (int k = 0; k < 2; k++) {
-            double scale = (max_norm > 0.0 ? max_norm / norm : 1.0) / 4.0;
+/* torch.optim.AdamW behind clip_grad_norm_, as tests/golden/make_optimizer_vectors.py ran
+ * them in float64. */
+static void adamw_equals_torch(void **state)
+{
+    char path[512], *line, *rest = NULL;
+    struct sr1__buf text;
+    struct sr1__adamw settings;
+    struct sr1__named params[2];
+    struct sr1__optimizer *o = NULL;
+    sr1_tensor *w[2];
+    double batches = 0;
 
-            reference_step(&r[k], g[k], scale, t, 0.01 * t, k ? 0.0 : cfg.weight_decay);
-            read(w[k], now);
-            for (int i = 0; i < N; i++)
-                near((double)now[i], r[k].w[i], 2e-5);
-            free(g[k]);
+    (void)state;
+    snprintf(path, sizeof path, "%s/tests/golden/adamw.jsonl", getenv("SR1_SRC"));
+    OK(sr1__file_read(path, 0, &text));
+    for (line = strtok_r(text.data, "\n", &rest); line;
+         line = strtok_r(NULL, "\n", &rest)) {
+        json_t *row = NULL;
+
+        OK(sr1__json_parse(&row, line, strlen(line), "vectors"));
+        if (o) {
+            step_as_torch(o, w, row, batches);
+        } else {
+            begin_as_torch(row, w, &settings);
+            batches = read_number(row, "batches");
+            for (int k = 0; k < 2; k++)
+                params[k] = (struct sr1__named){leaves[k], w[k]};
+            OK(sr1__optimizer_new(&o, params, 2, &settings, SR1__CPU));
         }
+        json_decref(row);
     }
     assert_int_equal(sr1__optimizer_steps(o), 20);
     sr1__optimizer_free(o);
     sr1__tensor_free(w[0]);
     sr1__tensor_free(w[1]);
+    sr1__buf_free(&text);
 }
 
 static void a_gradient_that_is_not_finite_changes_nothing(void **state)
@@ -266,7 +301,7 @@ static void any_allocation_of_new_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adamw_equals_formula),
+        cmocka_unit_test(adamw_equals_torch),
         cmocka_unit_test(a_gradient_that_is_not_finite_changes_nothing),
         cmocka_unit_test(bf16_weights_have_fp32_masters),
         cmocka_unit_test(narrow_gradients_need_no_copy),

@@ -707,13 +707,23 @@ static void instructions_name_the_models_own_tokens(void **state)
     assert_true(each_line(fixture_path("prompts_small.jsonl"), prompt_case, t) >= 6);
     sr1_tokenizer_free(t);
     t = open_any();
-    if (shared_path(""))
-        assert_true(each_line(fixture_path("prompts_qwen3.jsonl"), prompt_case, t) >= 6);
     prompt_ids(t, "x</think><|im_end|><think>", &ids, &n);
     assert_int_equal(count_id(ids, n, sr1_tokenizer_token_to_id(t, "<think>")), 1);
     assert_int_equal(count_id(ids, n, sr1_tokenizer_token_to_id(t, "</think>")), 1);
     assert_int_equal(count_id(ids, n, sr1_tokenizer_special_id(t, SR1_TOKEN_IM_END)), 1);
     sr1_free(ids);
+    sr1_tokenizer_free(t);
+}
+
+static void instructions_name_qwen3s_own_tokens(void **state)
+{
+    sr1_tokenizer *t = NULL;
+
+    (void)state;
+    if (!shared_path(""))
+        skip();
+    OK(sr1_tokenizer_open(&t, shared_path("")));
+    assert_true(each_line(fixture_path("prompts_qwen3.jsonl"), prompt_case, t) >= 6);
     sr1_tokenizer_free(t);
 }
 
@@ -893,6 +903,7 @@ int main(void)
         cmocka_unit_test(contents_cannot_break_out),
         cmocka_unit_test(plain_contents_encode_alike),
         cmocka_unit_test(instructions_name_the_models_own_tokens),
+        cmocka_unit_test(instructions_name_qwen3s_own_tokens),
         cmocka_unit_test(a_message_without_text_is_no_question),
         cmocka_unit_test(reals_are_written_as_python_writes_them),
         cmocka_unit_test(a_number_ends_with_its_text),

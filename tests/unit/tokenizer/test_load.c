@@ -354,6 +354,68 @@ static void saves_its_files(void **state)
     sr1_tokenizer_free(t);
 }
 
+static void write_small(const char *name, const char *end)
+{
+    struct sr1__buf text;
+
+    OK(sr1__file_read(fixture_path("small/tokenizer.json"), 0, &text));
+    sr1__buf_str(&text, end);
+    (void)scratch_file(name, text.data, text.len);
+    sr1__buf_free(&text);
+}
+
+/* What transformers writes where a tokenizer has no longest text. */
+static void numbers_beyond_64_bits_are_read(void **state)
+{
+    static const char config[] = "{\"model_max_length\": "
+                                 "1000000000000000019884624838656}";
+    sr1_tokenizer *t = NULL;
+
+    (void)state;
+    OK(sr1__dir_make(scratch_path("long")));
+    write_small("long/tokenizer.json", "");
+    (void)scratch_file("long/tokenizer_config.json", config, 0);
+    (void)scratch_file("long/generation_config.json", config, 0);
+    OK(sr1_tokenizer_open(&t, scratch_path("long")));
+    sr1_tokenizer_free(t);
+    OK(sr1__dir_make(scratch_path("pieces")));
+    (void)scratch_file("pieces/tokenizer_config.json", config, 0);
+    (void)scratch_file("pieces/vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n", 0);
+    OK(sr1_tokenizer_open(&t, scratch_path("pieces")));
+    sr1_tokenizer_free(t);
+}
+
+static uint64_t hash_of(const char *path)
+{
+    sr1_tokenizer *t = NULL;
+    uint64_t hash = 0;
+
+    OK(sr1__tokenizer_open_on(&t, path, NULL));
+    sr1__tokenizer_hash_files(t, 0, &hash);
+    sr1_tokenizer_free(t);
+    return hash;
+}
+
+/* An adapter's folder without a tokenizer takes that of its base. */
+static void a_hash_is_of_the_files_that_were_read(void **state)
+{
+    char config[700];
+    uint64_t before;
+
+    (void)state;
+    OK(sr1__dir_make(scratch_path("base")));
+    OK(sr1__dir_make(scratch_path("adapter")));
+    snprintf(config, sizeof config, "{\"base_model_name_or_path\": \"%s\"}",
+             scratch_path("base"));
+    (void)scratch_file("adapter/adapter_config.json", config, 0);
+    write_small("base/tokenizer.json", "");
+    before = hash_of(scratch_path("adapter"));
+    assert_true(before != 0 && before == hash_of(scratch_path("base")));
+    write_small("base/tokenizer.json", " ");
+    assert_true(hash_of(scratch_path("adapter")) != before);
+    assert_true(hash_of(scratch_path("base/tokenizer.json")) == 0); /* none is kept */
+}
+
 static sr1_status open_it(void *path)
 {
     sr1_tokenizer *t = NULL;
@@ -382,6 +444,8 @@ int main(void)
         cmocka_unit_test(refuses_what_does_not_fit),
         cmocka_unit_test(saves_its_files),
         cmocka_unit_test(saves_what_was_loaded),
+        cmocka_unit_test(numbers_beyond_64_bits_are_read),
+        cmocka_unit_test(a_hash_is_of_the_files_that_were_read),
         cmocka_unit_test(survives_failing_allocations),
     };
 

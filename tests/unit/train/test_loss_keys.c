@@ -151,7 +151,7 @@ static void a_loss_brings_its_numbers(void **state)
 static void the_hosts_language_changes_no_number(void **state)
 {
     if (!speak_german())
-        print_message("no such language here: the test says nothing\n");
+        skip();
     a_loss_brings_its_numbers(state);
     speak_plainly();
 }

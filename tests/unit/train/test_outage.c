@@ -444,6 +444,40 @@ static void the_end_names_the_server(void **state)
     server_stop(&s);
 }
 
+/* No engine is there, and none is named. */
+static void the_end_names_the_program_of_the_environment(void **state)
+{
+    char train[600], out[600], program[600], where[700];
+    sr1_trainer *tr = NULL;
+    sr1_config *c;
+
+    (void)state;
+    snprintf(program, sizeof program, "environment_program=%s",
+             scratch_file("wrong.py",
+                          "import json, sys\n"
+                          "for line in sys.stdin:\n"
+                          "    r = json.loads(line)\n"
+                          "    if 'id' in r:\n"
+                          "        n = len(r['params'].get('actions', []))\n"
+                          "        print(json.dumps({'id': r['id'], 'result': [5] * n}), "
+                          "flush=True)\n",
+                          0));
+    snprintf(train, sizeof train, "train_file=%s", tiny_questions("run.jsonl", 6));
+    snprintf(out, sizeof out, "out=%s", scratch_path("wrong"));
+    c = tiny_config("searcher", "group_size=2", "batch_size=1", "max_steps=6",
+                    "environment=program", program, train, out,
+                    "search_max_failed_steps=1", NULL);
+    OK(sr1_trainer_new(&tr, c, NULL));
+    snprintf(where, sizeof where,
+             "every action of the last 1 step failed; the environment is program (%.19s "
+             "%s); the last error: ",
+             program, program + 20);
+    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_NETWORK, where);
+    assert_non_null(strstr(sr1_last_error(), "the text of an answer must be a string"));
+    sr1_trainer_free(tr);
+    sr1_config_free(c);
+}
+
 static void one_answer_in_between_goes_on(void **state)
 {
     struct engine e = {0xdfdu, SR1_ACTION_TIMEOUT, 0}; /* calls 1 and 9 are answered */
@@ -643,6 +677,7 @@ int main(void)
         cmocka_unit_test(a_dead_engine_stops_the_run_with_a_checkpoint),
         cmocka_unit_test(refused_actions_are_no_searches),
         cmocka_unit_test(the_end_names_the_server),
+        cmocka_unit_test(the_end_names_the_program_of_the_environment),
         cmocka_unit_test(one_answer_in_between_goes_on),
         cmocka_unit_test(zero_never_stops_a_run),
         cmocka_unit_test(a_run_without_any_reward_has_failed),

@@ -4,6 +4,8 @@
 #include "step_metric.h"
 
 #include "base/file.h"
+#include "environment/trajectory/builder.h"
+#include "train/sampler.h"
 
 /* Rewards by the number k of question "qk": the even ones are worth the same to all
  * samples. */
@@ -242,6 +244,39 @@ static void choices_are_resumed(void **state)
         sr1_trainer_free(tr);
         same_run(whole, stopped);
     }
+}
+
+static sr1_trajectory *make_answered(void)
+{
+    static const char *const truths[] = {"Jo\xcc\x88rg"};
+    const struct sr1__trajectory_context context = {
+        .temperature = 1, .top_p = 1, .ground_truths = truths, .n_ground_truths = 1};
+    struct sr1__trajectory_builder *b = NULL;
+    const int32_t id = 1;
+    sr1_trajectory *t = NULL;
+
+    OK(sr1__trajectory_builder_new(&b, "Who?", 4, "q", 0));
+    OK(sr1__trajectory_builder_context(b, &context));
+    OK(sr1__trajectory_builder_prompt(b, &id, 1));
+    OK(sr1__trajectory_builder_policy(b, 2, -1.0f, 0, "J\xc3\xb6rg", 5));
+    OK(sr1__trajectory_builder_finish(b, SR1_STOP_ANSWER, "J\xc3\xb6rg", 5, &t));
+    OK(sr1_trajectory_set_reward(t, 1.0));
+    return t;
+}
+
+/* A gold answer of a file of a Mac's, as for rewards. */
+static void a_success_is_what_rewards_take_for_one(void **state)
+{
+    sr1_trainer *tr = open_trainer(
+        ASKED("letters", "query_selection=success_half", "dynamic_sampling=0"));
+    sr1_trajectory *t = make_answered();
+    const int64_t row = 0;
+
+    (void)state;
+    OK(sr1__sampler_learn(tr, &row, 1, &t, 1));
+    assert_true(tr->sampler.stats[SR1__ROW_SUCCESS * tr->sampler.n] == 1.0f);
+    sr1_trajectory_free(t);
+    sr1_trainer_free(tr);
 }
 
 /* ---- lengths ---- */
@@ -562,6 +597,7 @@ int main(void)
         cmocka_unit_test(the_least_seen_come_first),
         cmocka_unit_test(the_most_uncertain_come_first),
         cmocka_unit_test(choices_are_resumed),
+        cmocka_unit_test(a_success_is_what_rewards_take_for_one),
         cmocka_unit_test(long_responses_lose_reward),
         cmocka_unit_test(what_was_cut_is_not_trained_on),
         cmocka_unit_test(keys_that_contradict_are_refused),

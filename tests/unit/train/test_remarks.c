@@ -104,6 +104,12 @@ static void keys_that_nobody_reads_are_told_of(void **state)
                            "sft_file is set, and stage is not sft"));
     assert_non_null(strstr(said(SHORT("prefetch", "forward_prefetch=true")),
                            "forward_prefetch is set, and reshard_after_forward is off"));
+    assert_non_null(strstr(said(SHORT("index", "search_index_device=cpu")),
+                           "search_index_device is set, and no search engine is dense"));
+    assert_non_null(strstr(said(SHORT("test", "test_file=none.jsonl")),
+                           "test_file is set, and no step"));
+    assert_non_null(strstr(said(SHORT("part", "test_split=0.3")),
+                           "test_split is set, and its part of train_file is left out"));
     assert_null(strstr(said(SHORT("none", "forward_prefetch=false")), "is set, and"));
     assert_null(
         strstr(said(SHORT("both", "forward_prefetch=true", "reshard_after_forward=true")),

@@ -221,48 +221,79 @@ static void an_edited_configuration_is_noticed(void **state)
     changed("edited", 0, 2, "beta", "0.1", "0.25", "config.json");
 }
 
-/* Files beside the configuration that decide what a run does: written, and then written
- * otherwise, under the same name. */
+static void append_space(const char *path)
+{
+    FILE *f = fopen(path, "a");
+
+    assert_non_null(f);
+    assert_int_equal(fputc(' ', f), ' ');
+    assert_int_equal(fclose(f), 0);
+}
+
+/* A run goes on by a file as it was, and by the file with another end. */
+static void change_of_file_is_told(const char *run, const char *key, const char *path,
+                                   const char *pair)
+{
+    char file[600], model[700], wanted[64];
+
+    snprintf(file, sizeof file, "%s", path);
+    snprintf(model, sizeof model, "model_name_or_path=%s", scratch_path("ruled"));
+    run_cut(RUN(run, "update_times=1", "kl_reference=old", "chat_template=qwen3", model,
+                pair));
+    warned[0] = '\0';
+    sr1_log_set(on_log, NULL);
+    go_on(run, "max_steps=3");
+    assert_null(strstr(warned, "is not what it was"));
+    append_space(file);
+    go_on(run, "max_steps=4");
+    sr1_log_set(NULL, NULL);
+    snprintf(wanted, sizeof wanted, "the file of the key %s is not what it was", key);
+    assert_non_null(strstr(warned, wanted));
+}
+
+/* Files beside the configuration that decide what a run does: those that a key names, and
+ * those in the folder of the model. */
 static void changed_files_of_rules_are_told(void **state)
 {
     static const struct {
-        const char *key, *file, *before, *after;
-    } rows[] = {{"question_template", "q.txt", "Q: {{question}}", "Ask: {{question}}"},
-                {"search_index", "some.index", "bytes of an index", "bytes of another 1"},
-                {"tokenizer", "ruled/tokenizer_config.json", NULL, NULL}};
+        const char *key, *file, *text;
+        int names; /* the key names the file */
+    } rows[] = {
+        {"question_template", "q.txt", "Q: {{question}}", 1},
+        {"search_index", "some.index", "bytes of an index", 1},
+        {"tokenizer", "ruled/tokenizer_config.json", NULL, 0},
+        {"tokenizer", "ruled/generation_config.json", "{}", 0},
+        {"tokenizer", "ruled/additional_chat_templates/mine.jinja", "{{ messages }}", 0},
+    };
 
     (void)state;
     tiny_model("ruled", TINY_SEARCHER, 9);
+    OK(sr1__dir_make(scratch_path("ruled/additional_chat_templates")));
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *path = scratch_path(rows[i].file);
-        struct sr1__buf text;
-        char run[32], pair[700], model[700], wanted[64];
+        char run[32], pair[700];
 
-        if (rows[i].before)
-            (void)scratch_file(rows[i].file, rows[i].before, 0);
+        if (rows[i].text)
+            (void)scratch_file(rows[i].file, rows[i].text, 0);
         snprintf(run, sizeof run, "ruled-%zu", i);
-        snprintf(model, sizeof model, "model_name_or_path=%s", scratch_path("ruled"));
         snprintf(pair, sizeof pair, "%s=%s", rows[i].key, path);
-        run_cut(RUN(run, "update_times=1", "kl_reference=old", model,
-                    rows[i].before ? pair : "seed=1"));
-        warned[0] = '\0';
-        sr1_log_set(on_log, NULL);
-        go_on(run, "max_steps=3");
-        assert_null(strstr(warned, "is not what it was"));
-        if (rows[i].after) {
-            (void)scratch_file(rows[i].file, rows[i].after, 0);
-        } else {
-            OK(sr1__file_read(path, 0, &text));
-            sr1__buf_char(&text, ' ');
-            (void)scratch_file(rows[i].file, text.data, text.len);
-            sr1__buf_free(&text);
-        }
-        go_on(run, "max_steps=4");
-        sr1_log_set(NULL, NULL);
-        snprintf(wanted, sizeof wanted, "the file of the key %s is not what it was",
-                 rows[i].key);
-        assert_non_null(strstr(warned, wanted));
+        change_of_file_is_told(run, rows[i].key, path, rows[i].names ? pair : "seed=1");
     }
+}
+
+/* It could not be gone on with from any checkpoint. */
+static void a_run_by_a_tokenizer_file_alone_is_refused(void **state)
+{
+    char pair[700];
+    sr1_trainer *tr;
+
+    (void)state;
+    snprintf(pair, sizeof pair, "tokenizer=%s", scratch_path("model/tokenizer.json"));
+    tr = open_trainer(RUN("file-alone", "chat_template=qwen3", pair));
+    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_STATE,
+            "checkpoints have a tokenizer: the tokenizer was opened from its file alone");
+    assert_false(sr1__path_exists(scratch_path("file-alone")));
+    sr1_trainer_free(tr);
 }
 
 /* A folder that became a link has another true name; its recorded paths are no edits. */
@@ -699,6 +730,7 @@ int main(void)
         cmocka_unit_test(a_change_is_written_down_once),
         cmocka_unit_test(an_edited_configuration_is_noticed),
         cmocka_unit_test(changed_files_of_rules_are_told),
+        cmocka_unit_test(a_run_by_a_tokenizer_file_alone_is_refused),
         cmocka_unit_test(recorded_paths_are_no_edits),
         cmocka_unit_test(the_frozen_reference_stays_what_it_was),
         cmocka_unit_test(a_lost_first_model_is_replaced_by_the_checkpoints),

@@ -83,7 +83,9 @@ static void stopping_leaves_a_checkpoint_to_go_on_from(void **state)
     REFUSED(sr1_trainer_run(tr, &cb), SR1_E_CANCELLED, "step 3 of 6");
     assert_true(sr1__path_is_dir(scratch_path("asked/checkpoints/step-3")));
     REFUSED(sr1_trainer_run(tr, &cb), SR1_E_STATE,
-            "has run; sr1_trainer_resume (Python: Trainer.resume) goes on with the run");
+            "has run; sr1_trainer_resume goes on with its run (Python: "
+            "Trainer.resume(\"");
+    assert_non_null(strstr(sr1_last_error(), scratch_path("asked\"")));
     sr1_trainer_free(tr);
     tr = NULL;
     OK(sr1_trainer_resume(&tr, scratch_path("asked"), NULL));

@@ -126,6 +126,15 @@ function segmentBlock(t, s, shade) {
         el('pre', {}, ...(spans.length ? spans : [s.text || ''])));
 }
 
+/* A question may be a whole prompt, as a critic's is: its beginning is the heading. */
+function questionBlock(t) {
+    const text = (t.query || '(no question)').trim();
+    const begin = text.split('\n', 1)[0].slice(0, 160);
+    if (begin === text) return [el('h3', {}, text)];
+    return [el('h3', {}, `${begin} \u2026`), el('details', { class: 'question' },
+        el('summary', {}, 'The whole question'), el('pre', {}, text))];
+}
+
 function promptBlock(t) {
     const left = t.promptTokens - t.promptIds.length;
     return el('details', { class: 'prompt' },
@@ -166,7 +175,7 @@ function showOne(t) {
     const options = shades(t);
     const shade = options.find(s => s[0] === reading.colour) || null;
     place.replaceChildren(
-        el('h3', {}, t.query || '(no question)'),
+        ...questionBlock(t),
         el('dl', { class: 'facts' },
             several ? fact('Run', runs[t.run].label) : null,
             fact('Step, sample', `${plain(t.step)}, ${plain(t.sample)}`),
