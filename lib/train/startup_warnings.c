@@ -116,6 +116,13 @@ static int warn_no_tools(const sr1_trainer *tr, char *text, size_t size)
     return 1;
 }
 
+static int revises_nothing(const sr1_config *c)
+{
+    const struct sr1__environment_choice *e = sr1__environment_choice(c);
+
+    return !e || !e->revises;
+}
+
 static int acts_otherwise(const sr1_config *c)
 {
     const struct sr1__environment_choice *e = sr1__environment_choice(c);
@@ -187,6 +194,33 @@ static int warn_unread(const sr1_trainer *tr, char *text, size_t size)
         {"validation_top_k", is_greedy, greedy},
         {"reference_mixup_alpha", tr->set.reference_sync_steps == 0,
          "reference_sync_steps is 0: the reference does not move"},
+        {"validation_samples", !tr->validation, no_validation},
+        {"reference_dtype", !sr1__config_is(c, "kl_reference", "frozen"),
+         "kl_reference is not frozen: there are no weights but the policy's"},
+        {"kl_target", !sr1__config_is(c, "kl_controller", "adaptive"),
+         "kl_controller is fixed: beta does not move"},
+        {"entropy_target", !sr1__config_is(c, "entropy_controller", "adaptive"),
+         "entropy_controller is fixed: entropy_coef does not move"},
+        {"overlong_penalty", sr1__config_int(c, "overlong_buffer") == 0,
+         "overlong_buffer is 0: no response is too long"},
+        {"importance_high", sr1__config_is(c, "importance_correction", "none"),
+         "importance_correction is none: no token is weighed"},
+        {"loss_length", !sr1__config_is(c, "loss_aggregation", "seq-mean-token-sum-norm"),
+         "loss_aggregation is not seq-mean-token-sum-norm, which divides by it"},
+        {"pass_k", !sr1__config_is(c, "advantage", "pass_at_k"),
+         "advantage is not pass_at_k"},
+        {"level_max_tokens", !sr1__config_is(c, "protocol", "rlvcr"),
+         "protocol is not rlvcr: no message has a level"},
+        {"weight_sync_backend", !sr1__config_bool(c, "use_openai"),
+         "use_openai is off: no server generates"},
+        {"search_index", lacks_engine(c, "bm25"),
+         "search_engine is not bm25: the index is not opened"},
+        {"code_problems",
+         revises_nothing(c) && !sr1__config_has_item(c, "rewards", "execution"),
+         "environment is not critique, and rewards do not name execution: no program "
+         "runs"},
+        {"proxy_model", revises_nothing(c),
+         "environment is not critique: nothing is revised"},
         {"forward_prefetch",
          sr1__config_bool(c, "forward_prefetch") &&
              !sr1__config_bool(c, "reshard_after_forward"),

@@ -93,6 +93,50 @@ static void an_environment_without_its_tools_is_told_of(void **state)
     assert_null(strstr(said(SHORT("search", "environment=search")), about));
 }
 
+/* Each with a setting that reads it, where one word is enough for that. */
+static void keys_without_their_key_are_told_of(void **state)
+{
+    static const struct {
+        const char *word, *about, *reader;
+    } keys[] = {
+        {"validation_samples=3", "validation_samples is set, and there are no", NULL},
+        {"reference_dtype=bf16", "reference_dtype is set, and kl_reference is not frozen",
+         "kl_reference=frozen"},
+        {"kl_target=0.2", "kl_target is set, and kl_controller is fixed", NULL},
+        {"entropy_target=0.3", "entropy_target is set, and entropy_controller is fixed",
+         "entropy_controller=adaptive"},
+        {"overlong_penalty=2", "overlong_penalty is set, and overlong_buffer is 0",
+         "overlong_buffer=4"},
+        {"importance_high=5", "importance_high is set, and importance_correction is none",
+         "importance_correction=token_truncate"},
+        {"loss_length=50", "loss_length is set, and loss_aggregation is not",
+         "loss_aggregation=seq-mean-token-sum-norm"},
+        {"pass_k=2", "pass_k is set, and advantage is not pass_at_k",
+         "advantage=pass_at_k"},
+        {"level_max_tokens=5", "level_max_tokens is set, and protocol is not rlvcr",
+         NULL},
+        {"weight_sync_backend=disk", "weight_sync_backend is set, and use_openai is off",
+         NULL},
+        {"search_index=none.bm25", "search_index is set, and search_engine is not bm25",
+         NULL},
+        {"code_problems=none.jsonl", "code_problems is set, and environment is not",
+         NULL},
+        {"proxy_model=none", "proxy_model is set, and environment is not critique", NULL},
+    };
+    char name[24];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        snprintf(name, sizeof name, "unread-%zu", i);
+        if (!strstr(said(SHORT(name, keys[i].word)), keys[i].about))
+            fail_msg("%s: %s", keys[i].word, said(SHORT(name, keys[i].word)));
+        snprintf(name, sizeof name, "read-%zu", i);
+        if (keys[i].reader)
+            assert_null(
+                strstr(said(SHORT(name, keys[i].word, keys[i].reader)), "is set, and"));
+    }
+}
+
 static void keys_that_nobody_reads_are_told_of(void **state)
 {
     char file[600];
@@ -289,6 +333,7 @@ int main(void)
         cmocka_unit_test(a_warmup_beyond_the_run_is_told_of),
         cmocka_unit_test(validation_on_rows_of_training_is_told_of),
         cmocka_unit_test(an_environment_without_its_tools_is_told_of),
+        cmocka_unit_test(keys_without_their_key_are_told_of),
         cmocka_unit_test(keys_that_nobody_reads_are_told_of),
         cmocka_unit_test(parts_that_nobody_opens_are_told_of),
         cmocka_unit_test(a_critic_that_warms_up_alone_is_told_of),
