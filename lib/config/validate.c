@@ -220,8 +220,9 @@ static sr1_status check_search_engine(const sr1_config *c)
 
     if (e && e->needs_engine && sr1__config_is(c, "search_engine", "none"))
         return sr1__fail(SR1_E_CONFIG,
-                         "environment %s needs a search_engine other than none (%s), "
-                         "or set environment to none",
+                         "environment %s needs a search_engine other than none (%s); "
+                         "leave the key out where the program gives an engine, or set "
+                         "environment to none",
                          e->name, sr1__config_keys[CONFIG_KEY_search_engine].choices);
     return check_search_index(c);
 }

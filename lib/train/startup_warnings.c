@@ -143,6 +143,43 @@ static int lacks_engine(const sr1_config *c, const char *engine)
              sr1__config_has_item(c, "search_hybrid", engine));
 }
 
+/* Keys that one value of another key alone reads, or (but) every one but that. */
+static const struct {
+    const char *key, *by, *value;
+    int but;
+} read_by[] = {
+    {"importance_high", "importance_correction", "none", 1},
+    {"importance_low", "importance_correction", "none", 1},
+    {"kl_target", "kl_controller", "adaptive", 0},
+    {"kl_horizon", "kl_controller", "adaptive", 0},
+    {"entropy_target", "entropy_controller", "adaptive", 0},
+    {"entropy_coef_delta", "entropy_controller", "adaptive", 0},
+    {"loss_length", "loss_aggregation", "seq-mean-token-sum-norm", 0},
+    {"pass_k", "advantage", "pass_at_k", 0},
+    {"thinking_cost_w", "protocol", "rlvcr", 0},
+    {"thinking_cost_max", "protocol", "rlvcr", 0},
+    {"level_max_tokens", "protocol", "rlvcr", 0},
+    {"proxy_model", "environment", "critique", 0},
+    {"reference_dtype", "kl_reference", "old", 1},
+};
+
+/* The first of them that is set for nothing. */
+static int warn_unread_value(const sr1_trainer *tr, char *text, size_t size)
+{
+    const sr1_config *c = tr->config;
+
+    for (size_t i = 0; i < sizeof(read_by) / sizeof(read_by[0]); i++) {
+        int is = sr1__config_is(c, read_by[i].by, read_by[i].value);
+
+        if (is != read_by[i].but || !sr1__config_is_set(c, read_by[i].key))
+            continue;
+        snprintf(text, size, "%s is set, and %s is %s: nothing reads it", read_by[i].key,
+                 read_by[i].by, sr1__config_str(c, read_by[i].by));
+        return 1;
+    }
+    return 0;
+}
+
 /* Keys that nothing reads, since another that they serve is off: the first that is set.
  */
 static int warn_unread(const sr1_trainer *tr, char *text, size_t size)
@@ -194,33 +231,18 @@ static int warn_unread(const sr1_trainer *tr, char *text, size_t size)
         {"validation_top_k", is_greedy, greedy},
         {"reference_mixup_alpha", tr->set.reference_sync_steps == 0,
          "reference_sync_steps is 0: the reference does not move"},
-        {"validation_samples", !tr->validation, no_validation},
-        {"reference_dtype", !sr1__config_is(c, "kl_reference", "frozen"),
-         "kl_reference is not frozen: there are no weights but the policy's"},
-        {"kl_target", !sr1__config_is(c, "kl_controller", "adaptive"),
-         "kl_controller is fixed: beta does not move"},
-        {"entropy_target", !sr1__config_is(c, "entropy_controller", "adaptive"),
-         "entropy_controller is fixed: entropy_coef does not move"},
+        {"validation_samples", !tr->validation,
+         "there are no questions for validation: none is made"},
         {"overlong_penalty", sr1__config_int(c, "overlong_buffer") == 0,
-         "overlong_buffer is 0: no response is too long"},
-        {"importance_high", sr1__config_is(c, "importance_correction", "none"),
-         "importance_correction is none: no token is weighed"},
-        {"loss_length", !sr1__config_is(c, "loss_aggregation", "seq-mean-token-sum-norm"),
-         "loss_aggregation is not seq-mean-token-sum-norm, which divides by it"},
-        {"pass_k", !sr1__config_is(c, "advantage", "pass_at_k"),
-         "advantage is not pass_at_k"},
-        {"level_max_tokens", !sr1__config_is(c, "protocol", "rlvcr"),
-         "protocol is not rlvcr: no message has a level"},
+         "overlong_buffer is 0: no response loses reward by its length"},
         {"weight_sync_backend", !sr1__config_bool(c, "use_openai"),
-         "use_openai is off: no server generates"},
+         "use_openai is off: this process generates, and has the weights"},
         {"search_index", lacks_engine(c, "bm25"),
          "search_engine is not bm25: the index is not opened"},
         {"code_problems",
          revises_nothing(c) && !sr1__config_has_item(c, "rewards", "execution"),
          "environment is not critique, and rewards do not name execution: no program "
          "runs"},
-        {"proxy_model", revises_nothing(c),
-         "environment is not critique: nothing is revised"},
         {"forward_prefetch",
          sr1__config_bool(c, "forward_prefetch") &&
              !sr1__config_bool(c, "reshard_after_forward"),
@@ -299,9 +321,10 @@ static int warn_pair(const sr1_trainer *tr, char *text, size_t size)
 int sr1__startup_warning(const sr1_trainer *tr, size_t i, char *text, size_t size)
 {
     static int (*const warnings[])(const sr1_trainer *, char *, size_t) = {
-        warn_reference,  warn_rate,      warn_warmup,  warn_critic_warmup,
-        warn_validation, warn_same_rows, warn_repeats, warn_unread,
-        warn_rank,       warn_engine,    warn_pair,    warn_no_tools};
+        warn_reference,   warn_rate,      warn_warmup,  warn_critic_warmup,
+        warn_validation,  warn_same_rows, warn_repeats, warn_unread,
+        warn_rank,        warn_engine,    warn_pair,    warn_no_tools,
+        warn_unread_value};
 
     if (i >= sizeof(warnings) / sizeof(warnings[0]))
         return -1;

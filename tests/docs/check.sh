@@ -61,6 +61,12 @@ while read -r name; do
     grep -qF "\`$name\`" docs/formats.md || echo "$name"
 done <"$work/metrics" | report "docs/formats.md lacks the metric"
 
+sed -n 's/^ALARM(\([a-z_]*\),.*/\1/p' lib/config/alarms.def >"$work/alarms"
+[ -s "$work/alarms" ] || echo "no alarms found" | report lib/config/alarms.def
+while read -r name; do
+    grep -qF "\`health/alarm_$name\`" docs/formats.md || echo "$name"
+done <"$work/alarms" | report "docs/formats.md lacks the alarm"
+
 for script in tests/*/run; do
     suite=$(basename "${script%/run}")
     grep -q "^| \`$suite\` |" docs/testing.md || echo "$suite"

@@ -323,10 +323,10 @@ class Rollout(Handle):
         top_p: float = 1.0,
         top_k: int = 0,
     ) -> List[Trajectory]:
-        """group_size trajectories for each query, query by query. max_tokens: sampled
-        tokens a trajectory (0: as configured). text(index, source, piece): as it appears.
-        temperature, top_p, top_k: in place of the configured ones; temperature 0: those.
-        """
+        """group_size trajectories for each query, query by query. Equal queries give equal
+        samples, unless Query.copy numbers them. max_tokens: sampled tokens a trajectory
+        (0: as configured). text(index, source, piece): as it appears. temperature, top_p,
+        top_k: in place of the configured ones; temperature 0: those."""
         carrier = _callbacks.Carrier(self.carrier, *self.carrier.others)
 
         def tell(user: int, index: int, source: int, piece: int, size: int) -> int:

@@ -467,7 +467,7 @@ sr1_status sr1__schema_parse(json_t **out, const char *text)
     json_t *schema = NULL;
     sr1_status status;
 
-    SR1__TRY(sr1__json_parse(&schema, given, strlen(given), "schema"));
+    SR1__TRY(sr1__json_parse_loose(&schema, given, strlen(given), "schema"));
     status = check_root(schema);
     SR1__RETURN_NEW(out, schema, status, json_decref);
 }

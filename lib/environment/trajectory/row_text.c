@@ -25,13 +25,10 @@ static sr1_status check_row_object(const char *json, size_t len)
     return status;
 }
 
-sr1_status sr1__row_text_new(struct sr1__row_text **out, const char *json, size_t len)
+static sr1_status keep_row_text(struct sr1__row_text **out, const char *json, size_t len)
 {
     struct sr1__row_text *row;
 
-    *out = NULL;
-    if (len == 0)
-        return SR1_OK;
     if (len > SR1_TRAJECTORY_MAX_ROW)
         return sr1__fail(SR1_E_LIMIT, "row: %zu bytes; at most %d", len,
                          SR1_TRAJECTORY_MAX_ROW);
@@ -44,6 +41,38 @@ sr1_status sr1__row_text_new(struct sr1__row_text **out, const char *json, size_
     row->text[len] = '\0';
     *out = row;
     return SR1_OK;
+}
+
+/* What Python's json writes and ours does not read, as rows of files are read. */
+static sr1_status keep_mended_row(struct sr1__row_text **out, const char *json,
+                                  size_t len)
+{
+    struct sr1__buf mended;
+    sr1_status status;
+
+    sr1__buf_init(&mended, 0);
+    sr1__json_mend(json, len, &mended);
+    status = sr1__buf_status(&mended, "row");
+    if (status == SR1_OK)
+        status = keep_row_text(out, sr1__buf_cstr(&mended), mended.len);
+    sr1__buf_free(&mended);
+    return status;
+}
+
+sr1_status sr1__row_text_new(struct sr1__row_text **out, const char *json, size_t len)
+{
+    struct sr1__error first;
+    sr1_status status;
+
+    *out = NULL;
+    if (len == 0)
+        return SR1_OK;
+    status = keep_row_text(out, json, len);
+    if (status != SR1_E_PARSE)
+        return status;
+    sr1__error_save(&first, status);
+    status = keep_mended_row(out, json, len);
+    return status == SR1_E_PARSE ? sr1__error_raise(&first) : status;
 }
 
 struct sr1__row_text *sr1__row_text_retain(struct sr1__row_text *row)

@@ -100,7 +100,7 @@ static void keys_without_their_key_are_told_of(void **state)
         const char *word, *about, *reader;
     } keys[] = {
         {"validation_samples=3", "validation_samples is set, and there are no", NULL},
-        {"reference_dtype=bf16", "reference_dtype is set, and kl_reference is not frozen",
+        {"reference_dtype=bf16", "reference_dtype is set, and kl_reference is old",
          "kl_reference=frozen"},
         {"kl_target=0.2", "kl_target is set, and kl_controller is fixed", NULL},
         {"entropy_target=0.3", "entropy_target is set, and entropy_controller is fixed",
@@ -109,11 +109,10 @@ static void keys_without_their_key_are_told_of(void **state)
          "overlong_buffer=4"},
         {"importance_high=5", "importance_high is set, and importance_correction is none",
          "importance_correction=token_truncate"},
-        {"loss_length=50", "loss_length is set, and loss_aggregation is not",
+        {"loss_length=50", "loss_length is set, and loss_aggregation is token-mean",
          "loss_aggregation=seq-mean-token-sum-norm"},
-        {"pass_k=2", "pass_k is set, and advantage is not pass_at_k",
-         "advantage=pass_at_k"},
-        {"level_max_tokens=5", "level_max_tokens is set, and protocol is not rlvcr",
+        {"pass_k=2", "pass_k is set, and advantage is grpo", "advantage=pass_at_k"},
+        {"level_max_tokens=5", "level_max_tokens is set, and protocol is search-r1",
          NULL},
         {"weight_sync_backend=disk", "weight_sync_backend is set, and use_openai is off",
          NULL},
@@ -121,7 +120,7 @@ static void keys_without_their_key_are_told_of(void **state)
          NULL},
         {"code_problems=none.jsonl", "code_problems is set, and environment is not",
          NULL},
-        {"proxy_model=none", "proxy_model is set, and environment is not critique", NULL},
+        {"proxy_model=none", "proxy_model is set, and environment is search", NULL},
     };
     char name[24];
 
