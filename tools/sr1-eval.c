@@ -13,6 +13,7 @@
 
 #include <searchr1/rollout.h>
 #include <searchr1/ext/embed.h>
+#include <searchr1/ext/eval_figures.h>
 
 #include <errno.h>
 #include <jansson.h>
@@ -34,7 +35,11 @@ static const char help_text[] =
     "--sample) and\n"
     "scored: exact match, F1, sub-string match, BLEU, ROUGE-1/2/L, well-formed share, "
     "searches\n"
-    "and tokens per question; over all rows and for each data source. With "
+    "and tokens per question; over all rows and for each data source. With --samples N "
+    "it is\n"
+    "answered N times: scores are means over the answers, and exact match is also that "
+    "of the best\n"
+    "of them (best@N) and of the answer that most gave (maj@N). With "
     "reward_embedder=FOLDER\n"
     "also the mean cosine of the embeddings of answer and gold answer, with "
     "environment=rooms the\n"
@@ -75,7 +80,7 @@ static const char help_text[] =
     "  sr1-eval --task ctrl runs/critic problems.jsonl --revisions 3 --tree tree.jsonl\n";
 
 struct eval_tool_options {
-    int64_t max_rows, seed;
+    int64_t max_rows, seed, samples;
     int sample, no_search, json;
     int force; /* replace trajectories that are there */
     const char *trajectories, *task;
@@ -91,6 +96,7 @@ struct eval_view {
     char part[4096];      /* what they are written into before; "": path, no plain file */
     sr1_status unwritten; /* why they are not whole */
     char reason[512];
+    const char *unit; /* of these: */
     int64_t done, total;
     int silent; /* another process shows it */
 };
@@ -199,33 +205,44 @@ static int config_key_equals(const sr1_config *c, const char *key, const char *v
     return sr1_config_get_str(c, key, &v) == SR1_OK && strcmp(v, value) == 0;
 }
 
-static int has_embedder(const sr1_config *c)
+static int has_embedder(const sr1_config *c, int64_t samples)
 {
+    (void)samples;
     return !config_key_equals(c, "reward_embedder", "");
 }
 
-static int has_goals(const sr1_config *c)
+static int has_goals(const sr1_config *c, int64_t samples)
 {
+    (void)samples;
     return config_key_equals(c, "environment", "rooms");
 }
 
-static int has_levels(const sr1_config *c)
+static int has_levels(const sr1_config *c, int64_t samples)
 {
+    (void)samples;
     return config_key_equals(c, "protocol", "rlvcr");
 }
 
+static int has_samples(const sr1_config *c, int64_t samples)
+{
+    (void)c;
+    return samples > 1;
+}
+
 static const struct {
-    const char *name;
-    const char *heading;
-    size_t offset;
+    const char *name;    /* of figures of exact match the figure's */
+    const char *heading; /* of those, before the number of answers */
+    size_t offset;       /* 0: such a figure */
     const char *format;
-    int (*when)(const sr1_config *c); /* NULL: always */
+    int (*when)(const sr1_config *c, int64_t samples); /* NULL: always */
 } columns[] = {
 #define COLUMN(name, heading, format, when)                                              \
     {                                                                                    \
 #name, heading, offsetof(sr1_eval_scores, name), format, when                    \
     }
     COLUMN(exact_match, "EM", "%.3f", NULL),
+    {"best", "best@", 0, "%.3f", has_samples},
+    {"majority", "maj@", 0, "%.3f", has_samples},
     COLUMN(f1, "F1", "%.3f", NULL),
     COLUMN(sub_match, "sub-EM", "%.3f", NULL),
     COLUMN(bleu, "BLEU", "%.3f", NULL),
@@ -246,17 +263,45 @@ static const struct {
 /* Which of them are shown. */
 static size_t shown[N_COLUMNS], n_shown;
 
-static void choose_columns(const sr1_config *c)
+static char headings[N_COLUMNS][16];
+
+static void choose_columns(const sr1_config *c, int64_t samples)
 {
     n_shown = 0;
-    for (size_t i = 0; i < N_COLUMNS; i++)
-        if (!columns[i].when || columns[i].when(c))
+    for (size_t i = 0; i < N_COLUMNS; i++) {
+        snprintf(headings[i], sizeof(headings[i]), "%s", columns[i].heading);
+        if (!columns[i].offset)
+            snprintf(headings[i], sizeof(headings[i]), "%s%lld", columns[i].heading,
+                     (long long)samples);
+        if (!columns[i].when || columns[i].when(c, samples))
             shown[n_shown++] = i;
+    }
 }
 
-static double get_eval_score(const sr1_eval_scores *s, size_t i)
+/* An entry of an evaluation. */
+struct shown_entry {
+    const sr1_evaluation *of;
+    size_t index;
+    sr1_eval_scores scores;
+};
+
+static sr1_status read_entry(struct shown_entry *entry, const sr1_evaluation *e, size_t k)
 {
-    return *(const double *)(const void *)((const char *)s + columns[i].offset);
+    *entry = (struct shown_entry){
+        .of = e, .index = k, .scores = {.struct_size = sizeof(entry->scores)}};
+    return sr1_evaluation_scores(e, k, &entry->scores);
+}
+
+static double get_eval_score(const struct shown_entry *entry, size_t i)
+{
+    double v = NAN;
+
+    if (columns[i].offset)
+        return *(const double *)(const void *)((const char *)&entry->scores +
+                                               columns[i].offset);
+    (void)sr1_evaluation_figure(entry->of, entry->index, "exact_match", columns[i].name,
+                                &v);
+    return v;
 }
 
 /* Rows that were not scored, over all sources. */
@@ -270,8 +315,9 @@ static int64_t count_excluded(const sr1_evaluation *e)
 /* Source, rows, those that were not scored where there are any, then the scores. */
 #define FIRST_COLUMNS 3
 
-static void add_score_row(struct table *t, const sr1_eval_scores *s, size_t first)
+static void add_score_row(struct table *t, const struct shown_entry *entry, size_t first)
 {
+    const sr1_eval_scores *s = &entry->scores;
     char cells[N_COLUMNS + FIRST_COLUMNS][32];
     const char *row[N_COLUMNS + FIRST_COLUMNS] = {s->data_source ? s->data_source
                                                                  : "all"};
@@ -279,7 +325,7 @@ static void add_score_row(struct table *t, const sr1_eval_scores *s, size_t firs
     snprintf(cells[1], sizeof(cells[1]), "%lld", (long long)s->rows);
     snprintf(cells[2], sizeof(cells[2]), "%lld", (long long)s->excluded);
     for (size_t i = 0; i < n_shown; i++)
-        figure_text(get_eval_score(s, shown[i]), columns[shown[i]].format,
+        figure_text(get_eval_score(entry, shown[i]), columns[shown[i]].format,
                     cells[first + i], sizeof(cells[0]));
     for (size_t i = 1; i < first + n_shown; i++)
         row[i] = cells[i];
@@ -297,16 +343,15 @@ static sr1_status print_scores_table(const sr1_evaluation *e)
     struct table t;
 
     for (size_t i = 0; i < n_shown; i++)
-        heads[first + i] =
-            (struct table_column){columns[shown[i]].heading, TABLE_RIGHT, 0};
+        heads[first + i] = (struct table_column){headings[shown[i]], TABLE_RIGHT, 0};
     table_begin(&t, heads, first + n_shown);
     /* one source is all there is: its row says it */
     for (size_t k = sr1_evaluation_count(e) == 2; k < sr1_evaluation_count(e); k++) {
-        sr1_eval_scores s = {.struct_size = sizeof(s)};
+        struct shown_entry entry;
 
-        st = st == SR1_OK ? sr1_evaluation_scores(e, k, &s) : st;
+        st = st == SR1_OK ? read_entry(&entry, e, k) : st;
         if (st == SR1_OK)
-            add_score_row(&t, &s, first);
+            add_score_row(&t, &entry, first);
     }
     if (table_end(&t, stdout) != 0 && st == SR1_OK)
         st = sr1_set_error(SR1_E_NOMEM, "out of memory");
@@ -332,26 +377,28 @@ static int put_scores(json_t *all, const sr1_eval_scores *s, json_t *one)
     return bad;
 }
 
-static sr1_status print_scores_json(const sr1_evaluation *e)
+static sr1_status print_scores_json(const sr1_evaluation *e, int64_t samples)
 {
     json_t *all = json_object();
     sr1_status st = SR1_OK;
     int bad = 0;
 
     for (size_t k = 0; k < sr1_evaluation_count(e) && st == SR1_OK; k++) {
-        sr1_eval_scores s = {.struct_size = sizeof(s)};
+        struct shown_entry entry;
         json_t *one;
 
-        st = sr1_evaluation_scores(e, k, &s);
+        st = read_entry(&entry, e, k);
         if (st != SR1_OK)
             break;
         one = json_object();
-        bad |= json_object_set_new(one, "rows", json_integer(s.rows));
-        bad |= json_object_set_new(one, "excluded", json_integer(s.excluded));
+        bad |= json_object_set_new(one, "rows", json_integer(entry.scores.rows));
+        bad |= json_object_set_new(one, "excluded", json_integer(entry.scores.excluded));
+        if (samples > 1)
+            bad |= json_object_set_new(one, "samples", json_integer(samples));
         for (size_t i = 0; i < n_shown; i++)
             bad |= json_object_set_new(one, columns[shown[i]].name,
-                                       figure_json(get_eval_score(&s, shown[i])));
-        bad |= put_scores(all, &s, one);
+                                       figure_json(get_eval_score(&entry, shown[i])));
+        bad |= put_scores(all, &entry.scores, one);
     }
     if (stop_asked())
         bad |= json_object_set_new(json_object_get(all, "all"), "partial", json_true());
@@ -396,8 +443,8 @@ static sr1_status open_reward_embedder(sr1_embedder **out, const sr1_config *c)
 
 static void report_stopped(const struct eval_view *v)
 {
-    fprintf(stderr, "sr1-eval: stopped when %lld of %lld questions were answered\n",
-            (long long)v->done, (long long)v->total);
+    fprintf(stderr, "sr1-eval: stopped when %lld of %lld %s\n", (long long)v->done,
+            (long long)v->total, v->unit);
     if (v->trajectories && *v->part && access(v->part, F_OK) == 0)
         fprintf(stderr, "sr1-eval: their trajectories are in %s\n", v->part);
 }
@@ -411,6 +458,7 @@ static sr1_status run_evaluation(const struct eval_tool_options *o, const sr1_co
     sr1_eval_options e = {.struct_size = sizeof(e),
                           .max_rows = o->max_rows,
                           .greedy = !o->sample,
+                          .samples = (int32_t)o->samples,
                           .seed = (uint64_t)o->seed,
                           .no_search = o->no_search,
                           .partial = 1,
@@ -433,8 +481,9 @@ static sr1_status run_evaluation(const struct eval_tool_options *o, const sr1_co
         st = open_trajectories(v, o->trajectories);
     }
     st = sr1_ranks_agree(o->ranks, st);
-    choose_columns(c);
-    progress_begin(&v->bar, "answering", "questions", 1.0);
+    choose_columns(c, o->samples);
+    v->unit = o->samples > 1 ? "answers were given" : "questions were answered";
+    progress_begin(&v->bar, "answering", o->samples > 1 ? "answers" : "questions", 1.0);
     v->silent = !first;
     *begun = st == SR1_OK;
     if (st == SR1_OK)
@@ -462,7 +511,7 @@ static int answer_questions(const struct eval_tool_options *o, sr1_config *c,
     if (st == SR1_OK && stop_asked() && !o->json && first)
         printf("partial: stopped before all questions were answered\n");
     if (st == SR1_OK && first)
-        st = o->json ? print_scores_json(e) : print_scores_table(e);
+        st = o->json ? print_scores_json(e, o->samples) : print_scores_table(e);
     if (st == SR1_OK && v.unwritten != SR1_OK)
         st = sr1_set_error(v.unwritten, v.reason);
     if (stop_asked() || st == SR1_E_CANCELLED)
@@ -500,6 +549,7 @@ static int answer_sets(const struct eval_tool_options *o, sr1_config *c, const c
     suite.max_rows = o->max_rows;
     suite.seed = o->seed;
     suite.sample = o->sample;
+    suite.samples = o->samples;
     suite.no_search = o->no_search;
     suite.json = o->json;
     suite.ranks = o->ranks;
@@ -518,7 +568,7 @@ static const struct eval_task suite_task = {"suite", answer_sets};
 
 static struct eval_tool_options o = {
     .task = "answers",
-    .suite = {.samples = 1},
+    .samples = 1,
     .ctrl = {.revisions = 1, .answers = 1, .votes = 1, .solver_temperature = 0.7}};
 
 static const struct args_option options[] = {
@@ -526,6 +576,8 @@ static const struct args_option options[] = {
      "answer only the first N questions (0: all)", 0, 1e12},
     {"--sample", ARGS_FLAG, &o.sample, NULL, "sample by temperature instead of greedily",
      0, 0},
+    {"--samples", ARGS_INT, &o.samples, "N",
+     "answers, suite: answers to each question (1)", 1, 1024},
     {"--seed", ARGS_INT, &o.seed, "N", "seed of sampling (0)", 0, 1e15},
     {"--no-search", ARGS_FLAG, &o.no_search, NULL,
      "answers, suite: searches find nothing (ablation)", 0, 0},
@@ -535,8 +587,6 @@ static const struct args_option options[] = {
     {"--json", ARGS_FLAG, &o.json, NULL, "print JSON instead of a table", 0, 0},
     {"--suite", ARGS_STRING, &o.suite.folder, "FOLDER",
      "answer all sets of questions in a folder; one table", 0, 0},
-    {"--samples", ARGS_INT, &o.suite.samples, "N", "suite: answers to each question (1)",
-     1, 1024},
     {"--results", ARGS_STRING, &o.suite.results, "FOLDER",
      "suite: keep every answer there; what was stopped is continued", 0, 0},
     {"--markdown", ARGS_FLAG, &o.suite.markdown, NULL, "suite: print a table in Markdown",
@@ -651,6 +701,9 @@ int main(int argc, char **argv)
         return args_wrong(&a, "--task '%s' is not known; there are answers and ctrl",
                           o.task);
     code = check_task_options(task->name);
+    if (code < 0 && task->run == answer_questions && o.samples > SR1_EVAL_MAX_SAMPLES)
+        code = args_wrong(&a, "--samples %lld: at most %d, or 1024 with --suite",
+                          (long long)o.samples, SR1_EVAL_MAX_SAMPLES);
     if (code < 0 && o.suite.folder)
         code = check_suite_folder(o.suite.folder);
     if (code >= 0)
@@ -668,7 +721,7 @@ int main(int argc, char **argv)
         st = sr1_ranks_agree(o.ranks, st);
     }
     if (st == SR1_OK && ranks_is_first(o.ranks) && task->run != revise_answers)
-        policy_warn_of_sampling(o.sample || o.suite.samples > 1, rest + words, n - words);
+        policy_warn_of_sampling(o.sample || o.samples > 1, rest + words, n - words);
     code = st == SR1_OK ? task->run(&o, c, rest[words - 1])
                         : tool_refused(ranks_program(o.ranks, "sr1-eval"), st);
     ranks_end(o.ranks);

@@ -187,8 +187,11 @@ static int report_runs(const char *const *folders, size_t n, const struct page_o
 static sr1_status check_page(const struct output *page, const char *samples,
                              const char *const *folders, size_t n, int force)
 {
-    static const char *const names[] = {"config.json", "metrics.jsonl",
-                                        "config-changes.jsonl", "trajectories.jsonl.zst",
+    static const char *const names[] = {"config.json",
+                                        "metrics.jsonl",
+                                        "config-changes.jsonl",
+                                        "trajectories.jsonl.zst",
+                                        "validation-trajectories.jsonl.zst",
                                         "trajectories.jsonl"};
     sr1_status st = output_check(page, &samples, 1, force);
 

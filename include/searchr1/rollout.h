@@ -105,6 +105,11 @@ typedef struct sr1_rollout_options {
      * again. What `finished` began for them is to be given up here
      * (sr1_reward_set_forget). May be NULL. On the thread that generates. */
     void (*dropped)(void *user);
+    /* Of sampling, in place of the configured ones. temperature 0: as configured, and the
+     * other two are not read; top_p 0: 1; top_k 0: all. */
+    double temperature;
+    double top_p;
+    int32_t top_k;
 } sr1_rollout_options;
 
 /* Set struct_size, and every other field to its default. NULL is fine. */
@@ -128,7 +133,8 @@ SR1_API sr1_status sr1_rollout_log_probs(sr1_rollout *rollout,
                                          size_t n, float *out, size_t out_len);
 
 /* Scores of one data source, or of all rows (data_source NULL in the report). Means over
- * rows, NaN where no row was scored; ratios in [0, 1]. */
+ * rows, each of which is the mean of its answers; NaN where no row was scored; ratios in
+ * [0, 1]. What the answers to a row are worth together: searchr1/ext/eval_figures.h. */
 typedef struct sr1_eval_scores {
     size_t struct_size;
     const char *data_source; /* borrowed from the evaluation */
@@ -144,8 +150,9 @@ typedef struct sr1_eval_scores {
     double answered;  /* share that closed an answer */
     double searches;  /* per row */
     double tokens;    /* sampled tokens per row */
-    int64_t excluded; /* further rows that could not be scored: a search of theirs failed
-                         (key search_failure), the server, or what gives the reward */
+    int64_t excluded; /* further rows with an answer that could not be scored: a search
+                         of it failed (key search_failure), the server, or what gives the
+                         reward */
     double embedding; /* as the reward "embedding"; 0 without an embedder */
     double reward;    /* total of the rewards given; 0 without */
     double success;   /* share with an action that reached its goal */
@@ -160,12 +167,14 @@ typedef struct sr1_evaluation sr1_evaluation;
 typedef struct sr1_eval_options {
     size_t struct_size; /* set by sr1_eval_options_init */
     int64_t max_rows;   /* 0: all */
-    int32_t greedy;     /* 1 by default */
+    int32_t greedy; /* 1 by default: one answer is the likeliest; several are sampled */
     uint64_t seed;
     int32_t no_search;
-    sr1_status (*progress)(void *user, int64_t finished, int64_t total, int64_t tokens);
+    sr1_status (*progress)(void *user, int64_t finished, int64_t total,
+                           int64_t tokens); /* in answers */
     void *user;
-    /* Every finished trajectory in row order (borrowed for the call); may be NULL. */
+    /* Every finished trajectory in row order (borrowed for the call), all answers to a
+     * row behind one another; may be NULL. */
     sr1_status (*trajectory)(void *user, const sr1_trajectory *trajectory);
     sr1_embedder *embedder;  /* for the score "embedding"; borrowed for the call; NULL:
                                 that is 0 */
@@ -178,6 +187,11 @@ typedef struct sr1_eval_options {
                                 NULL: this one alone. Each makes the same call, calls
                                 trajectory with all rows and gets the scores of all; of
                                 several an evaluation that ends early has no scores */
+    int32_t samples;         /* answers to each row; 0, or the default 1: one */
+    /* Of sampling, as in sr1_rollout_options. */
+    double temperature;
+    double top_p;
+    int32_t top_k;
 } sr1_eval_options;
 
 /* Set struct_size, and every other field to its default. NULL is fine. */

@@ -69,8 +69,36 @@ static sr1_status check_clip_epsilon(const sr1_config *c)
     return SR1_OK;
 }
 
+/* What moves needs weights of its own that can be added up. */
+static sr1_status check_moving_reference(const sr1_config *c)
+{
+    if (sr1__config_int(c, "reference_sync_steps") == 0)
+        return SR1_OK;
+    if (sr1__config_real(c, "beta") == 0.0)
+        return sr1__fail(SR1_E_CONFIG,
+                         "reference_sync_steps: with beta 0 there is no reference; set "
+                         "beta, or reference_sync_steps to 0");
+    if (!sr1__config_is(c, "kl_reference", "frozen"))
+        return sr1__fail(
+            SR1_E_CONFIG,
+            "reference_sync_steps moves a frozen reference; set kl_reference "
+            "to frozen, or reference_sync_steps to 0");
+    if (!sr1__config_is(c, "reference_quantization", "none"))
+        return sr1__fail(SR1_E_CONFIG,
+                         "reference_sync_steps: an int8 reference cannot move; set "
+                         "reference_quantization to none, or reference_sync_steps to 0");
+    if (sr1__config_int(c, "lora_rank") > 0)
+        return sr1__fail(
+            SR1_E_CONFIG,
+            "reference_sync_steps: with lora_rank the reference is the model "
+            "without its adapter, which does not move; set "
+            "reference_sync_steps to 0");
+    return SR1_OK;
+}
+
 static sr1_status check_reference(const sr1_config *c)
 {
+    SR1__TRY(check_moving_reference(c));
     if (sr1__config_is(c, "reference_quantization", "none"))
         return SR1_OK;
     if (!sr1__config_is(c, "kl_reference", "frozen"))
@@ -154,6 +182,20 @@ static sr1_status check_validation_data(const sr1_config *c)
         return sr1__fail(SR1_E_CONFIG, "validation is asked for without questions; set "
                                        "validation_file or validation_split");
     return SR1_OK;
+}
+
+static sr1_status check_validation_sampling(const sr1_config *c)
+{
+    int64_t n = sr1__config_int(c, "validation_group_size");
+
+    if (n == 1 || sr1__config_real(c, "validation_temperature") > 0)
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "validation_group_size is %" PRId64
+                     " and validation_temperature 0: all answers to a question would be "
+                     "the same; set validation_temperature (1.0), or "
+                     "validation_group_size to 1",
+                     n);
 }
 
 /* An engine over an index needs the index. */
@@ -354,13 +396,16 @@ static sr1_status check_name(const sr1_config *c)
 sr1_status sr1_config_validate(const sr1_config *config)
 {
     static sr1_status (*const rules[])(const sr1_config *) = {
-        check_turn_budget,   check_lr_schedule,     check_clip_epsilon,
-        check_reference,     check_ratio_bounds,    check_importance_correction,
-        check_data_splits,   check_validation_data, check_tools,
-        check_search_engine, check_protocol,        check_stage_files,
-        data_files,          check_reward_weights,  check_fsdp_size,
-        check_async_level,   check_chat_template,   check_quantization,
-        check_name};
+        check_turn_budget,         check_lr_schedule,
+        check_clip_epsilon,        check_reference,
+        check_ratio_bounds,        check_importance_correction,
+        check_data_splits,         check_validation_data,
+        check_validation_sampling, check_tools,
+        check_search_engine,       check_protocol,
+        check_stage_files,         data_files,
+        check_reward_weights,      check_fsdp_size,
+        check_async_level,         check_chat_template,
+        check_quantization,        check_name};
 
     SR1__REQUIRE(config, "configuration: config");
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)

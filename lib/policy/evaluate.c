@@ -1,7 +1,8 @@
-/* policy/evaluate.c - answer every row of a dataset and score the answers, over all rows
- * and for each data source. Rows go in chunks, so memory does not grow with the dataset.
- */
+/* policy/evaluate.c - answer every row of a dataset, once or several times, and score the
+ * answers. Rows go in chunks, so memory does not grow with the dataset; their scores are
+ * gathered in evaluation.c. */
 #include "policy/dataset_queries.h"
+#include "policy/evaluation.h"
 #include "policy/fingerprint.h"
 #include "policy/launched_job.h"
 #include "policy/rollout_internal.h"
@@ -30,11 +31,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct sr1_evaluation {
-    sr1_eval_scores *of; /* [n]: all rows first, then by data source */
-    size_t n;
-};
-
 struct evaluation_run {
     struct sr1__dist *dist; /* who shares the rows; NULL: nobody */
     sr1_rollout *rollout;
@@ -43,6 +39,7 @@ struct evaluation_run {
     sr1_evaluation *e;
     const int64_t *rows; /* [total] of data: those that can be asked; NULL: all */
     int64_t total, done, tokens;
+    size_t samples; /* answers to each question */
     sr1_trajectory *
         *early; /* [n] of a chunk under way: what is finished; NULL: not kept */
     size_t n_early;
@@ -166,106 +163,12 @@ static sr1_status score_trajectory(const struct evaluation_run *w,
     return st;
 }
 
-/* ---- sums by data source ---- */
-
-/* The first ones compare with gold answers. */
-static const size_t summed[] = {
-    offsetof(sr1_eval_scores, exact_match), offsetof(sr1_eval_scores, f1),
-    offsetof(sr1_eval_scores, sub_match),   offsetof(sr1_eval_scores, bleu),
-    offsetof(sr1_eval_scores, rouge1),      offsetof(sr1_eval_scores, rouge2),
-    offsetof(sr1_eval_scores, rougeL),      offsetof(sr1_eval_scores, embedding),
-    offsetof(sr1_eval_scores, format),      offsetof(sr1_eval_scores, answered),
-    offsetof(sr1_eval_scores, searches),    offsetof(sr1_eval_scores, tokens),
-    offsetof(sr1_eval_scores, reward),      offsetof(sr1_eval_scores, success),
-    offsetof(sr1_eval_scores, thinking)};
-
-#define N_COMPARED 8
-
-#define N_SUMMED (sizeof(summed) / sizeof(summed[0]))
-
-/* Each source is nine figures of a validation: a file whose rows all have names of their
- * own gets no more than this many. */
-#define MAX_SOURCES 256
-#define OTHER "other"
-
-static sr1_eval_scores *find_source(const sr1_evaluation *e, const char *source)
-{
-    for (size_t i = 1; i < e->n; i++)
-        if (strcmp(e->of[i].data_source, source) == 0)
-            return &e->of[i];
-    return NULL;
-}
-
-static sr1_status add_source(sr1_evaluation *e, const char *source)
-{
-    sr1_eval_scores *p = sr1__realloc(e->of, e->n + 1, sizeof(*p));
-    char *name;
-
-    if (!p)
-        return sr1__fail_nomem("evaluation");
-    e->of = p;
-    name = sr1__strdup(source);
-    if (!name)
-        return sr1__fail_nomem("evaluation");
-    p[e->n++] = (sr1_eval_scores){.struct_size = sizeof(*p), .data_source = name};
-    return SR1_OK;
-}
-
-static sr1_status find_source_scores(sr1_evaluation *e, const char *source,
-                                     sr1_eval_scores **out)
-{
-    *out = find_source(e, source);
-    if (*out)
-        return SR1_OK;
-    if (e->n > MAX_SOURCES) {
-        source = OTHER;
-        *out = find_source(e, source);
-        if (!*out)
-            sr1__log(SR1_LOG_WARN,
-                     "evaluation: there are more than %d data sources; the further ones "
-                     "are scored together, as '%s'",
-                     MAX_SOURCES, source);
-    }
-    if (!*out) {
-        SR1__TRY(add_source(e, source));
-        *out = &e->of[e->n - 1];
-    }
-    return SR1_OK;
-}
-
-static void add_eval_scores(sr1_eval_scores *sum, sr1_eval_scores *one)
-{
-    for (size_t i = 0; i < N_SUMMED; i++)
-        *score_field(sum, summed[i]) += *score_field(one, summed[i]);
-    sum->rows++;
-    sum->with_answers += one->with_answers;
-}
-
-static int compare_source_names(const void *a, const void *b)
-{
-    return strcmp(((const sr1_eval_scores *)a)->data_source,
-                  ((const sr1_eval_scores *)b)->data_source);
-}
-
-/* Means; nothing is known of no rows. */
-static void average_scores(sr1_evaluation *e)
-{
-    for (size_t k = 0; k < e->n; k++)
-        for (size_t i = 0; i < N_SUMMED; i++) {
-            sr1_eval_scores *s = &e->of[k];
-            int64_t n = i < N_COMPARED ? s->with_answers : s->rows;
-
-            *score_field(s, summed[i]) = n ? *score_field(s, summed[i]) / (double)n : NAN;
-        }
-    qsort(e->of + 1, e->n - 1, sizeof(*e->of), compare_source_names);
-}
-
 /* ---- chunks of rows ---- */
 
 struct eval_chunk {
     struct sr1__dataset_queries asked;
-    sr1_trajectory **made;
-    size_t n;
+    sr1_trajectory **made; /* [n], question by question */
+    size_t n, samples;
 };
 
 static void eval_chunk_free(struct eval_chunk *c)
@@ -279,7 +182,8 @@ static void eval_chunk_free(struct eval_chunk *c)
 static sr1_status eval_chunk_read(struct eval_chunk *c, const struct evaluation_run *w,
                                   int64_t from, size_t n)
 {
-    *c = (struct eval_chunk){.made = sr1__calloc(n, sizeof(sr1_trajectory *)), .n = n};
+    *c = (struct eval_chunk){.n = n * w->samples, .samples = w->samples};
+    c->made = sr1__calloc(c->n, sizeof(sr1_trajectory *));
     if (!c->made)
         return sr1__fail_nomem("rows");
     return sr1__dataset_queries_read(&c->asked, w->data, w->rows, from, n);
@@ -289,11 +193,12 @@ static sr1_status report_eval_progress(void *user, int64_t finished, int64_t tot
                                        int64_t tokens)
 {
     const struct evaluation_run *w = user;
+    int64_t answers = w->total * (int64_t)w->samples;
 
     (void)total;
     /* other ranks are about as far */
-    finished = w->done + finished * sr1__dist_size(w->dist);
-    return w->o->progress(w->o->user, finished < w->total ? finished : w->total, w->total,
+    finished = w->done * (int64_t)w->samples + finished * sr1__dist_size(w->dist);
+    return w->o->progress(w->o->user, finished < answers ? finished : answers, answers,
                           w->tokens + tokens * sr1__dist_size(w->dist));
 }
 
@@ -305,8 +210,8 @@ static void set_embedding_item(const struct eval_chunk *c, size_t i,
 
     if (sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER)
         item->answer.s = sr1_trajectory_final_answer(t, &item->answer.n);
-    item->truths.texts = c->asked.queries[i].answers;
-    item->truths.n = c->asked.queries[i].n_answers;
+    item->truths.texts = c->asked.queries[i / c->samples].answers;
+    item->truths.n = c->asked.queries[i / c->samples].n_answers;
 }
 
 /* The scores of all rows at once, for they are one call of the embedder; zeros without
@@ -334,10 +239,12 @@ static sr1_status reward_eval_chunk(const struct evaluation_run *w,
 {
     if (!w->o->rewards)
         return SR1_OK;
-    SR1__TRY(sr1__score_shared(w->dist, w->o->rewards, c->made, c->n, out));
+    SR1__TRY(sr1__score_shared(w->dist, w->o->rewards, c->made, c->n, c->samples, out));
     for (size_t i = 0; i < c->n; i++)
         if (sr1__trajectory_excluded(c->made[i]))
             out[i] = 0.0;
+        else if (!isnan(out[i]))
+            SR1__TRY(sr1_trajectory_set_reward(c->made[i], out[i]));
     return SR1_OK;
 }
 
@@ -361,23 +268,34 @@ static void drop_finished(void *user)
     sr1_reward_set_forget(w->o->rewards);
 }
 
-/* Of a chunk that was given up: the queries that were finished, and their trajectories.
- */
+static int is_answered(const struct evaluation_run *w, size_t question)
+{
+    for (size_t i = question * w->samples; i < (question + 1) * w->samples; i++)
+        if (!w->early[i])
+            return 0;
+    return 1;
+}
+
+/* Of a chunk that was given up: the queries all of whose answers were finished, and their
+ * trajectories. */
 static void keep_finished(struct eval_chunk *c, const struct evaluation_run *w)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < w->n_early; i++) {
+    for (size_t i = 0; i < w->n_early / w->samples; i++) {
         sr1_query q = c->asked.queries[i];
 
-        if (!w->early[i])
+        if (!is_answered(w, i))
             continue;
         c->asked.queries[i] = c->asked.queries[n];
         c->asked.queries[n] = q;
-        c->made[n++] = w->early[i];
-        w->early[i] = NULL;
+        for (size_t k = 0; k < w->samples; k++) {
+            c->made[n * w->samples + k] = w->early[i * w->samples + k];
+            w->early[i * w->samples + k] = NULL;
+        }
+        n++;
     }
-    c->n = n;
+    c->n = n * w->samples;
 }
 
 /* The chunk's trajectories; when it is cancelled and parts will do, those there are. */
@@ -391,7 +309,8 @@ static sr1_status answer_chunk(struct evaluation_run *w, struct eval_chunk *c,
         SR1__CHECK_ALLOC(w->early, "rows");
         w->n_early = c->n;
     }
-    st = sr1__generate_shared(w->dist, w->rollout, c->asked.queries, c->n, o, c->made);
+    st = sr1__generate_shared(w->dist, w->rollout, c->asked.queries, c->n / c->samples, o,
+                              c->made);
     if (st == SR1_E_CANCELLED && w->early) {
         keep_finished(c, w);
         w->cancelled = 1;
@@ -404,27 +323,84 @@ static sr1_status answer_chunk(struct evaluation_run *w, struct eval_chunk *c,
     return st;
 }
 
+/* The answers to one question that is scored, and what is known of them. */
+struct eval_question {
+    const sr1_query *asked;
+    sr1_trajectory *const *made;      /* [samples] */
+    const double *embedding, *reward; /* [samples] */
+    double values[SR1__FIGURED_SCORES][SR1__ANSWERS_MAX];
+    char *votes[SR1__ANSWERS_MAX]; /* normalised, "" where there is no closed answer */
+};
+
+/* "" without a closed answer. */
+static sr1_status read_vote(const sr1_trajectory *t, char **out)
+{
+    struct sr1__str answer = {"", 0};
+
+    if (sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER)
+        answer.s = sr1_trajectory_final_answer(t, &answer.n);
+    return sr1__normalise_vote(answer, out);
+}
+
+static sr1_status score_sample(struct evaluation_run *w, struct eval_question *q,
+                               size_t i, struct sr1__question_scores *out)
+{
+    const sr1_trajectory *t = q->made[i];
+    sr1_eval_scores one;
+
+    SR1__TRY(score_trajectory(w, t, q->asked, &one));
+    one.embedding = q->embedding[i];
+    one.reward = q->reward[i];
+    q->values[SR1__FIGURES_EXACT_MATCH][i] = one.exact_match;
+    q->values[SR1__FIGURES_REWARD][i] = one.reward;
+    out->excluded |= sr1__trajectory_excluded(t) || isnan(one.reward);
+    sr1__question_scores_add(out, &one, (int32_t)w->samples);
+    w->tokens += (int64_t)one.tokens;
+    return w->samples > 1 ? read_vote(t, &q->votes[i]) : SR1_OK;
+}
+
+static sr1_status figure_answers(const struct evaluation_run *w,
+                                 const struct eval_question *q,
+                                 struct sr1__question_scores *out)
+{
+    struct sr1__answer_votes votes;
+
+    if (out->excluded)
+        return SR1_OK;
+    SR1__TRY(sr1__answer_votes_count(&votes, q->votes, (int32_t)w->samples));
+    for (size_t k = 0; k < SR1__FIGURED_SCORES; k++)
+        sr1__answer_figures(&votes, q->values[k], out->figures[k]);
+    return SR1_OK;
+}
+
+static sr1_status score_eval_question(struct evaluation_run *w, struct eval_question *q)
+{
+    struct sr1__question_scores scores = {0};
+    sr1_status st = SR1_OK;
+
+    for (size_t i = 0; i < w->samples && st == SR1_OK; i++)
+        st = score_sample(w, q, i, &scores);
+    if (st == SR1_OK)
+        st = figure_answers(w, q, &scores);
+    if (st == SR1_OK)
+        st = sr1__evaluation_add(w->e, q->asked->data_source, &scores);
+    for (size_t i = 0; i < w->samples && st == SR1_OK && w->o->trajectory; i++)
+        st = w->o->trajectory(w->o->user, q->made[i]);
+    for (size_t i = 0; i < w->samples; i++)
+        sr1_free(q->votes[i]);
+    return st;
+}
+
 static sr1_status score_eval_chunk(struct evaluation_run *w, struct eval_chunk *c,
                                    const double *embedding, const double *reward)
 {
-    for (size_t i = 0; i < c->n; i++) {
-        sr1_eval_scores *sum = NULL;
-        sr1_eval_scores one;
+    for (size_t i = 0; i < c->n; i += w->samples) {
+        struct eval_question q = {.asked = &c->asked.queries[i / w->samples],
+                                  .made = c->made + i,
+                                  .embedding = embedding + i,
+                                  .reward = reward + i};
 
-        SR1__TRY(score_trajectory(w, c->made[i], &c->asked.queries[i], &one));
-        one.embedding = embedding[i];
-        one.reward = reward[i];
-        SR1__TRY(find_source_scores(w->e, c->asked.queries[i].data_source, &sum));
-        if (sr1__trajectory_excluded(c->made[i]) || isnan(reward[i])) {
-            sum->excluded++;
-            w->e->of[0].excluded++;
-        } else {
-            add_eval_scores(sum, &one);
-            add_eval_scores(&w->e->of[0], &one);
-        }
-        w->tokens += (int64_t)one.tokens;
-        if (w->o->trajectory)
-            SR1__TRY(w->o->trajectory(w->o->user, c->made[i]));
+        SR1__TRY(score_eval_question(w, &q));
     }
     return SR1_OK;
 }
@@ -432,9 +408,12 @@ static sr1_status score_eval_chunk(struct evaluation_run *w, struct eval_chunk *
 static sr1_status evaluate_chunk(struct evaluation_run *w, size_t n)
 {
     sr1_rollout_options o = {.struct_size = sizeof(o),
-                             .group_size = 1,
-                             .greedy = w->o->greedy,
+                             .group_size = (int32_t)w->samples,
+                             .greedy = w->o->greedy && w->samples == 1,
                              .seed = w->o->seed,
+                             .temperature = w->o->temperature,
+                             .top_p = w->o->top_p,
+                             .top_k = w->o->top_k,
                              .no_search = w->o->no_search,
                              .user = w,
                              .progress = w->o->progress ? report_eval_progress : NULL,
@@ -442,8 +421,8 @@ static sr1_status evaluate_chunk(struct evaluation_run *w, size_t n)
                                  w->o->rewards || w->o->partial ? note_finished : NULL,
                              .dropped = drop_finished};
     struct eval_chunk c = {0};
-    double *embedding = sr1__calloc(n, sizeof(*embedding));
-    double *reward = sr1__calloc(n, sizeof(*reward));
+    double *embedding = sr1__calloc(n * w->samples, sizeof(*embedding));
+    double *reward = sr1__calloc(n * w->samples, sizeof(*reward));
     sr1_status st = embedding && reward ? eval_chunk_read(&c, w, w->done, n)
                                         : sr1__fail_nomem("scores");
 
@@ -464,40 +443,35 @@ static sr1_status evaluate_chunk(struct evaluation_run *w, size_t n)
     return st == SR1_OK && w->cancelled ? SR1_E_CANCELLED : st;
 }
 
-static int has_rows(const sr1_evaluation *e)
+/* Questions that are asked at once. */
+static int64_t count_chunk_questions(const struct evaluation_run *w)
 {
-    return e->of[0].rows + e->of[0].excluded > 0;
+    int64_t n = 4 * (int64_t)w->rollout->limits.max_rows / (int64_t)w->samples;
+
+    return (n > 0 ? n : 1) * sr1__dist_size(w->dist);
 }
 
 static sr1_status evaluate_rows(struct evaluation_run *w, sr1_evaluation **out)
 {
-    int64_t chunk = 4 * (int64_t)w->rollout->limits.max_rows * sr1__dist_size(w->dist);
+    int64_t chunk = count_chunk_questions(w);
     sr1_status st = SR1_OK;
 
-    w->e = sr1__calloc(1, sizeof(*w->e));
-    if (w->e)
-        w->e->of = sr1__calloc(1, sizeof(*w->e->of));
-    if (!w->e || !w->e->of) {
-        sr1_evaluation_free(w->e);
-        return sr1__fail_nomem("evaluation");
-    }
-    w->e->n = 1;
-    w->e->of[0].struct_size = sizeof(*w->e->of);
+    SR1__TRY(sr1__evaluation_new(&w->e, (int32_t)w->samples));
     while (st == SR1_OK && w->done < w->total)
         st = evaluate_chunk(
             w, (size_t)(w->total - w->done < chunk ? w->total - w->done : chunk));
-    if (st == SR1_E_CANCELLED && w->o->partial && has_rows(w->e))
+    if (st == SR1_E_CANCELLED && w->o->partial && sr1__evaluation_has_rows(w->e))
         st = SR1_OK;
     if (st != SR1_OK) {
         sr1_evaluation_free(w->e);
         return st;
     }
-    average_scores(w->e);
+    sr1__evaluation_average(w->e);
     *out = w->e;
     return SR1_OK;
 }
 
-static const sr1_eval_options eval_options_defaults = {.greedy = 1};
+static const sr1_eval_options eval_options_defaults = {.greedy = 1, .samples = 1};
 
 void sr1_eval_options_init(sr1_eval_options *options)
 {
@@ -511,7 +485,11 @@ static sr1_status read_eval_call(struct evaluation_run *w, sr1_eval_options *o,
     SR1__TRY(sr1__struct_take(o, sizeof(*o), options,
                               SR1__STRUCT_END(sr1_eval_options, max_rows),
                               "evaluate: options"));
+    if (o->samples < 0 || o->samples > SR1_EVAL_MAX_SAMPLES)
+        return sr1__fail(SR1_E_INVALID, "evaluate: samples must be from 1 to %d, not %d",
+                         SR1_EVAL_MAX_SAMPLES, (int)o->samples);
     w->o = o;
+    w->samples = o->samples ? (size_t)o->samples : 1;
     w->total = sr1_dataset_count(w->data);
     if (o->max_rows > 0 && o->max_rows < w->total)
         w->total = o->max_rows;
@@ -546,8 +524,16 @@ static sr1_status compare_policies(const struct evaluation_run *w)
 static sr1_status compare_eval_calls(const struct evaluation_run *w)
 {
     const sr1_eval_options *o = w->o;
-    const int64_t told[] = {w->total,     o->greedy,     (int64_t)o->seed,
-                            o->no_search, !!o->embedder, !!o->rewards};
+    const double sampling[] = {o->temperature, o->top_p};
+    const int64_t told[] = {w->total,
+                            o->greedy,
+                            (int64_t)o->seed,
+                            o->no_search,
+                            !!o->embedder,
+                            !!o->rewards,
+                            o->top_k,
+                            (int64_t)w->samples,
+                            (int64_t)sr1__hash64(sampling, sizeof(sampling), 0)};
     uint64_t questions = 0;
     sr1_status st;
 
@@ -598,29 +584,4 @@ sr1_status sr1_evaluate(sr1_evaluation **out, sr1_rollout *rollout,
     sr1_rollout_free(rollout);
     sr1__free(rows);
     return st;
-}
-
-void sr1_evaluation_free(sr1_evaluation *e)
-{
-    if (!e)
-        return;
-    for (size_t i = 1; i < e->n; i++)
-        sr1__free((char *)(uintptr_t)e->of[i].data_source);
-    sr1__free(e->of);
-    sr1__free(e);
-}
-
-size_t sr1_evaluation_count(const sr1_evaluation *e)
-{
-    return e ? e->n : 0;
-}
-
-sr1_status sr1_evaluation_scores(const sr1_evaluation *e, size_t index,
-                                 sr1_eval_scores *out)
-{
-    SR1__REQUIRE(e, "evaluation");
-    if (index >= e->n)
-        return sr1__fail(SR1_E_INVALID, "evaluation: no entry %zu", index);
-    return sr1__struct_give(out, &e->of[index], sizeof(e->of[index]),
-                            "evaluation scores");
 }

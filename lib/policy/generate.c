@@ -133,12 +133,21 @@ static sr1_status read_rollout_options(sr1_rollout_options *o,
                          o->group_size);
     if (o->max_tokens < 0)
         return sr1__fail(SR1_E_INVALID, "rollout: max_tokens is negative");
-    return SR1_OK;
+    if (o->top_p == 0.0)
+        o->top_p = 1.0;
+    return sr1__context(
+        sr1__sampling_check(&(struct sr1__sampling){o->temperature, o->top_k, o->top_p}),
+        "rollout");
 }
 
-static struct sr1__sampling greedy_sampling(void)
+static struct sr1__sampling choose_sampling(const sr1_rollout *r,
+                                            const sr1_rollout_options *o)
 {
-    return (struct sr1__sampling){.temperature = 0.0, .top_k = 0, .top_p = 1.0};
+    if (o->greedy)
+        return (struct sr1__sampling){.temperature = 0.0, .top_k = 0, .top_p = 1.0};
+    if (o->temperature > 0)
+        return (struct sr1__sampling){o->temperature, o->top_k, o->top_p};
+    return r->sampling;
 }
 
 static void free_row_texts(struct sr1__generation *g)
@@ -218,7 +227,7 @@ static sr1_status generate_by(sr1_rollout *r, const struct generators *by,
 
     g.env = o->no_search ? r->no_search_env : r->env;
     g.group_size = o->group_size;
-    g.sampling = o->greedy ? greedy_sampling() : r->sampling;
+    g.sampling = choose_sampling(r, o);
     g.max_tokens = o->max_tokens ? o->max_tokens : r->limits.max_tokens;
     g.seed = o->seed;
     g.set = (struct sr1__engine_set){.engines = by->engines,

@@ -268,12 +268,12 @@ sr1_status sr1__generate_shared(struct sr1__dist *d, sr1_rollout *rollout,
     return sr1__generate_scored(d, rollout, NULL, queries, n, o, out);
 }
 
-/* ---- rewards of one trajectory a question ---- */
+/* ---- rewards ---- */
 
 /* Scores of this rank's of t[n], side by side. */
 static sr1_status score_own(const struct sr1__dist *d, sr1_reward_set *rewards,
-                            sr1_trajectory *const *t, size_t n, double *scores,
-                            size_t *n_own)
+                            sr1_trajectory *const *t, size_t n, size_t group,
+                            double *scores, size_t *n_own)
 {
     const sr1_trajectory **own = sr1__calloc(n + 1, sizeof(const sr1_trajectory *));
     int32_t self = sr1__dist_rank(d);
@@ -282,24 +282,28 @@ static sr1_status score_own(const struct sr1__dist *d, sr1_reward_set *rewards,
     *n_own = 0;
     SR1__CHECK_ALLOC(own, "trajectories to score");
     for (size_t i = 0; i < n; i++)
-        if (sr1__rank_of_question(d, i) == self && !sr1__trajectory_excluded(t[i]))
+        if (sr1__rank_of_question(d, i / group) == self &&
+            !sr1__trajectory_excluded(t[i]))
             own[(*n_own)++] = t[i];
     st = sr1_reward_set_score(rewards, own, *n_own, NULL, scores);
     sr1__free(own);
     return st;
 }
 
-static sr1_status spread_scores(const struct sr1__gathered *g, int32_t rank, int32_t size,
-                                sr1_trajectory *const *t, size_t n, double *totals)
+static sr1_status spread_scores(const struct sr1__gathered *g, const struct sr1__dist *d,
+                                int32_t rank, sr1_trajectory *const *t, size_t n,
+                                size_t group, double *totals)
 {
     struct sr1__reader r;
     size_t bytes;
     const void *given = sr1__gathered_of(g, rank, &bytes);
 
     sr1__reader_init(&r, given, bytes);
-    for (size_t i = (size_t)rank; i < n; i += (size_t)size) {
+    for (size_t i = 0; i < n; i++) {
         const void *own;
 
+        if (sr1__rank_of_question(d, i / group) != rank)
+            continue;
         totals[i] = NAN;
         if (sr1__trajectory_excluded(t[i]))
             continue;
@@ -312,19 +316,20 @@ static sr1_status spread_scores(const struct sr1__gathered *g, int32_t rank, int
 }
 
 sr1_status sr1__score_shared(struct sr1__dist *d, sr1_reward_set *rewards,
-                             sr1_trajectory *const *t, size_t n, double *totals)
+                             sr1_trajectory *const *t, size_t n, size_t group,
+                             double *totals)
 {
     struct sr1__gathered g = {0};
     double *own = sr1__calloc(n + 1, sizeof(*own));
     size_t n_own = 0;
-    sr1_status st = own ? score_own(d, rewards, t, n, own, &n_own)
+    sr1_status st = own ? score_own(d, rewards, t, n, group, own, &n_own)
                         : sr1__fail_nomem("rewards of trajectories");
 
     st = sr1__dist_await(d, "rewards", st);
     if (st == SR1_OK)
         st = sr1__dist_gather(d, "rewards", st, own, n_own * sizeof(*own), &g);
     for (int32_t rank = 0; st == SR1_OK && rank < sr1__dist_size(d); rank++)
-        st = spread_scores(&g, rank, sr1__dist_size(d), t, n, totals);
+        st = spread_scores(&g, d, rank, t, n, group, totals);
     sr1__gathered_free(&g);
     sr1__free(own);
     return st;

@@ -59,9 +59,10 @@ sr1_status sr1__trajectories_decode(struct sr1__reader *r, sr1_trajectory **t, s
 sr1_status sr1__trajectory_read_column(struct sr1__reader *r, sr1_trajectory *t,
                                        int32_t column, size_t n);
 
-/* Rewards of t[n], one of each question, which every rank has; NaN where it is dropped
- * or its reward could not be had. */
+/* Rewards of t[n], `group` of each question, question by question, which every rank has;
+ * NaN where it is dropped or its reward could not be had. */
 sr1_status sr1__score_shared(struct sr1__dist *d, sr1_reward_set *rewards,
-                             sr1_trajectory *const *t, size_t n, double *totals);
+                             sr1_trajectory *const *t, size_t n, size_t group,
+                             double *totals);
 
 #endif

@@ -13,13 +13,13 @@
 #include "base/struct.h"
 #include "config/config.h"
 #include "environment/trajectory/trajectory.h"
+#include "signal/reward/answer_figures.h"
 #include "signal/reward/ground_truths.h"
 #include "signal/reward/match.h"
 #include "text/data/dataset.h"
 #include "text/data/row_files.h"
 
 #include <searchr1/ext/suite.h>
-#include <searchr1/ext/text_metrics.h>
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -201,38 +201,6 @@ static const char *closed_answer(const sr1_trajectory *t, size_t *n)
     return sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER ? answer : NULL;
 }
 
-/* Which of the answers most gave, the first of several; -1: none was given. */
-static int32_t find_majority(char *const *votes, int32_t n)
-{
-    int32_t best = -1, most = 0;
-
-    for (int32_t i = 0; i < n; i++) {
-        int32_t count = 0;
-
-        for (int32_t k = 0; *votes[i] && k < n; k++)
-            count += strcmp(votes[i], votes[k]) == 0;
-        if (count > most) {
-            most = count;
-            best = i;
-        }
-    }
-    return best;
-}
-
-static sr1_status normalise_vote(struct sr1__str answer, char **vote)
-{
-    struct sr1__buf b;
-    size_t size;
-    sr1_status st;
-
-    sr1__buf_init(&b, 0);
-    st = sr1__settle_answer(&answer, &b);
-    if (st == SR1_OK)
-        st = sr1_reward_normalize(answer.s, answer.n, vote, &size);
-    sr1__buf_free(&b);
-    return st;
-}
-
 /* Is an answer right, as rewards compare, its F1, and its normalised text, "" without
  * one, which the caller frees with sr1_free. */
 static sr1_status score_answer(const sr1_trajectory *t, double *right, double *f1,
@@ -245,10 +213,10 @@ static sr1_status score_answer(const sr1_trajectory *t, double *right, double *f
     answer.s = closed_answer(t, &answer.n);
     *right = *f1 = 0.0;
     if (!answer.s)
-        return normalise_vote((struct sr1__str){"", 0}, vote);
+        return sr1__normalise_vote((struct sr1__str){"", 0}, vote);
     SR1__TRY(sr1__best_score(sr1__score_exact, answer, &truths, NULL, right));
     SR1__TRY(sr1__best_score(sr1__score_f1, answer, &truths, NULL, f1));
-    return normalise_vote(answer, vote);
+    return sr1__normalise_vote(answer, vote);
 }
 
 /* What a question's answers are worth, with room for their normalised texts. */
@@ -267,7 +235,7 @@ static sr1_status score_answers(sr1_trajectory *const *t, int32_t n, char **vote
         row->searches += (double)sr1_trajectory_search_count(t[i]) / n;
         row->tokens += (double)sr1_trajectory_policy_count(t[i]) / n;
     }
-    chosen = find_majority(votes, n);
+    chosen = sr1__find_majority(votes, n);
     row->majority = chosen >= 0 && right[chosen] > 0;
     return SR1_OK;
 }

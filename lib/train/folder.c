@@ -11,6 +11,7 @@
 #include "base/quote.h"
 #include "config/paths.h"
 #include "config/run_config.h"
+#include "environment/trajectory/trajectory.h"
 #include "train/checkpoint.h"
 
 #include <inttypes.h>
@@ -21,6 +22,10 @@
 
 /* The metrics of a run that has a row of training in them begin with this much. */
 #define FIRST_ROWS ((size_t)64 << 10)
+
+const struct sr1__trajectory_log_row sr1__trajectory_logs[SR1__TRAJECTORY_LOGS] = {
+    {"trajectories.jsonl.zst", "trajectories_zst_size"},
+    {"validation-trajectories.jsonl.zst", "validation_trajectories_zst_size"}};
 
 /* ---- one holder ---- */
 
@@ -106,7 +111,7 @@ static sr1_status has_work(const char *folder, int *yes)
     SR1__TRY(sr1__checkpoint_count(folder, &checkpoints));
     SR1__TRY(has_rows(folder, yes));
     *yes |= checkpoints > 0 || sr1__dir_has(folder, "model") ||
-            is_filled(folder, "trajectories.jsonl.zst") ||
+            is_filled(folder, sr1__trajectory_logs[SR1__LOG_STEPS].file) ||
             is_filled(folder, "trajectories.jsonl"); /* of an older version */
     return SR1_OK;
 }
@@ -156,9 +161,15 @@ static sr1_status refuse_others_below(const char *run)
 /* What a run that failed before its first step left, and nothing else. */
 static sr1_status clear_failed(const char *folder)
 {
-    static const char *const names[] = {
-        "metrics.jsonl", "trajectories.jsonl.zst", "tensorboard", "checkpoints",
-        "served",        "config-changes.jsonl",   "logs",        "mlflow.json"};
+    static const char *const names[] = {"metrics.jsonl",
+                                        "trajectories.jsonl.zst",
+                                        "validation-trajectories.jsonl.zst",
+                                        "tensorboard",
+                                        "checkpoints",
+                                        "served",
+                                        "config-changes.jsonl",
+                                        "logs",
+                                        "mlflow.json"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         SR1__TRY(remove_below(folder, names[i]));
@@ -170,6 +181,7 @@ static const char *const written[] = {"config.json",
                                       "run.json",
                                       "metrics.jsonl",
                                       "trajectories.jsonl.zst",
+                                      "validation-trajectories.jsonl.zst",
                                       "trajectories.jsonl",
                                       "tensorboard",
                                       "checkpoints",
@@ -584,8 +596,7 @@ static sr1_status open_metrics(sr1_trainer *tr, const json_t *state)
     return st;
 }
 
-static sr1_status cut_trajectories(struct sr1__zlines *lines, const char *path,
-                                   int64_t size)
+static sr1_status cut_log(struct sr1__zlines *lines, const char *path, int64_t size)
 {
     if ((uint64_t)size <= sr1__zlines_size(lines))
         return sr1__zlines_truncate(lines, (uint64_t)size);
@@ -593,20 +604,49 @@ static sr1_status cut_trajectories(struct sr1__zlines *lines, const char *path,
     return sr1__zlines_mend(lines);
 }
 
-/* Checkpoints of older versions know nothing of this file: it begins with them. */
-static sr1_status open_trajectories(sr1_trainer *tr, const json_t *state)
+/* Checkpoints of older versions, and those of runs without it, know nothing of this file:
+ * it begins with them. */
+static sr1_status open_log(sr1_trainer *tr, const struct sr1__trajectory_log_row *row,
+                           const json_t *state, struct sr1__zlines **out)
 {
-    char *path = sr1__path_join(tr->run_folder, "trajectories.jsonl.zst");
+    char *path = sr1__path_join(tr->run_folder, row->file);
     int64_t size = 0;
     sr1_status st = path ? SR1_OK : sr1__fail_nomem("path");
 
     if (st == SR1_OK)
-        st = sr1__zlines_open(&tr->trajectories, path);
-    if (st == SR1_OK && json_object_get(state, SR1__TRAJECTORIES_SIZE))
-        st = sr1__json_get_int(state, SR1__TRAJECTORIES_SIZE, &size);
+        st = sr1__zlines_open(out, path);
+    if (st == SR1_OK && json_object_get(state, row->size_key))
+        st = sr1__json_get_int(state, row->size_key, &size);
     if (st == SR1_OK)
-        st = cut_trajectories(tr->trajectories, path, size);
+        st = cut_log(*out, path, size);
     sr1__free(path);
+    return st;
+}
+
+/* That of validations where one is wanted, or was. */
+static sr1_status open_logs(sr1_trainer *tr, const json_t *state)
+{
+    for (size_t i = 0; i < SR1__TRAJECTORY_LOGS; i++)
+        if (i == SR1__LOG_STEPS || tr->set.log_validation_trajectories != 0 ||
+            sr1__dir_has(tr->run_folder, sr1__trajectory_logs[i].file))
+            SR1__TRY(open_log(tr, &sr1__trajectory_logs[i], state, &tr->logs[i]));
+    return SR1_OK;
+}
+
+sr1_status sr1__folder_log(const sr1_trainer *tr, int which, const sr1_trajectory *t)
+{
+    struct sr1__buf line;
+    sr1_status st;
+
+    sr1__buf_init(&line, 0);
+    st = sr1__trajectory_to_line(t, tr->step, &line);
+    if (st == SR1_OK)
+        st = sr1__zlines_add(tr->logs[which], line.data, line.len);
+    if (st == SR1_E_LIMIT) { /* a log ends no run */
+        sr1__log(SR1_LOG_WARN, "a trajectory is not logged: %s", sr1_last_error());
+        st = SR1_OK;
+    }
+    sr1__buf_free(&line);
     return st;
 }
 
@@ -622,7 +662,7 @@ static sr1_status open_events(sr1_trainer *tr)
 sr1_status sr1__folder_open_journals(sr1_trainer *tr)
 {
     SR1__TRY(open_metrics(tr, tr->restored));
-    SR1__TRY(open_trajectories(tr, tr->restored));
+    SR1__TRY(open_logs(tr, tr->restored));
     SR1__TRY(sr1__mlflow_open(&tr->mlflow, tr->config, tr->run_folder,
                               sr1__jsonl_size(tr->metrics)));
     return sr1__config_bool(tr->config, "tensorboard") ? open_events(tr) : SR1_OK;

@@ -20,7 +20,8 @@
  *     metrics.h           the figures of a step; metric_sink.c: for the caller
  *     alarms.c            signs that a run goes wrong
  *
- *     run.c               all steps, validation
+ *     run.c               all steps
+ *     validation.c        a validation between them
  *     check.c             what a run would refuse, before anything is opened
  *     outage.c            the end of a run whose searches all fail
  *     startup_warnings.c           what to know of the settings before the first step
@@ -61,16 +62,23 @@
 
 #include <stdatomic.h>
 
+/* Those of a run: of its steps, and of its validations. */
+enum { SR1__LOG_STEPS, SR1__LOG_VALIDATIONS, SR1__TRAJECTORY_LOGS };
+
 struct sr1__settings {
     int64_t batch_size, num_epochs, max_steps, update_times, group_size;
     int64_t micro_batch_tokens, logit_chunk, trajectory_memory;
     int64_t validate_interval, validation_samples, save_interval, keep_checkpoints;
-    int64_t log_trajectories, log_interval;
+    int64_t log_trajectories, log_validation_trajectories, log_interval;
+    int32_t validation_group_size;
+    struct sr1__sampling validation_sampling; /* temperature 0: greedy */
     int32_t share_prompts;
     int32_t alone; /* a trajectory shares a micro-batch with none */
     int32_t checkpointing, skip_zero_variance_groups, shuffle, validate_at_start,
         save_final_model;
     int32_t frozen_reference, kl_in_reward;
+    int64_t reference_sync_steps; /* 0: the frozen reference stays where it is */
+    double reference_mixup_alpha;
     int64_t critic_update_times, critic_warmup, mini_batch_size;
     int64_t max_staleness, async_level;
     /* What trajectories must hold, as bits 1 << SR1_COLUMN_*: */
@@ -177,6 +185,7 @@ struct sr1_trainer {
     struct sr1__pool *pool; /* NULL for one worker */
     sr1_model **references; /* [n_workers] share the frozen weights; NULL without them, */
     sr1_model *host_reference; /* and between the passes of those that lie on the host */
+    int32_t reference_moved;   /* it is no more what training began with */
     sr1_reward_set *rewards;
     const struct sr1__stage *stage;
     sr1_dataset *train; /* NULL when the configuration names none */
@@ -193,7 +202,7 @@ struct sr1_trainer {
     struct sr1__path_id folder_id; /* the folder itself, once the run has begun */
     struct sr1__lock *lock;        /* of the run folder, while it is this trainer's */
     struct sr1__jsonl *metrics;    /* journals of the run, once it has begun */
-    struct sr1__zlines *trajectories;
+    struct sr1__zlines *logs[SR1__TRAJECTORY_LOGS]; /* NULL: nothing is logged */
     struct sr1__events *events; /* NULL unless the key tensorboard is set */
     struct sr1__mlflow *mlflow; /* NULL unless mlflow_tracking_uri is set, or after */
     /* Told how far a rollout is; NULL outside of a run, or if nobody asks. */
@@ -215,7 +224,8 @@ struct sr1_trainer {
     json_t *rule_files;      /* by key, their hashes when it was opened: rule_files.c */
     json_t *restored;        /* the checkpoint's state that it goes on from, or NULL */
     json_t *pending_row;     /* metrics of a step whose record failed, or NULL */
-    int64_t pending_row_at;  /* where in metrics.jsonl they are to be */
+    int64_t pending_row_at;  /* where in metrics.jsonl they are to be, */
+    uint64_t validation_at;  /* and its validation's trajectories in their log */
     double reached;          /* exact match that was good enough; 0: not yet */
     size_t n_configured;     /* rewards; the program's follow them */
     sr1_env *configured_env; /* borrowed: the rollout's as configured */
@@ -294,6 +304,12 @@ void sr1__critic_close(sr1_trainer *tr);
 
 /* The frozen reference, where the settings want one; once the policy is there. */
 sr1_status sr1__reference_open(sr1_trainer *tr);
+/* Where its weights lie between passes; NULL: there is none. */
+sr1_model *sr1__reference_weights(const sr1_trainer *tr);
+/* At the end of this step: let it move towards the policy, where that is due. */
+sr1_status sr1__reference_move(sr1_trainer *tr, int64_t step);
+/* Go on from where it had moved to, as a checkpoint's folder of weights has it. */
+sr1_status sr1__reference_restore(sr1_trainer *tr, const char *folder);
 void sr1__reference_close(sr1_trainer *tr);
 /* Around its passes: bring it from the host to the device, and let that go again. */
 sr1_status sr1__reference_raise(sr1_trainer *tr);
@@ -398,8 +414,12 @@ int64_t sr1__served_kept_bytes(const sr1_trainer *tr);
 
 /* ---- folder.c ---- */
 
-/* Of a checkpoint's state: bytes of trajectories.jsonl.zst. */
-#define SR1__TRAJECTORIES_SIZE "trajectories_zst_size"
+/* The logs of trajectories: their files, and what a checkpoint's state calls the bytes of
+ * each. */
+struct sr1__trajectory_log_row {
+    const char *file, *size_key;
+};
+extern const struct sr1__trajectory_log_row sr1__trajectory_logs[SR1__TRAJECTORY_LOGS];
 
 /* Keep others out of the run folder; SR1_E_CONFIG names who has it. */
 sr1_status sr1__folder_lock(sr1_trainer *tr);
@@ -429,8 +449,19 @@ sr1_status sr1__folder_check_there(const sr1_trainer *tr);
 /* Had a run that goes on come further than to the step it goes on from? 1 with what to
  * say of it; before its journals are opened, which cuts them there. */
 int sr1__folder_text_lost(const sr1_trainer *tr, char *text, size_t size);
+/* Add a trajectory of the present step to a log of the run; it is written with the log's
+ * next frame. */
+sr1_status sr1__folder_log(const sr1_trainer *tr, int which, const sr1_trajectory *t);
 /* Open the journals; after a restore they are cut to the sizes they had then. */
 sr1_status sr1__folder_open_journals(sr1_trainer *tr);
+
+/* ---- validation.c ---- */
+
+/* Validate after the present step: scores into row, and trajectories into their log. Free
+ * *out with sr1_evaluation_free. */
+sr1_status sr1__validate(sr1_trainer *tr, json_t *row, sr1_evaluation **out);
+/* The record of the step failed, and its validation will be made again. */
+void sr1__validation_take_back(const sr1_trainer *tr);
 
 /* ---- resume.c ---- */
 

@@ -212,13 +212,14 @@ static void plan_own_reference(struct planner *p, double bytes)
 }
 
 /* A frozen reference under an adapter is the base itself; one of the type that the
- * reviser has loaded is the reviser's. */
+ * reviser has loaded is the reviser's, unless it moves. */
 static void plan_reference(struct planner *p)
 {
     const struct sr1__memory_model *r = &p->reference;
     const char *proxy = sr1__config_str(p->config, "proxy_model");
     const char *own = sr1__config_str(p->config, "model_name_or_path");
-    int revised = p->shapes->has_reviser && (!*proxy || strcmp(proxy, own) == 0);
+    int revised = p->shapes->has_reviser && (!*proxy || strcmp(proxy, own) == 0) &&
+                  p->set.reference_sync_steps == 0;
 
     if (!p->set.frozen_reference)
         return;
@@ -567,6 +568,9 @@ static void plan_disk(struct planner *p)
     p->out->counts_steps = set->max_steps > 0;
     p->out->checkpoint = state_bytes(&p->policy) +
                          (p->has_critic ? state_bytes(&p->critic) : 0) +
+                         (p->set.frozen_reference && p->set.reference_sync_steps > 0
+                              ? sr1__memory_weights(&p->reference)
+                              : 0) +
                          (get_number(p, "openai_sync_interval") > 1 ? served : 0);
     p->out->disk = p->out->checkpoint * (double)sr1__checkpoints_at_once(set, steps, 0) +
                    served +

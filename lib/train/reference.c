@@ -1,14 +1,18 @@
 /* train/reference.c - the frozen reference: the policy that training began with. It may
  * lie on the host, and is on the device for its own passes only; its matrices may be
- * int8. */
-#include "train/internal.h"
+ * int8. With the key reference_sync_steps it moves towards the policy each so many steps
+ * (Gorbatovski et al. 2024, Learn Your Reference Model for Real Good Alignment; TRL's
+ * SyncRefModelCallback):
+ *
+ *     reference <- alpha * policy + (1 - alpha) * reference */
+#include "train/save_model.h"
 
 #include "policy/rollout_internal.h"
 
 #include <string.h>
 
-/* The weights as loaded, where the reviser of critiques holds them already in this type;
- * else NULL. They are its own: no update reaches them. */
+/* The weights as loaded, where the reviser of critiques holds them already in this type
+ * and they need not move; else NULL. They are its own: no update reaches them. */
 static sr1_model *find_loaded(const sr1_trainer *tr, int32_t dtype)
 {
     const char *proxy = sr1__config_str(tr->config, "proxy_model");
@@ -16,7 +20,8 @@ static sr1_model *find_loaded(const sr1_trainer *tr, int32_t dtype)
     int same =
         !*proxy || strcmp(proxy, sr1__config_str(tr->config, "model_name_or_path")) == 0;
 
-    if (!m || !same || m->dtype != (dtype < 0 ? tr->model->dtype : dtype))
+    if (!m || !same || tr->set.reference_sync_steps > 0 ||
+        m->dtype != (dtype < 0 ? tr->model->dtype : dtype))
         return NULL;
     return m;
 }
@@ -63,6 +68,11 @@ sr1_status sr1__reference_open(sr1_trainer *tr)
         return SR1_OK;
     if (strcmp(name, "auto") != 0)
         SR1__TRY(sr1__torch_dtype_parse(name, &dtype));
+    if (tr->set.reference_sync_steps > 0 && tr->model->adapter)
+        return sr1__fail(SR1_E_CONFIG,
+                         "reference_sync_steps: the model has an adapter, without which "
+                         "it is the reference, and that does not move; set "
+                         "reference_sync_steps to 0, or merge the adapter first");
     loaded = find_loaded(tr, dtype);
     if (!sr1__config_is(tr->config, "reference_quantization", "none"))
         return open_quantized(tr, loaded, dtype);
@@ -71,6 +81,42 @@ sr1_status sr1__reference_open(sr1_trainer *tr)
     SR1__TRY(loaded ? sr1__model_replica(&frozen, loaded)
                     : sr1__model_freeze(&frozen, tr->model, dtype));
     return sr1__replicas_new(&tr->references, frozen, tr->n_workers);
+}
+
+sr1_model *sr1__reference_weights(const sr1_trainer *tr)
+{
+    if (tr->host_reference)
+        return tr->host_reference;
+    return tr->references ? tr->references[0] : NULL;
+}
+
+/* What was made of its weights is old. */
+static void touch_reference(sr1_trainer *tr)
+{
+    tr->reference_moved = 1;
+    for (int32_t i = 0; tr->references && i < tr->n_workers; i++)
+        sr1__model_touch(tr->references[i]);
+}
+
+sr1_status sr1__reference_move(sr1_trainer *tr, int64_t step)
+{
+    sr1_model *reference = sr1__reference_weights(tr);
+    int64_t every = tr->set.reference_sync_steps;
+    sr1_status st;
+
+    if (!reference || every == 0 || step % every != 0)
+        return SR1_OK;
+    tr->in_update = 1;
+    st = sr1__model_mix_weights(reference, tr->model, tr->set.reference_mixup_alpha);
+    touch_reference(tr);
+    return sr1__context(st, "reference");
+}
+
+sr1_status sr1__reference_restore(sr1_trainer *tr, const char *folder)
+{
+    SR1__TRY(sr1__read_model_back(sr1__reference_weights(tr), folder));
+    touch_reference(tr);
+    return SR1_OK;
 }
 
 sr1_status sr1__reference_raise(sr1_trainer *tr)

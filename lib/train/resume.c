@@ -58,6 +58,7 @@ static const struct {
     {"test_split", "which questions are trained on follows from it"},
     {"query_selection", "the checkpoint holds what the rule knows of the questions"},
     {"kl_reference", "the reference is the policy that training began with"},
+    {"reference_sync_steps", "the checkpoint holds where the reference has moved"},
 };
 
 /* Models of which the checkpoint holds an adapter alone may lie in another place: that

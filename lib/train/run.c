@@ -5,6 +5,7 @@
  *     config.json         every key as resolved, when the run began
  *     metrics.jsonl       one object a step
  *     trajectories.jsonl.zst  what was said, in frames of zstd
+ *     validation-trajectories.jsonl.zst  likewise in validations, if it is asked for
  *     mlflow.json         where MLflow has them, by the key mlflow_tracking_uri
  *     tensorboard         the metrics once more, by the key of this name
  *     checkpoints/step-N  to resume from
@@ -47,71 +48,14 @@ struct run {
 
 /* ---- records ---- */
 
-/* What a validation adds to the metrics. */
-static const struct {
-    const char *name;
-    size_t offset;
-} scores[] = {{"exact_match", offsetof(sr1_eval_scores, exact_match)},
-              {"f1", offsetof(sr1_eval_scores, f1)},
-              {"format", offsetof(sr1_eval_scores, format)},
-              {"searches", offsetof(sr1_eval_scores, searches)},
-              {"reward", offsetof(sr1_eval_scores, reward)},
-              {"tokens", offsetof(sr1_eval_scores, tokens)},
-              {"success", offsetof(sr1_eval_scores, success)},
-              {"thinking", offsetof(sr1_eval_scores, thinking)}};
-
-/* A score of the questions of one source, NULL: of all. */
-static sr1_status add_score(json_t *row, const char *score, const char *source, double v)
-{
-    struct sr1__buf name;
-    sr1_status st;
-
-    sr1__buf_init(&name, 0);
-    sr1__buf_fmt(&name, "val/%s%s%s", score, source ? "/" : "", source ? source : "");
-    st = sr1__buf_status(&name, "metrics");
-    if (st == SR1_OK && json_object_set_new(row, name.data, sr1__json_number(v)) != 0)
-        st = sr1__fail_nomem("metrics");
-    sr1__buf_free(&name);
-    return st;
-}
-
-static sr1_status add_scores(json_t *row, const sr1_evaluation *e)
-{
-    for (size_t i = 0; i < sr1_evaluation_count(e); i++) {
-        sr1_eval_scores s = {.struct_size = sizeof(s)};
-
-        SR1__TRY(sr1_evaluation_scores(e, i, &s));
-        for (size_t k = 0; k < sizeof(scores) / sizeof(scores[0]); k++) {
-            const char *at = (const char *)&s + scores[k].offset;
-
-            SR1__TRY(add_score(row, scores[k].name, s.data_source,
-                               *(const double *)(const void *)at));
-        }
-        if (s.data_source) /* under the name that Search-R1's published code gives it */
-            SR1__TRY(add_score(row, "test_score", s.data_source, s.exact_match));
-        else if (json_object_set_new(row, "val/excluded", json_integer(s.excluded)) != 0)
-            return sr1__fail_nomem("metrics");
-    }
-    return SR1_OK;
-}
-
-static sr1_status log_trajectory(sr1_trainer *tr, struct sr1__trajectory_store *log,
-                                 size_t i)
+static sr1_status log_stored(const sr1_trainer *tr, struct sr1__trajectory_store *store,
+                             size_t i)
 {
     sr1_trajectory *t = NULL;
-    struct sr1__buf line;
     sr1_status st;
 
-    SR1__TRY(sr1__trajectory_store_get(log, i, &t));
-    sr1__buf_init(&line, 0);
-    st = sr1__trajectory_to_line(t, tr->step, &line);
-    if (st == SR1_OK)
-        st = sr1__zlines_add(tr->trajectories, line.data, line.len);
-    if (st == SR1_E_LIMIT) { /* a log ends no run */
-        sr1__log(SR1_LOG_WARN, "a trajectory is not logged: %s", sr1_last_error());
-        st = SR1_OK;
-    }
-    sr1__buf_free(&line);
+    SR1__TRY(sr1__trajectory_store_get(store, i, &t));
+    st = sr1__folder_log(tr, SR1__LOG_STEPS, t);
     sr1_trajectory_free(t);
     return st;
 }
@@ -125,8 +69,8 @@ static sr1_status log_trajectories(sr1_trainer *tr, struct sr1__trajectory_store
     if (tr->set.log_trajectories >= 0 && n > (size_t)tr->set.log_trajectories)
         kept = (size_t)tr->set.log_trajectories;
     for (size_t i = 0; i < kept; i++)
-        SR1__TRY(log_trajectory(tr, log, i));
-    return sr1__zlines_flush(tr->trajectories);
+        SR1__TRY(log_stored(tr, log, i));
+    return sr1__zlines_flush(tr->logs[SR1__LOG_STEPS]);
 }
 
 static void send_note(const struct run *r, const char *text)
@@ -221,15 +165,6 @@ static int is_due(int64_t step, int64_t interval)
     return interval > 0 && step % interval == 0;
 }
 
-static sr1_status report_validation(void *user, int64_t done, int64_t total,
-                                    int64_t tokens)
-{
-    const struct run *r = user;
-
-    (void)tokens;
-    return r->cb.phase ? r->cb.phase(r->cb.user, "validation", done, total) : SR1_OK;
-}
-
 static void end_after_this_step(struct run *r, const char *why)
 {
     if (r->tr->step >= r->tr->planned)
@@ -272,20 +207,8 @@ static sr1_status run_validation(struct run *r, json_t *row)
 {
     sr1_trainer *tr = r->tr;
     sr1_evaluation *e = NULL;
-    sr1_eval_options o = {.struct_size = sizeof(o),
-                          .greedy = 1,
-                          .seed = tr->set.seed,
-                          .max_rows = tr->set.validation_samples,
-                          .progress = report_validation,
-                          .user = r,
-                          .rewards = tr->rewards};
-    sr1_status st;
+    sr1_status st = sr1__validate(tr, row, &e);
 
-    sr1__rollout_use_local(tr->rollout, 1); /* a server may have older weights */
-    st = sr1__evaluate_filtered(&e, tr->dist, tr->rollout, tr->validation, &o);
-    sr1__rollout_use_local(tr->rollout, 0);
-    if (st == SR1_OK)
-        st = add_scores(row, e);
     if (st == SR1_OK && r->cb.validation)
         st = r->cb.validation(r->cb.user, tr->step, e);
     if (st == SR1_OK)
@@ -403,6 +326,7 @@ static void owe_record(sr1_trainer *tr, json_t *row, sr1_status st)
     struct sr1__error e;
 
     sr1__error_save(&e, st);
+    sr1__validation_take_back(tr);
     if (metrics_size(tr) == tr->pending_row_at && log_row(tr, row) != SR1_OK)
         sr1__log(SR1_LOG_WARN, "the metrics of step %" PRId64 " are not written: %s",
                  tr->step, sr1_last_error());
@@ -419,6 +343,8 @@ static sr1_status record_row(struct run *r, json_t *row,
     sr1_status st = whole ? SR1_OK : sr1__fail_nomem("metrics");
 
     tr->pending_row_at = metrics_size(tr);
+    if (tr->logs[SR1__LOG_VALIDATIONS])
+        tr->validation_at = sr1__zlines_size(tr->logs[SR1__LOG_VALIDATIONS]);
     if (st == SR1_OK && log)
         st = log_trajectories(tr, log);
     if (st == SR1_OK)

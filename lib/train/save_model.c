@@ -1,4 +1,4 @@
-/* train/save_model.c - the policy as a Hugging Face folder. */
+/* train/save_model.c - models as Hugging Face folders, and back. */
 #include "train/save_model.h"
 
 #include "tensor/model/model_load.h"
@@ -25,4 +25,18 @@ sr1_status sr1__save_model_together(sr1_trainer *tr, const sr1_model *m,
     return part.part == 0 && m == tr->model
                ? sr1_tokenizer_save(sr1_rollout_tokenizer(tr->rollout), folder)
                : SR1_OK;
+}
+
+sr1_status sr1__read_model_back(sr1_model *m, const char *folder)
+{
+    sr1_model_options o = {.struct_size = sizeof(o),
+                           .device = sr1_model_device(m),
+                           .dtype = sr1_model_dtype(m)};
+    sr1_model *loaded = NULL;
+    sr1_status st;
+
+    SR1__TRY(sr1_model_open(&loaded, folder, &o));
+    st = sr1__model_copy_weights(m, loaded);
+    sr1_model_free(loaded);
+    return st;
 }

@@ -5,9 +5,11 @@
 
 #include "train/internal.h"
 
-/* This rank's share of the policy, with its tokenizer, or of the critic. Where states are
- * not sharded one rank calls it and writes all. */
+/* This rank's share of the policy, with its tokenizer, or of another model. Where states
+ * are not sharded one rank calls it and writes all. */
 sr1_status sr1__save_model_together(sr1_trainer *tr, const sr1_model *m,
                                     const char *folder);
+/* The weights of a folder into a model of their shape, in its type. */
+sr1_status sr1__read_model_back(sr1_model *m, const char *folder);
 
 #endif

@@ -59,7 +59,7 @@ static sr1_status add_overlong(const struct sr1__settings *set, sr1_trajectory *
 static sr1_status score_greedy(const sr1_trainer *tr, const struct sr1__round *round,
                                double *rewards)
 {
-    SR1__TRY(sr1__score_shared(tr->dist, tr->rewards, round->greedy, round->n_queries,
+    SR1__TRY(sr1__score_shared(tr->dist, tr->rewards, round->greedy, round->n_queries, 1,
                                rewards));
     for (size_t q = 0; q < round->n_queries; q++) {
         double penalty = 0.0;

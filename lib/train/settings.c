@@ -150,6 +150,8 @@ static sr1_status read_loss(struct sr1__settings *s, const sr1_config *c)
     SR1__TRY(check_cap(&s->loss_options));
     s->frozen_reference = sr1__config_is(c, "kl_reference", "frozen") && s->beta > 0 &&
                           !sr1__config_imitates(c);
+    s->reference_sync_steps = sr1__config_int(c, "reference_sync_steps");
+    s->reference_mixup_alpha = sr1__config_real(c, "reference_mixup_alpha");
     s->skip_zero_variance_groups = sr1__config_bool(c, "skip_zero_variance_groups") ||
                                    sr1__config_int(c, "dynamic_sampling") > 0;
     return SR1_OK;
@@ -168,6 +170,16 @@ static void read_schedule(struct sr1__settings *s, const sr1_config *c)
     s->max_grad_norm = sr1__config_real(c, "max_grad_norm");
 }
 
+static sr1_status read_validation(struct sr1__settings *s, const sr1_config *c)
+{
+    s->validation_group_size = (int32_t)sr1__config_int(c, "validation_group_size");
+    s->validation_sampling = (struct sr1__sampling){
+        .temperature = sr1__config_real(c, "validation_temperature"),
+        .top_k = (int32_t)sr1__config_int(c, "validation_top_k"),
+        .top_p = sr1__config_real(c, "validation_top_p")};
+    return sr1__context(sr1__sampling_check(&s->validation_sampling), "validation");
+}
+
 static void read_run(struct sr1__settings *s, const sr1_config *c)
 {
     s->validate_interval = sr1__config_int(c, "validate_interval");
@@ -179,6 +191,7 @@ static void read_run(struct sr1__settings *s, const sr1_config *c)
     s->keep_checkpoints = sr1__config_int(c, "keep_checkpoints");
     s->save_final_model = sr1__config_bool(c, "save_final_model");
     s->log_trajectories = sr1__config_int(c, "log_trajectories");
+    s->log_validation_trajectories = sr1__config_int(c, "log_validation_trajectories");
     s->log_interval = sr1__config_int(c, "log_interval");
 }
 
@@ -256,7 +269,7 @@ sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c)
     SR1__TRY(sr1__settings_read_advantage(s, c));
     read_schedule(s, c);
     read_run(s, c);
-    return SR1_OK;
+    return read_validation(s, c);
 }
 
 struct sr1__adamw sr1__adamw_configured(const sr1_config *c)

@@ -116,6 +116,13 @@ static int warn_no_tools(const sr1_trainer *tr, char *text, size_t size)
     return 1;
 }
 
+static int revises_nothing(const sr1_config *c)
+{
+    const struct sr1__environment_choice *e = sr1__environment_choice(c);
+
+    return !e || !e->revises;
+}
+
 static int acts_otherwise(const sr1_config *c)
 {
     const struct sr1__environment_choice *e = sr1__environment_choice(c);
@@ -180,8 +187,12 @@ static int warn_unread(const sr1_trainer *tr, char *text, size_t size)
     static const char no_adapter[] =
         "lora_rank is 0: all weights are trained; set lora_rank to train an adapter";
     static const char no_critic[] = "only an advantage with a critic (gae) reads it";
+    static const char no_validation[] = "there are no questions for validation";
+    static const char greedy[] =
+        "validation_temperature is 0: a validation takes the likeliest token";
     const sr1_config *c = tr->config;
     const int no_lora = tr->set.lora.rank == 0, no_values = has_no_critic(tr);
+    const int is_greedy = tr->set.validation_sampling.temperature == 0.0;
     const struct {
         const char *key;
         int is_unread;
@@ -213,12 +224,25 @@ static int warn_unread(const sr1_trainer *tr, char *text, size_t size)
          "file of their own, which sr1-eval RUN FILE asks"},
         {"stop_at_exact_match", !tr->validation,
          "there are no questions for validation: the run goes to its end"},
+        {"validation_temperature", !tr->validation, no_validation},
+        {"validation_group_size", !tr->validation, no_validation},
+        {"log_validation_trajectories", !tr->validation, no_validation},
+        {"validation_top_p", is_greedy, greedy},
+        {"validation_top_k", is_greedy, greedy},
+        {"reference_mixup_alpha", tr->set.reference_sync_steps == 0,
+         "reference_sync_steps is 0: the reference does not move"},
         {"validation_samples", !tr->validation,
          "there are no questions for validation: none is made"},
         {"overlong_penalty", sr1__config_int(c, "overlong_buffer") == 0,
          "overlong_buffer is 0: no response loses reward by its length"},
         {"weight_sync_backend", !sr1__config_bool(c, "use_openai"),
          "use_openai is off: this process generates, and has the weights"},
+        {"search_index", lacks_engine(c, "bm25"),
+         "search_engine is not bm25: the index is not opened"},
+        {"code_problems",
+         revises_nothing(c) && !sr1__config_has_item(c, "rewards", "execution"),
+         "environment is not critique, and rewards do not name execution: no program "
+         "runs"},
         {"forward_prefetch",
          sr1__config_bool(c, "forward_prefetch") &&
              !sr1__config_bool(c, "reshard_after_forward"),

@@ -23,6 +23,7 @@
 /* Members of the state. */
 #define PENDING_ROW "owed_metrics"
 #define REFERENCE "reference"
+#define MOVED_REFERENCE "reference" /* the folder of its weights */
 #define ROLLOUTS "rollouts"
 
 /* folder/name, made; caller frees with sr1__free. */
@@ -67,6 +68,11 @@ static sr1_status write_critic(sr1_trainer *tr, const char *path)
     return sr1__save_model_together(tr, tr->critics[0], path);
 }
 
+static sr1_status write_reference(sr1_trainer *tr, const char *path)
+{
+    return sr1__save_model_together(tr, sr1__reference_weights(tr), path);
+}
+
 static sr1_status write_critic_optimizer(sr1_trainer *tr, const char *path)
 {
     return sr1__learner_save_states(&tr->critic, path);
@@ -100,6 +106,8 @@ static sr1_status fill_checkpoint(void *self, const char *folder)
     SR1__TRY(write_below(folder, "model", write_policy, tr));
     if (tr->critics)
         SR1__TRY(write_below(folder, "critic", write_critic, tr));
+    if (tr->reference_moved)
+        SR1__TRY(write_below(folder, MOVED_REFERENCE, write_reference, tr));
     return sr1__dist_rank(tr->dist) == 0 ? fill_common(tr, folder) : SR1_OK;
 }
 
@@ -174,7 +182,7 @@ static json_t *pack_counters(const sr1_trainer *tr)
 {
     return json_pack(
         "{s:I, s:f, s:o, s:O, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:I, s:I, "
-        "s:I, s:o, s:o, s:I}",
+        "s:o, s:o, s:I}",
         "planned", (json_int_t)tr->planned, "reached_exact_match", tr->reached,
         SR1__GIVEN, sr1__given_json(tr), SR1__RULE_FILES, tr->rule_files, "data",
         mark_json(&tr->mark), "epoch", (json_int_t)tr->place.epoch, "position",
@@ -183,10 +191,22 @@ static json_t *pack_counters(const sr1_trainer *tr)
         json_real(tr->kl.coef), "kl_updates", (json_int_t)tr->kl.updates, "entropy_coef",
         json_real(tr->entropy.coef), "server_version",
         (json_int_t)sr1__rollout_server_version(tr->rollout), "metrics_size",
-        (json_int_t)metrics_size(tr), SR1__TRAJECTORIES_SIZE,
-        (json_int_t)(tr->trajectories ? sr1__zlines_size(tr->trajectories) : 0), "alarms",
-        pack_alarms(tr->alarms), "unlogged_alarms", pack_alarms(tr->unlogged),
-        "unscored_steps", (json_int_t)tr->unscored_steps);
+        (json_int_t)metrics_size(tr), "alarms", pack_alarms(tr->alarms),
+        "unlogged_alarms", pack_alarms(tr->unlogged), "unscored_steps",
+        (json_int_t)tr->unscored_steps);
+}
+
+/* 0, or -1 without memory. */
+static int pack_log_sizes(const sr1_trainer *tr, json_t *state)
+{
+    int bad = 0;
+
+    for (size_t i = 0; i < SR1__TRAJECTORY_LOGS; i++)
+        if (tr->logs[i])
+            bad |= json_object_set_new(
+                state, sr1__trajectory_logs[i].size_key,
+                json_integer((json_int_t)sr1__zlines_size(tr->logs[i])));
+    return bad;
 }
 
 /* Before a checkpoint beside them records how long they are. */
@@ -195,14 +215,18 @@ static sr1_status sync_journals(sr1_trainer *tr)
     SR1__TRY(sr1__folder_check_there(tr));
     if (tr->metrics)
         SR1__TRY(sr1__jsonl_sync(tr->metrics));
-    return tr->trajectories ? sr1__zlines_sync(tr->trajectories) : SR1_OK;
+    for (size_t i = 0; i < SR1__TRAJECTORY_LOGS; i++)
+        if (tr->logs[i])
+            SR1__TRY(sr1__zlines_sync(tr->logs[i]));
+    return SR1_OK;
 }
 
 sr1_status sr1__state_save(sr1_trainer *tr)
 {
     json_t *state = pack_counters(tr);
     int bad =
-        !state || (tr->record && json_object_set(state, "config", tr->record) != 0) ||
+        !state || pack_log_sizes(tr, state) != 0 ||
+        (tr->record && json_object_set(state, "config", tr->record) != 0) ||
         (tr->pending_row && json_object_set(state, PENDING_ROW, tr->pending_row) != 0) ||
         json_object_set_new(state, REFERENCE, pack_reference(tr)) != 0 ||
         (tr->queue &&
@@ -367,24 +391,11 @@ static sr1_status restore_adapter(sr1_model *m, const char *folder)
     return sr1__adapter_read(m, folder);
 }
 
-static sr1_status restore_weights(sr1_model *m, const char *folder)
-{
-    sr1_model_options o = {.struct_size = sizeof(o),
-                           .device = sr1_model_device(m),
-                           .dtype = sr1_model_dtype(m)};
-    sr1_model *loaded = NULL;
-    sr1_status st;
-
-    SR1__TRY(sr1_model_open(&loaded, folder, &o));
-    st = sr1__model_copy_weights(m, loaded);
-    sr1_model_free(loaded);
-    return st;
-}
-
 static sr1_status restore_model(struct sr1__learner *l, const char *folder)
 {
     sr1_model *m = l->replicas[0];
-    sr1_status st = m->adapter ? restore_adapter(m, folder) : restore_weights(m, folder);
+    sr1_status st =
+        m->adapter ? restore_adapter(m, folder) : sr1__read_model_back(m, folder);
 
     for (int32_t i = 0; i < l->n; i++)
         sr1__model_touch(l->replicas[i]);
@@ -474,6 +485,20 @@ static sr1_status check_reference(const sr1_trainer *tr, const json_t *state)
                             tr->model->folder ? tr->model->folder : "it");
 }
 
+/* Where it has moved; else it is what the model's folder holds. */
+static sr1_status restore_reference(sr1_trainer *tr, const char *folder)
+{
+    char *path;
+    sr1_status st;
+
+    if (tr->set.reference_sync_steps == 0 || !sr1__dir_has(folder, MOVED_REFERENCE))
+        return SR1_OK;
+    path = sr1__path_join(folder, MOVED_REFERENCE);
+    st = path ? sr1__reference_restore(tr, path) : sr1__fail_nomem("path");
+    sr1__free(path);
+    return st;
+}
+
 static sr1_status restore_all(sr1_trainer *tr, const char *folder, const json_t *state)
 {
     SR1__TRY(check_bases(tr, state));
@@ -483,6 +508,7 @@ static sr1_status restore_all(sr1_trainer *tr, const char *folder, const json_t 
     SR1__TRY(restore_learner(&tr->policy, folder, "model", "optimizer"));
     if (tr->critics)
         SR1__TRY(restore_learner(&tr->critic, folder, "critic", "critic_optimizer"));
+    SR1__TRY(restore_reference(tr, folder));
     return restore_counters(tr, state);
 }
 

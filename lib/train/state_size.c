@@ -38,8 +38,16 @@ int64_t sr1__served_kept_bytes(const sr1_trainer *tr)
                                                                    : 0;
 }
 
+/* Of a reference that moves. */
+static int64_t reference_bytes(const sr1_trainer *tr)
+{
+    const sr1_model *m = sr1__reference_weights(tr);
+
+    return m && tr->set.reference_sync_steps > 0 ? sr1__state_model_bytes(m) : 0;
+}
+
 int64_t sr1__state_bytes(const sr1_trainer *tr)
 {
-    return learner_bytes(&tr->policy) + learner_bytes(&tr->critic) +
+    return learner_bytes(&tr->policy) + learner_bytes(&tr->critic) + reference_bytes(tr) +
            sr1__served_kept_bytes(tr);
 }

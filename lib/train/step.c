@@ -154,6 +154,14 @@ sr1_status sr1__check_rewards(const sr1_trainer *tr)
         "rewards=); a run that a program's own reward began goes on from that program");
 }
 
+/* The reference moves behind what the step made of the policy. */
+static sr1_status run_and_move(struct sr1__step_batch *b,
+                               sr1_status (*run)(struct sr1__step_batch *b), int64_t step)
+{
+    SR1__TRY(run(b));
+    return sr1__reference_move(b->tr, step);
+}
+
 /* Run the step of *b, whose trainer and trajectories or questions are set, and free *b;
  * trajectories go to out (may be NULL). tr->step tells whether the step is done: the
  * report of a step that is done can still fail. */
@@ -167,7 +175,7 @@ static sr1_status finish_step(struct sr1__step_batch *b,
 
     b->metrics = &tr->step_metrics;
     sr1__metrics_begin(b->metrics, step);
-    st = sr1__dist_agree(tr->dist, "step", run(b));
+    st = sr1__dist_agree(tr->dist, "step", run_and_move(b, run, step));
     if (st == SR1_OK) {
         tr->step = step;
         tr->in_update = 0;

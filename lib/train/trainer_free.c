@@ -15,7 +15,8 @@ static void release_trainer(sr1_trainer *tr)
     sr1__weight_sync_close(tr);
     sr1__folder_unlock(tr);
     sr1__jsonl_close(tr->metrics);
-    sr1__zlines_close(tr->trajectories);
+    for (size_t i = 0; i < SR1__TRAJECTORY_LOGS; i++)
+        sr1__zlines_close(tr->logs[i]);
     sr1__events_close(tr->events);
     sr1__mlflow_close(tr->mlflow, SR1_E_CANCELLED);
     sr1__learner_close(&tr->policy);

@@ -39,6 +39,7 @@ static sr1_tensor *forward_policy(sr1_scope *s, const sr1_trainer *tr, sr1_model
     return o.entropy ? t_cat(s, outputs, 2, 0) : outputs[0];
 }
 
+/* now: of the weights that sampled, without dropout where there are such. */
 static void add_differences(struct sr1__loss_sums *sums, const struct sr1__microbatch *mb,
                             const float *now)
 {
@@ -101,7 +102,7 @@ static sr1_status compute_policy_loss(const sr1_trainer *tr,
                         .n_seqs = mb->n_seqs,
                         .seq_begin = a->seq_begin};
 
-    add_differences(sums, mb, a->outputs);
+    add_differences(sums, mb, recomputed ? recomputed : a->outputs);
     SR1__TRY(sr1__loss_run(set->loss, &b, &set->loss_options, a->gradient, NULL, &part));
     if (count_outputs(tr) == 2)
         SR1__TRY(add_entropy(tr, mb->n_targets, a, &part, &sums->entropy_sum));

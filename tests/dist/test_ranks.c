@@ -196,7 +196,9 @@ static void resuming_is_never_having_stopped(void **state)
 /* ---- other objectives ---- */
 
 /* Pairs of a configuration that both sides have; NULL ends them. */
-static const char *const variants[][6] = {
+#define VARIANT_PAIRS 9
+
+static const char *const variants[][VARIANT_PAIRS] = {
     {"advantage=gae", "loss=ppo", "kl_in=reward", "critic_learning_rate=1e-3"},
     {"lora_rank=2", "lora_dropout=0.1"},
     {"dtype=bf16"},
@@ -217,7 +219,7 @@ static void train_variant(const struct ranks *r)
 
     if (r->size > 1)
         ranks_set_variables(r);
-    for (size_t i = 0; i < 6 && variant[i]; i++)
+    for (size_t i = 0; i < VARIANT_PAIRS && variant[i]; i++)
         OK(sr1_config_set_pair(c, variant[i]));
     run_whole(c);
 }
@@ -273,6 +275,27 @@ static void copies_are_shared(void **state)
     text = slurp_trajectories(names[1]);
     assert_non_null(strstr(text, "\"copy\":1"));
     sr1_free(text);
+}
+
+/* The first rank logs, and every rank moves the same reference. */
+static void what_follows_an_update_is_shared(void **state)
+{
+    static const char *const pairs[] = {"kl_reference=frozen",
+                                        "beta=0.5",
+                                        "reference_sync_steps=2",
+                                        "validation_split=0.3",
+                                        "validate_interval=2",
+                                        "validation_group_size=3",
+                                        "validation_temperature=1.0",
+                                        "log_validation_trajectories=-1",
+                                        NULL};
+    char names[2][32];
+
+    (void)state;
+    train_both(pairs, names);
+    same_file(names[0], names[1], "model/model.safetensors");
+    same_file(names[0], names[1], "checkpoints/step-6/reference/model.safetensors");
+    same_records(names[0], names[1]);
 }
 
 static void every_objective_is_shared(void **state)
@@ -810,6 +833,7 @@ int main(void)
         cmocka_unit_test(demonstrations_are_shared),
         cmocka_unit_test(demonstrations_show_one_date),
         cmocka_unit_test(copies_are_shared),
+        cmocka_unit_test(what_follows_an_update_is_shared),
         cmocka_unit_test(every_objective_is_shared),
         cmocka_unit_test(a_reward_is_computed_by_one_rank),
         cmocka_unit_test(batches_that_differ_are_an_error),

@@ -234,7 +234,7 @@ static const struct variant {
     int32_t ranks;
     const char *const pairs[MAX_PAIRS];
 } variants[] = {
-    {2, {"threads=2"}},
+    {2, {"threads=2", "reference_sync_steps=2"}},
     {4, {"update_times=2"}},
     {2, {"advantage=gae", "loss=ppo", "kl_in=reward", "critic_learning_rate=1e-3"}},
     {2, {"lora_rank=2", "lora_dropout=0.1"}},
@@ -446,7 +446,8 @@ static void copy_folder(const char *from, const char *to)
 static void any_number_of_ranks_resumes(void **state)
 {
     static const char *const pairs[MAX_PAIRS] = {"dtype=bf16", "advantage=gae",
-                                                 "loss=ppo", "kl_in=reward"};
+                                                 "loss=ppo", "kl_in=reward",
+                                                 "reference_sync_steps=2"};
     static const int32_t worlds[] = {2, 4, 3, 1};
     struct ranks first = {.size = 1};
     size_t cut = 0;
@@ -463,6 +464,7 @@ static void any_number_of_ranks_resumes(void **state)
         ranks_run(&r, save_again, 0);
         same_file("first", "resized", "checkpoints/step-2/model/model.safetensors");
         same_file("first", "resized", "checkpoints/step-2/critic/model.safetensors");
+        same_file("first", "resized", "checkpoints/step-2/reference/model.safetensors");
         cut += same_states("first", "resized", "checkpoints/step-2/optimizer") +
                same_states("first", "resized", "checkpoints/step-2/critic_optimizer");
     }

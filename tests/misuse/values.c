@@ -159,6 +159,8 @@ static const struct value {
     {"sr1_execution_wait", "seconds", "1"},
     {"sr1_check_wait", "seconds", "1"},
     {"sr1_evaluation_scores", "index", "0"},
+    {"sr1_evaluation_figure", "score", "reward"},
+    {"sr1_evaluation_figure", "figure", "mean@1"},
     {"sr1_revision_trees_scores", "revisions", "0"},
     {NULL, "index", "0"},
     {NULL, "i", "0"},

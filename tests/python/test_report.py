@@ -520,6 +520,34 @@ def test_trajectories_as_a_run_writes_them(model_folder, tmp_path):
         list(searchr1.Trajectory.read(packed))
 
 
+def test_trajectories_of_validations(model_folder, tmp_path):
+    questions = tiny.questions(tmp_path / "train.jsonl")
+    folder = tmp_path / "run"
+    keys = tiny.config(
+        model_folder, train_file=questions, out=folder, max_steps=2, validate_interval=1,
+        validation_file=tiny.questions(tmp_path / "v.jsonl", 4), validation_group_size=2,
+        validation_temperature=1.0, log_validation_trajectories=3,
+    )  # fmt: skip
+    with searchr1.Trainer(keys, tiny.engine) as trainer:
+        trainer.run()
+    written = list(
+        searchr1.Trajectory.read(folder / "validation-trajectories.jsonl.zst")
+    )
+    data = report(tmp_path, folder)[1]
+    (shown,) = data["validations"]
+    assert shown["seen"] == shown["shown"] == len(written) == 2 * 3
+    assert [t["step"] for t in shown["list"]] == [1, 1, 1, 2, 2, 2]
+    assert [t["id"] for t in shown["list"]] == [t.query_id for t in written]
+    assert [t["reward"] for t in shown["list"]] == pytest.approx(
+        [t.reward for t in written]
+    )
+    assert data["trajectories"][0]["seen"] > 0
+    few = report(tmp_path, folder, arguments=["--trajectories", "4"])[1]
+    assert few["validations"][0]["shown"] <= 2 >= few["trajectories"][0]["shown"]
+    (folder / "validation-trajectories.jsonl.zst").unlink()
+    assert report(tmp_path, folder)[1]["validations"][0]["missing"]
+
+
 # ---- a tolerant reader ----
 
 

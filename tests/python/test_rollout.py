@@ -1,5 +1,6 @@
 """Models and rollouts: generation with Python engines, log-probs, evaluation."""
 
+import itertools
 import json
 import logging
 import math
@@ -263,6 +264,27 @@ def test_evaluate(rollout, tmp_path):
     rewards.add("fails", fails)
     with pytest.raises(Mine):  # itself, not what the library makes of it
         rollout.evaluate(data, rewards=rewards)
+
+
+def test_several_answers(rollout, tmp_path):
+    data = Dataset(tiny.questions(tmp_path / "q.jsonl", 6))
+    seen = []
+    out = rollout.evaluate(
+        data, samples=3, temperature=0.5, seed=3, trajectory=seen.append
+    )
+    assert out.total.rows == 6 and len(seen) == 18
+    assert {t.temperature for t in seen} == {0.5}
+    right = [[t.final_answer == "Paris" for t in seen[i : i + 3]] for i in range(0, 18, 3)]
+    figures = out.by_source["towers"].figures["exact_match"]
+    assert list(figures)[:4] == ["mean@3", "std@3", "best", "majority"]
+    assert figures["mean@3"] == pytest.approx(sum(map(sum, right)) / 18)
+    assert figures["mean@3"] == pytest.approx(out.total.exact_match)
+    assert figures["best"] == pytest.approx(sum(map(any, right)) / 6)
+    assert figures["majority"] == pytest.approx(sum(sum(r) > 1 for r in right) / 6)
+    draws = list(itertools.product(range(3), repeat=3))
+    best = [sum(any(r[i] for i in d) for d in draws) / len(draws) for r in right]
+    assert figures["best@3/mean"] == pytest.approx(sum(best) / 6)
+    assert list(rollout.evaluate(data).total.figures["reward"]) == ["mean@1"]
 
 
 @pytest.mark.parametrize("stop", [errors.CancelledError, KeyboardInterrupt])

@@ -181,18 +181,15 @@ static int64_t write_picks(struct text *texts, struct picks *p, size_t run, size
     return too_big;
 }
 
-static int put_trajectories_of(struct text *out, const struct loaded_run *r, size_t run,
-                               size_t max, size_t bytes, const char **comma)
+/* Those of one file of a run. */
+static int put_trajectories_of(struct text *out, const char *path, size_t run, size_t max,
+                               size_t bytes, const char *comma)
 {
-    char path[4096];
     struct picks p;
     struct text *texts;
     int64_t shown = 0, too_big;
     int bad;
 
-    run_path(r, "trajectories.jsonl.zst", path);
-    if (access(path, F_OK) != 0) /* of older versions */
-        run_path(r, "trajectories.jsonl", path);
     if (picks_make(&p, path, max) != 0)
         return -1;
     texts = calloc(p.n + 1, sizeof(*texts));
@@ -201,7 +198,7 @@ static int put_trajectories_of(struct text *out, const struct loaded_run *r, siz
         return -1;
     }
     too_big = write_picks(texts, &p, run, bytes);
-    text_str(out, *comma);
+    text_str(out, comma);
     text_str(out, "{\"list\":[");
     for (size_t i = 0; i < p.n; i++) {
         if (texts[i].len == 0)
@@ -216,11 +213,34 @@ static int put_trajectories_of(struct text *out, const struct loaded_run *r, siz
     text_json_str(out, p.error ? strerror(p.error) : "");
     put_skipped(out, "skipped", &p.lines);
     text_str(out, "}");
-    *comma = ",";
     bad = out->failed;
     free(texts);
     picks_free(&p);
     return bad ? -1 : 0;
+}
+
+/* Of the runs' steps, and of their validations, which have half of the room where there
+ * are any. 0, or -1 without memory. */
+static int put_trajectories(struct text *out, const struct loaded_run *runs, size_t n,
+                            const struct page_options *o, int validations)
+{
+    int bad = 0;
+
+    for (size_t i = 0; i < n && !bad; i++) {
+        char steps[4096], validated[4096];
+        size_t parts = n;
+
+        run_path(&runs[i], "trajectories.jsonl.zst", steps);
+        if (access(steps, F_OK) != 0) /* of older versions */
+            run_path(&runs[i], "trajectories.jsonl", steps);
+        run_path(&runs[i], "validation-trajectories.jsonl.zst", validated);
+        if (access(validated, F_OK) == 0)
+            parts *= 2;
+        bad =
+            put_trajectories_of(out, validations ? validated : steps, i,
+                                o->trajectories / parts, o->bytes / parts, i ? "," : "");
+    }
+    return bad;
 }
 
 /* ---- the page ---- */
@@ -228,7 +248,6 @@ static int put_trajectories_of(struct text *out, const struct loaded_run *r, siz
 static int put_page_data(struct text *out, const struct loaded_run *runs, size_t n,
                          const struct page_options *o)
 {
-    const char *comma = "";
     int bad = 0;
 
     text_fmt(out,
@@ -245,9 +264,9 @@ static int put_page_data(struct text *out, const struct loaded_run *runs, size_t
         text_str(out, "}");
     }
     text_str(out, "],\"trajectories\":[");
-    for (size_t i = 0; i < n && !bad; i++)
-        bad = put_trajectories_of(out, &runs[i], i, o->trajectories / n, o->bytes / n,
-                                  &comma);
+    bad = bad || put_trajectories(out, runs, n, o, 0) != 0;
+    text_str(out, "],\"validations\":[");
+    bad = bad || put_trajectories(out, runs, n, o, 1) != 0;
     text_str(out, "]}");
     return bad || out->failed ? -1 : 0;
 }

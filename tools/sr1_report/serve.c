@@ -20,7 +20,7 @@
 #define CONNECTIONS 16
 #define IDLE_S 30
 #define REST_S 2 /* between two pages; their times differ by it */
-#define FILES 3
+#define FILES 4
 
 /* What a page was made from. */
 struct mark {
@@ -39,6 +39,7 @@ struct page_server {
 static void look_at_run(const char *folder, struct mark marks[FILES])
 {
     static const char *const names[FILES] = {"metrics.jsonl", "trajectories.jsonl.zst",
+                                             "validation-trajectories.jsonl.zst",
                                              "run.json"};
 
     for (size_t i = 0; i < FILES; i++) {

@@ -6,6 +6,7 @@
 #include "common/table.h"
 
 #include <searchr1/base.h>
+#include <searchr1/ext/eval_figures.h>
 #include <searchr1/ext/run_info.h>
 #include <searchr1/ext/tokenizer.h>
 
@@ -376,6 +377,17 @@ static sr1_status on_step(void *user, const sr1_step_report *r, int64_t planned)
     return SR1_OK;
 }
 
+/* Of several answers to each question, by exact match: their best, and what most gave. */
+static int write_answer_figures(const sr1_evaluation *e, char *line, size_t size)
+{
+    double best, majority;
+
+    if (sr1_evaluation_figure(e, 0, "exact_match", "best", &best) != SR1_OK ||
+        sr1_evaluation_figure(e, 0, "exact_match", "majority", &majority) != SR1_OK)
+        return 0; /* there is one */
+    return snprintf(line, size, "  best %.3f  majority %.3f", best, majority);
+}
+
 static sr1_status on_validation(void *user, int64_t step, const sr1_evaluation *e)
 {
     struct view *v = user;
@@ -394,6 +406,7 @@ static sr1_status on_validation(void *user, int64_t step, const sr1_evaluation *
     n = snprintf(line, sizeof(line),
                  "step %lld: validation exact match %.3f  f1 %.3f  format %.3f",
                  (long long)step, s.exact_match, s.f1, s.format);
+    n += write_answer_figures(e, line + n, sizeof(line) - (size_t)n);
     if (v->acts)
         n += snprintf(line + n, sizeof(line) - (size_t)n, "  %s %.2f",
                       v->searches ? "searches" : "actions", s.searches);

@@ -529,6 +529,11 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
         STATUS, POINTER(c_double), POINTER(c_uint64), c_size_t, POINTER(c_uint8),
         POINTER(c_size_t), POINTER(c_size_t),
     ),
+    # ext/eval_figures.h
+    "sr1_evaluation_figure_name": (c_char_p, EVALUATION, c_size_t),
+    "sr1_evaluation_figure": (
+        STATUS, EVALUATION, c_size_t, c_char_p, c_char_p, POINTER(c_double),
+    ),
     # ext/external.h
     "sr1_external_options_init": (None, POINTER(ExternalOptions)),
     "sr1_search_open_external": (

@@ -314,6 +314,9 @@ class RolloutOptions(Sized):
         ("text", RolloutOptionsText),
         ("finished", RolloutOptionsFinished),
         ("dropped", RolloutOptionsDropped),
+        ("temperature", c_double),
+        ("top_p", c_double),
+        ("top_k", c_int32),
     ]
 
 
@@ -358,6 +361,10 @@ class EvalOptions(Sized):
         ("rewards", c_void_p),
         ("partial", c_int32),
         ("ranks", c_void_p),
+        ("samples", c_int32),
+        ("temperature", c_double),
+        ("top_p", c_double),
+        ("top_k", c_int32),
     ]
 
 

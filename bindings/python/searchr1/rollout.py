@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from ctypes import byref, c_char_p, c_double, c_float, c_size_t, c_void_p
 from dataclasses import dataclass, field
@@ -146,6 +147,9 @@ class Scores:
     success: float = 0.0  # share with an action that reached its goal
     thinking: float = 0.0  # tokens of thought per row
     with_answers: int = 0  # rows with gold answers: exact_match to rougeL, embedding
+    # What the answers to a row are worth together (searchr1/ext/eval_figures.h), of
+    # "exact_match" and "reward": {"mean@4": ..., "best@4/mean": ..., "majority": ...}
+    figures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -224,15 +228,27 @@ class SynthReport:
     excluded: int  # ... a search of theirs, the server or a reward failed
 
 
+def _figures(pointer: Any, index: int, score: str) -> Dict[str, float]:
+    found: Dict[str, float] = {}
+    value = c_double()
+    for i in itertools.count():
+        name = lib.sr1_evaluation_figure_name(pointer, i)
+        if name is None:
+            break
+        lib.sr1_evaluation_figure(pointer, index, score.encode(), name, byref(value))
+        found[decode(name)] = value.value
+    return found
+
+
 def read_evaluation(pointer: Any, partial: bool = False) -> Evaluation:
     """Copy an evaluation of the library."""
     found = []
     for i in range(lib.sr1_evaluation_count(pointer)):
         scores = _structs.EvalScores()
         lib.sr1_evaluation_scores(pointer, i, byref(scores))
-        found.append(
-            Scores(**dict(scores.as_dict(), data_source=decode(scores.data_source)))
-        )
+        figures = {s: _figures(pointer, i, s) for s in ("exact_match", "reward")}
+        values = dict(scores.as_dict(), data_source=decode(scores.data_source))
+        found.append(Scores(**values, figures=figures))
     by_source = {scores.data_source: scores for scores in found[1:]}
     return Evaluation(found[0], by_source, partial)
 
@@ -303,10 +319,14 @@ class Rollout(Handle):
         no_search: bool = False,
         progress: Optional[Progress] = None,
         text: Optional[Callable[[int, str, str], Any]] = None,
+        temperature: float = 0.0,
+        top_p: float = 1.0,
+        top_k: int = 0,
     ) -> List[Trajectory]:
         """group_size trajectories for each query, query by query. Equal queries give equal
         samples, unless Query.copy numbers them. max_tokens: sampled tokens a trajectory
-        (0: as configured). text(index, source, piece): as it appears."""
+        (0: as configured). text(index, source, piece): as it appears. temperature, top_p,
+        top_k: in place of the configured ones; temperature 0: those."""
         carrier = _callbacks.Carrier(self.carrier, *self.carrier.others)
 
         def tell(user: int, index: int, source: int, piece: int, size: int) -> int:
@@ -318,6 +338,9 @@ class Rollout(Handle):
             seed=seed,
             max_tokens=max_tokens,
             no_search=no_search,
+            temperature=temperature,
+            top_p=top_p,
+            top_k=top_k,
             progress=RolloutOptionsProgress(_progress(carrier, progress)),
             text=RolloutOptionsText(tell) if text else RolloutOptionsText(),
         )
@@ -401,13 +424,18 @@ class Rollout(Handle):
         rewards: Optional[Handle] = None,
         partial: bool = False,
         ranks: Optional[Ranks] = None,
+        samples: int = 1,
+        temperature: float = 0.0,
+        top_p: float = 1.0,
+        top_k: int = 0,
     ) -> Evaluation:
         """Answer the rows of a dataset, or rows as Dataset.from_rows takes them (0: all),
         and score the answers. trajectory: called with each finished one, in row order.
         embedder: for the score "embedding". rewards: a RewardSet, for the score "reward".
         partial: where Ctrl-C, or a CancelledError that progress or trajectory raises, ends
         it, the scores of the rows before, if there are any. ranks: the processes that share
-        the rows."""
+        the rows. samples: answers to each row; several are sampled, and Scores.figures
+        has what they are worth together. temperature, top_p, top_k: as in generate."""
         others = (*self.carrier.others, getattr(embedder, "carrier", None))
         others = (*others, getattr(rewards, "_carrier", None))
         carrier = _callbacks.Carrier(self.carrier, *others)
@@ -426,6 +454,10 @@ class Rollout(Handle):
             rewards=rewards and rewards._as_parameter_,
             partial=partial,
             ranks=ranks and ranks._as_parameter_,
+            samples=samples,
+            temperature=temperature,
+            top_p=top_p,
+            top_k=top_k,
         )
         data, out = as_dataset(dataset), c_void_p()
         try:

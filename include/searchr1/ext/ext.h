@@ -17,6 +17,7 @@
 #include <searchr1/ext/engines.h>
 #include <searchr1/ext/episodes.h>
 #include <searchr1/ext/estimators.h>
+#include <searchr1/ext/eval_figures.h>
 #include <searchr1/ext/external.h>
 #include <searchr1/ext/faiss.h>
 #include <searchr1/ext/judge.h>

@@ -519,6 +519,33 @@ sr1_status sr1__model_copy_weights(sr1_model *to, const sr1_model *from)
     return sr1__scope_close(s);
 }
 
+/* One leaf at a time, as those of another device are copied for it. */
+static sr1_status mix_leaf(const sr1_model *to, size_t i, const sr1_model *from,
+                           double alpha)
+{
+    sr1_scope *s = sr1__scope_open(to->device, "%s", to->leaves[i].name);
+    sr1_tensor *own = to->leaves[i].tensor, *other = from->leaves[i].tensor;
+
+    sr1__scope_no_grad(s);
+    if (from->device != to->device)
+        other = t_to_device(s, other, to->device);
+    t_mul_scalar_(s, own, 1.0 - alpha);
+    t_add_(s, own, other, alpha);
+    return sr1__scope_close(s);
+}
+
+sr1_status sr1__model_mix_weights(sr1_model *to, const sr1_model *from, double alpha)
+{
+    sr1_status st = SR1_OK;
+
+    if (to->n_leaves != from->n_leaves || to->adapter || from->adapter || to->quantized)
+        return sr1__fail(SR1_E_INVALID, "the models differ in shape");
+    for (size_t i = 0; i < to->n_leaves && st == SR1_OK; i++)
+        st = mix_leaf(to, i, from, alpha);
+    sr1__model_touch(to);
+    return st;
+}
+
 static sr1_status fill_clone(sr1_model *m, const sr1_model *from)
 {
     SR1__TRY(copy_folder(m, from));

@@ -238,6 +238,9 @@ void sr1__model_touch(sr1_model *m);
 char *sr1__tensor_name(const char *before, int64_t layer, const char *name,
                        const char *behind);
 
+/* to <- alpha * from + (1 - alpha) * to, of models of one shape without adapters, which
+ * may differ in type and device. A failure leaves `to` in part as it was. */
+sr1_status sr1__model_mix_weights(sr1_model *to, const sr1_model *from, double alpha);
 /* A copy of the weights as they are now, in dtype (-1: the same), and of an adapter. */
 sr1_status sr1__model_clone(sr1_model **out, const sr1_model *from, int32_t dtype);
 /* The same on another device, or on the host (SR1__CPU). */

@@ -15,6 +15,7 @@
 #include "text/tokenizer/tokenizer.h"
 
 #include <searchr1/ext/embed.h>
+#include <searchr1/ext/eval_figures.h>
 #include <searchr1/ext/reward_set.h>
 #include <searchr1/ext/synthesis.h>
 
@@ -33,8 +34,15 @@ static int make(void **state)
         {WORDS("5"), WORDS("6")}, {WORDS("6"), WORDS("7")}, {WORDS("7"), WORDS("8")},
         {WORDS("8"), WORDS("9")}, {WORDS("9"), "</answer>"}};
 
+    static const struct tiny_rule torn[] = {{"", "<answer>"},
+                                            {"<answer>", " Paris"},
+                                            {"<answer>", " Rome"},
+                                            {" Paris", "</answer>"},
+                                            {" Rome", "</answer>"}};
+
     if (scratch_make(state) != 0)
         return -1;
+    tiny_model("torn", torn, 5, 30);
     tiny_model("author", author, sizeof author / sizeof *author, 30);
     tiny_model("sure", sure, 6, 30);
     tiny_model("unsure", sure, 5, 30);
@@ -882,6 +890,196 @@ static void a_stopped_one_gives_what_was_finished(void **state)
     }
 }
 
+/* ---- several answers to a row ---- */
+
+#define SAMPLES 4
+
+/* What the answers to the rows were, and figures of them counted here. */
+struct counted {
+    int64_t n;
+    int right[SAMPLES]; /* of the present row: is its answer Paris, and is that right? */
+    int32_t paris[SAMPLES];
+    double mean, best, majority; /* sums */
+    double temperature;
+};
+
+static void count_row(struct counted *c)
+{
+    int n_right = 0, n_paris = 0;
+
+    for (int i = 0; i < SAMPLES; i++) {
+        n_right += c->right[i];
+        n_paris += c->paris[i];
+    }
+    c->mean += (double)n_right / SAMPLES;
+    c->best += n_right > 0;
+    if (n_paris * 2 == SAMPLES) /* the first given */
+        c->majority += c->right[0];
+    else
+        c->majority += n_right * 2 > SAMPLES;
+}
+
+static sr1_status count_answer(void *user, const sr1_trajectory *t)
+{
+    struct counted *c = user;
+    int i = (int)(c->n++ % SAMPLES), rome;
+    int64_t row = (c->n - 1) / SAMPLES;
+    char id[16];
+    size_t n;
+
+    snprintf(id, sizeof id, "q%d", (int)row);
+    assert_string_equal(sr1_trajectory_query_id(t), id);
+    assert_int_equal(sr1_trajectory_sample(t), i);
+    rome = memcmp(sr1_trajectory_final_answer(t, &n), "Rome", 4) == 0;
+    c->paris[i] = !rome;
+    c->right[i] = row % 3 ? !rome : rome;
+    c->temperature = sr1_trajectory_temperature(t);
+    if (i == SAMPLES - 1)
+        count_row(c);
+    return SR1_OK;
+}
+
+static double figure(const sr1_evaluation *e, size_t index, const char *name)
+{
+    double v = NAN;
+
+    OK(sr1_evaluation_figure(e, index, "exact_match", name, &v));
+    return v;
+}
+
+static sr1_rollout *open_torn(const char *pair)
+{
+    return tiny_rollout(tiny_config("torn", "environment=none", pair, NULL), NULL);
+}
+
+/* In chunks of any size; the sampling is that of the call. */
+static void answers_to_a_row_are_scored_together(void **state)
+{
+    static const char *const rows[] = {"max_rows=16", "max_rows=3"};
+
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        sr1_rollout *r = open_torn(rows[k]);
+        sr1_dataset *d = questions();
+        struct counted c = {0};
+        sr1_eval_options o = {.struct_size = sizeof o,
+                              .user = &c,
+                              .trajectory = count_answer,
+                              .samples = SAMPLES,
+                              .temperature = 0.75};
+        sr1_eval_scores s = {.struct_size = sizeof s};
+        sr1_evaluation *e = NULL;
+        double v = 0;
+
+        OK(sr1_evaluate(&e, r, d, &o));
+        assert_int_equal(c.n, ROWS * SAMPLES);
+        assert_true(c.temperature == 0.75);
+        OK(sr1_evaluation_scores(e, 0, &s));
+        assert_int_equal(s.rows, ROWS);
+        assert_true(c.best > c.mean && c.best < ROWS);
+        tiny_near(s.exact_match, c.mean / ROWS, 1e-12);
+        tiny_near(figure(e, 0, "mean@4"), c.mean / ROWS, 1e-12);
+        tiny_near(figure(e, 0, "best"), c.best / ROWS, 1e-12);
+        tiny_near(figure(e, 0, "majority"), c.majority / ROWS, 1e-12);
+        assert_true(figure(e, 0, "best@2/mean") < figure(e, 0, "best@4/mean"));
+        assert_true(figure(e, 0, "best@4/mean") < figure(e, 0, "best"));
+        tiny_near(figure(e, 0, "best"),
+                  (24 * figure(e, 1, "best") + 46 * figure(e, 2, "best")) / ROWS, 1e-12);
+        OK(sr1_evaluation_figure(e, 0, "reward", "best", &v)); /* there were none */
+        assert_true(v == 0);
+        REFUSED(sr1_evaluation_figure(e, 0, "f1", "best", &v), SR1_E_NOT_FOUND,
+                "exact_match and reward");
+        REFUSED(sr1_evaluation_figure(e, 0, "reward", "best@3/mean", &v), SR1_E_NOT_FOUND,
+                "best@3/mean");
+        REFUSED(sr1_evaluation_figure(e, 3, "reward", "best", &v), SR1_E_INVALID,
+                "no entry 3");
+        sr1_evaluation_free(e);
+        sr1_dataset_free(d);
+        sr1_rollout_free(r);
+    }
+}
+
+/* One whose reward could not be had leaves its row out. */
+static void a_row_with_an_unknown_answer_is_left_out(void **state)
+{
+    sr1_reward_ops ops = {
+        .struct_size = sizeof ops, .name = "worth", .score = worth, .may_be_unknown = 1};
+    sr1_reward_options none = {.struct_size = sizeof none, .rewards = "environment"};
+    sr1_rollout *r = open_torn("max_rows=16");
+    sr1_dataset *d = questions();
+    sr1_reward_set *set = NULL;
+    sr1_evaluation *e = NULL;
+    sr1_eval_scores s = {.struct_size = sizeof s};
+    sr1_eval_options o = {.struct_size = sizeof o, .samples = SAMPLES};
+    double v = NAN;
+    int seen = 0;
+
+    (void)state;
+    OK(sr1_reward_set_new(&set, &none));
+    OK(sr1_reward_set_add(set, &ops, &seen, 1.0));
+    o.rewards = set;
+    OK(sr1_evaluate(&e, r, d, &o));
+    assert_int_equal(seen, ROWS * SAMPLES);
+    OK(sr1_evaluation_scores(e, 0, &s));
+    assert_int_equal(s.rows, ROWS - 1);
+    assert_int_equal(s.excluded, 1);
+    OK(sr1_evaluation_figure(e, 0, "reward", "mean@4", &v));
+    tiny_near(v, s.reward, 1e-12);
+    OK(sr1_evaluation_figure(e, 0, "reward", "best", &v));
+    assert_true(v > s.reward && v <= 2.0);
+    sr1_evaluation_free(e);
+    sr1_reward_set_free(set);
+    sr1_dataset_free(d);
+    sr1_rollout_free(r);
+}
+
+/* Of a row that was not finished no answer counts. */
+static void a_stopped_one_gives_whole_rows(void **state)
+{
+    int after = 10;
+    sr1_rollout *r = open_torn("max_rows=3");
+    sr1_dataset *d = questions();
+    sr1_eval_options o = {.struct_size = sizeof o,
+                          .progress = stop_later,
+                          .user = &after,
+                          .samples = SAMPLES,
+                          .partial = 1};
+    sr1_eval_scores s = {.struct_size = sizeof s};
+    sr1_evaluation *e = NULL;
+
+    (void)state;
+    OK(sr1_evaluate(&e, r, d, &o));
+    OK(sr1_evaluation_scores(e, 0, &s));
+    assert_true(s.rows >= 2 && s.rows <= 3);
+    assert_true(s.answered == 1 && s.tokens == 3);
+    sr1_evaluation_free(e);
+    sr1_dataset_free(d);
+    sr1_rollout_free(r);
+}
+
+static void one_answer_has_one_figure(void **state)
+{
+    sr1_rollout *r = open_rollout("max_rows=16");
+    sr1_dataset *d = questions();
+    sr1_eval_options o = {.struct_size = sizeof o, .greedy = 1};
+    sr1_evaluation *e = NULL;
+
+    (void)state;
+    OK(sr1_evaluate(&e, r, d, &o));
+    assert_string_equal(sr1_evaluation_figure_name(e, 0), "mean@1");
+    assert_null(sr1_evaluation_figure_name(e, 1));
+    tiny_near(figure(e, 0, "mean@1"), 46.0 / 70, 1e-12);
+    sr1_evaluation_free(e);
+    e = NULL;
+    o.samples = SR1_EVAL_MAX_SAMPLES + 1;
+    REFUSED(sr1_evaluate(&e, r, d, &o), SR1_E_INVALID, "samples must be from 1 to 128");
+    o.samples = 2;
+    o.temperature = 1e-9;
+    REFUSED(sr1_evaluate(&e, r, d, &o), SR1_E_INVALID, "too small to draw with");
+    sr1_dataset_free(d);
+    sr1_rollout_free(r);
+}
+
 /* ---- rows without gold answers, and with too many sources ---- */
 
 static sr1_dataset *mixed_rows(size_t n)
@@ -964,6 +1162,10 @@ int main(void)
         cmocka_unit_test(a_synthesis_is_gone_on_with_on_another_day),
         cmocka_unit_test(a_synthesis_of_no_questions_is_done_at_once),
         cmocka_unit_test(a_synthesis_leaves_long_prompts_out),
+        cmocka_unit_test(answers_to_a_row_are_scored_together),
+        cmocka_unit_test(a_row_with_an_unknown_answer_is_left_out),
+        cmocka_unit_test(a_stopped_one_gives_whole_rows),
+        cmocka_unit_test(one_answer_has_one_figure),
         cmocka_unit_test(rows_without_answers_are_not_compared),
         cmocka_unit_test(sources_are_bounded),
         cmocka_unit_test(only_long_prompts_are_left_out),

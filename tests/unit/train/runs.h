@@ -102,8 +102,8 @@ static inline char *slurp(const char *run, const char *file, size_t *n)
     return sr1__buf_take(&b);
 }
 
-/* All lines of a run's trajectories. */
-static inline char *slurp_trajectories(const char *run)
+/* All lines of a log of a run's trajectories. */
+static inline char *slurp_log(const char *run, const char *file)
 {
     char path[600];
     struct sr1__buf all;
@@ -111,7 +111,7 @@ static inline char *slurp_trajectories(const char *run)
     const char *text;
     size_t n;
 
-    snprintf(path, sizeof path, "%s/trajectories.jsonl.zst", scratch_path(run));
+    snprintf(path, sizeof path, "%s/%s", scratch_path(run), file);
     OK(sr1_lines_open(&l, path));
     sr1__buf_init(&all, 0);
     for (;;) {
@@ -125,6 +125,13 @@ static inline char *slurp_trajectories(const char *run)
     sr1__buf_str(&all, "");
     return sr1__buf_take(&all);
 }
+
+static inline char *slurp_trajectories(const char *run)
+{
+    return slurp_log(run, "trajectories.jsonl.zst");
+}
+
+#define VALIDATION_LOG "validation-trajectories.jsonl.zst"
 
 /* Numbers of the questions of a step, in order, each once: "0 1 2 3". */
 static inline void list_asked(const char *run, int64_t step, char *out)
@@ -226,6 +233,10 @@ static inline void same_records(const char *a, const char *b)
     json_decref(x);
     json_decref(y);
     same_file(a, b, "trajectories.jsonl.zst");
+    assert_int_equal(sr1__dir_has(scratch_path(a), VALIDATION_LOG),
+                     sr1__dir_has(scratch_path(b), VALIDATION_LOG));
+    if (sr1__dir_has(scratch_path(a), VALIDATION_LOG))
+        same_file(a, b, VALIDATION_LOG);
 }
 
 /* All that does not depend on what is trained. */

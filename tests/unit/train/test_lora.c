@@ -348,6 +348,11 @@ static void dropout_is_resumed_and_cut_to_the_bit(void **state)
     other = metrics("drops-on");
     tiny_near(metric(other, 0, "critic/kl"), 0.0, 1e-6);
     assert_true(metric(other, 0, "training/rollout_probs_diff_mean") > 1e-4);
+    run_whole(RUN("drops-seen", "lora_rank=3", "lora_dropout=0.5", "max_steps=1",
+                  "importance_correction=token_truncate", folder));
+    json_decref(other);
+    other = metrics("drops-seen");
+    tiny_near(metric(other, 0, "training/rollout_probs_diff_mean"), 0.0, 1e-5);
     json_decref(other);
     json_decref(plain);
     json_decref(rows);

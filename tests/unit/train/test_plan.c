@@ -125,14 +125,16 @@ static void other_families_too(void **state)
 
 static void a_loaded_model_has_as_many(void **state)
 {
-    static const char *const pairs[] = {"lora_rank=0", "lora_rank=3",
-                                        "lora_targets=q_proj,down_proj"};
+    static const char *const pairs[][2] = {
+        {"lora_rank=0", NULL},
+        {"lora_rank=3", NULL},
+        {"lora_targets=q_proj,down_proj", "lora_rank=5"},
+        {"kl_reference=frozen", "reference_sync_steps=3"}};
     sr1_trainer *tr = NULL;
 
     (void)state;
-    for (size_t i = 0; i < 3; i++) {
-        sr1_config *c =
-            tiny_config("model", pairs[i], i == 2 ? "lora_rank=5" : NULL, NULL);
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        sr1_config *c = tiny_config("model", pairs[i][0], pairs[i][1], NULL);
         sr1_plan *p = NULL;
 
         OK(sr1_plan_new(&p, c, 0));

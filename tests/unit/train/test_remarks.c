@@ -93,6 +93,49 @@ static void an_environment_without_its_tools_is_told_of(void **state)
     assert_null(strstr(said(SHORT("search", "environment=search")), about));
 }
 
+/* Each with a setting that reads it, where one word is enough for that. */
+static void keys_without_their_key_are_told_of(void **state)
+{
+    static const struct {
+        const char *word, *about, *reader;
+    } keys[] = {
+        {"validation_samples=3", "validation_samples is set, and there are no", NULL},
+        {"reference_dtype=bf16", "reference_dtype is set, and kl_reference is old",
+         "kl_reference=frozen"},
+        {"kl_target=0.2", "kl_target is set, and kl_controller is fixed", NULL},
+        {"entropy_target=0.3", "entropy_target is set, and entropy_controller is fixed",
+         "entropy_controller=adaptive"},
+        {"overlong_penalty=2", "overlong_penalty is set, and overlong_buffer is 0",
+         "overlong_buffer=4"},
+        {"importance_high=5", "importance_high is set, and importance_correction is none",
+         "importance_correction=token_truncate"},
+        {"loss_length=50", "loss_length is set, and loss_aggregation is token-mean",
+         "loss_aggregation=seq-mean-token-sum-norm"},
+        {"pass_k=2", "pass_k is set, and advantage is grpo", "advantage=pass_at_k"},
+        {"level_max_tokens=5", "level_max_tokens is set, and protocol is search-r1",
+         NULL},
+        {"weight_sync_backend=disk", "weight_sync_backend is set, and use_openai is off",
+         NULL},
+        {"search_index=none.bm25", "search_index is set, and search_engine is not bm25",
+         NULL},
+        {"code_problems=none.jsonl", "code_problems is set, and environment is not",
+         NULL},
+        {"proxy_model=none", "proxy_model is set, and environment is search", NULL},
+    };
+    char name[24];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        snprintf(name, sizeof name, "unread-%zu", i);
+        if (!strstr(said(SHORT(name, keys[i].word)), keys[i].about))
+            fail_msg("%s: %s", keys[i].word, said(SHORT(name, keys[i].word)));
+        snprintf(name, sizeof name, "read-%zu", i);
+        if (keys[i].reader)
+            assert_null(
+                strstr(said(SHORT(name, keys[i].word, keys[i].reader)), "is set, and"));
+    }
+}
+
 static void keys_that_nobody_reads_are_told_of(void **state)
 {
     char file[600];
@@ -106,18 +149,6 @@ static void keys_that_nobody_reads_are_told_of(void **state)
                            "forward_prefetch is set, and reshard_after_forward is off"));
     assert_non_null(strstr(said(SHORT("index", "search_index_device=cpu")),
                            "search_index_device is set, and no search engine is dense"));
-    assert_non_null(strstr(said(SHORT("capped", "importance_high=5")),
-                           "importance_high is set, and importance_correction is none"));
-    assert_null(strstr(said(SHORT("weighed", "importance_high=5",
-                                  "importance_correction=token_truncate")),
-                       "importance_high is set"));
-    assert_non_null(
-        strstr(said(SHORT("kl", "kl_target=0.2")),
-               "kl_target is set, and kl_controller is fixed: nothing reads"));
-    assert_non_null(strstr(said(SHORT("sync", "weight_sync_backend=disk")),
-                           "weight_sync_backend is set, and use_openai is off"));
-    assert_non_null(strstr(said(SHORT("long", "overlong_penalty=2")),
-                           "overlong_penalty is set, and overlong_buffer is 0"));
     assert_non_null(strstr(said(SHORT("test", "test_file=none.jsonl")),
                            "test_file is set, and no step"));
     assert_non_null(strstr(said(SHORT("part", "test_split=0.3")),
@@ -151,6 +182,9 @@ static void parts_that_nobody_opens_are_told_of(void **state)
         {"search_program=engine.py", "and search_engine is not program"},
         {"judge_base_url=http://127.0.0.1:9/v1", "and rewards do not name judge"},
         {"stop_at_exact_match=0.9", "and there are no questions for validation"},
+        {"log_validation_trajectories=-1", "and there are no questions for validation"},
+        {"validation_top_p=0.7", "and validation_temperature is 0"},
+        {"reference_mixup_alpha=0.5", "and reference_sync_steps is 0"},
         {"learning_rate=0", "learning_rate is 0: the policy stays as it is"},
     };
 
@@ -298,6 +332,7 @@ int main(void)
         cmocka_unit_test(a_warmup_beyond_the_run_is_told_of),
         cmocka_unit_test(validation_on_rows_of_training_is_told_of),
         cmocka_unit_test(an_environment_without_its_tools_is_told_of),
+        cmocka_unit_test(keys_without_their_key_are_told_of),
         cmocka_unit_test(keys_that_nobody_reads_are_told_of),
         cmocka_unit_test(parts_that_nobody_opens_are_told_of),
         cmocka_unit_test(a_critic_that_warms_up_alone_is_told_of),

@@ -38,18 +38,22 @@ static void a_run_does_not_depend_on_its_cut(void **state)
     sr1_free(b);
 }
 
+/* Validations that sample, and whose trajectories are logged in part. */
+#define VALIDATED(name)                                                                  \
+    RUN(name, "validate_interval=2", "validation_split=0.3", "validate_at_start=true",   \
+        "lr_schedule=cosine", "validation_group_size=3", "validation_temperature=1.0",   \
+        "log_validation_trajectories=4")
+
 static void resuming_equals_never_stopping(void **state)
 {
     (void)state;
-    run_whole(RUN("whole", "validate_interval=2", "validation_split=0.3",
-                  "validate_at_start=true", "lr_schedule=cosine"));
+    run_whole(VALIDATED("whole"));
     for (int64_t at = 1; at <= 6; at++) {
         char name[32];
         sr1_trainer *tr;
 
         snprintf(name, sizeof name, "stopped-%d", (int)at);
-        tr = open_trainer(RUN(name, "validate_interval=2", "validation_split=0.3",
-                              "validate_at_start=true", "lr_schedule=cosine"));
+        tr = open_trainer(VALIDATED(name));
         run_until(tr, at);
         sr1_trainer_free(tr);
         tr = NULL;
@@ -123,9 +127,7 @@ static void more_steps_can_be_asked_of_a_run(void **state)
 
 static void stopped_before_the_first_step(void **state)
 {
-    sr1_trainer *tr =
-        open_trainer(RUN("early", "validate_interval=2", "validation_split=0.3",
-                         "validate_at_start=true", "lr_schedule=cosine"));
+    sr1_trainer *tr = open_trainer(VALIDATED("early"));
 
     (void)state;
     sr1_trainer_stop(tr);

@@ -340,7 +340,8 @@ function makeNotes() {
     runs.forEach((run, i) => {
         const t = data.trajectories[i], of = several ? `${run.label}, ` : '';
         notes.push(skippedText(run.skippedRows, `${of}metrics.jsonl`),
-            skippedText(t.skipped, `${of}trajectories`));
+            skippedText(t.skipped, `${of}trajectories`),
+            skippedText(data.validations[i].skipped, `${of}trajectories of validations`));
         if (run.merge > 1) notes.push(`${of}curves: each point stands for up to ` +
             `${run.merge} of ${plain(run.rows)} rows (their mean; the least and greatest ` +
             'of bands).');

@@ -1,7 +1,8 @@
 /* trajectories.js - browse what was said, token by token. */
 
-const all = data.trajectories.flatMap(t => t.list);
-const reading = { run: 'all', step: 'all', order: 'file', colour: '', text: '', list: [],
+for (const t of data.validations.flatMap(v => v.list)) t.validation = true;
+const all = [...data.trajectories, ...data.validations].flatMap(t => t.list);
+const reading = { of: 'steps', run: 'all', step: 'all', order: 'file', colour: '', text: '', list: [],
     now: null, token: -1 };
 
 const searchStatus = { 0: 'found', 1: 'nothing found', 2: 'timed out', 3: 'failed' };
@@ -221,6 +222,7 @@ const orders = {
 };
 
 function matches(t) {
+    if (!t.validation !== (reading.of === 'steps')) return false;
     if (reading.run !== 'all' && t.run !== Number(reading.run)) return false;
     if (reading.step !== 'all' && t.step !== Number(reading.step)) return false;
     if (!reading.text) return true;
@@ -265,10 +267,11 @@ function chooser(label, name, options, then) {
         v === reading[name] ? '' : false }, text))));
 }
 
-function leftOut() {
-    return data.trajectories.map((t, i) => {
-        const of = several ? `${runs[i].label}: ` : '';
-        if (t.missing) return `${of}there are no trajectories.`;
+function leftOut(files, what) {
+    return files.map((t, i) => {
+        const of = [several ? runs[i].label : '', what].filter(Boolean).join(', ') +
+            (several || what ? ': ' : '');
+        if (t.missing) return what ? '' : `${of}there are no trajectories.`;
         if (t.error) return `${of}trajectories: ${t.error}.`;
         if (!t.seen) return `${of}the file of trajectories holds none.`;
         const rest = t.seen - t.shown;
@@ -277,20 +280,25 @@ function leftOut() {
             (t.tooBig ? ` (${plain(t.tooBig)} of them for the size of this file)` : '') +
             (rest ? '; from each part of the run the best, the worst, the one of largest ' +
                 'advantage and one at random' : '') + '.';
-    });
+    }).filter(Boolean);
 }
 
 function makeTrajectories() {
     const place = byId('trajectories');
+    const left = [...leftOut(data.trajectories, ''), ...leftOut(data.validations,
+        'validations')];
     if (!all.length) {
-        place.append(...leftOut().map(text => el('p', { class: 'empty' }, text)));
+        place.append(...left.map(text => el('p', { class: 'empty' }, text)));
         return;
     }
+    if (!all.some(t => !t.validation)) reading.of = 'validations';
     const steps = [...new Set(all.map(t => t.step))].sort((a, b) => a - b);
     const colours = [...greatest.keys()].map(name => [name, name]);
     const byToken = all.some(t => t.columns.token_advantages) || !greatest.has('log-prob');
     reading.colour = colours.length && byToken ? colours[0][0] : 'log-prob';
     const bar = el('div', { class: 'bar' });
+    if (all.some(t => t.validation)) bar.append(chooser('Of', 'of', [['steps', 'steps'],
+        ['validations', 'validations']], makeList));
     if (several) bar.append(chooser('Run', 'run', [['all', 'all'],
         ...runs.map((r, i) => [String(i), r.label])], makeList));
     bar.append(
@@ -306,7 +314,7 @@ function makeTrajectories() {
         chooser('Colour by', 'colour', [...colours, ['', 'nothing']],
             () => showOne(reading.now)),
         el('span', { id: 'scale' }));
-    place.append(...leftOut().map(text => el('p', { class: 'note' }, text)), bar,
+    place.append(...left.map(text => el('p', { class: 'note' }, text)), bar,
         el('p', { class: 'note', id: 'count' }),
         el('div', { class: 'reader' },
             el('ol', { class: 'list', id: 'list', keydown: onListKey }),
