@@ -197,8 +197,9 @@ def run_shared(function: Any, *arguments: Any) -> int:
     try:
         function(*arguments)
     except BaseException as error:  # noqa: B902 - KeyboardInterrupt too goes back
+        text = _text_of(error)[:200].strip()  # by code of the user's, which may wait for others
         with _counting:
-            _shared.append((_text_of(error)[:200].strip(), error))
+            _shared.append((text, error))
         return _tell_raised(error)
     return 0
 
