@@ -106,7 +106,7 @@ typedef struct sr1_rollout_options {
      * (sr1_reward_set_forget). May be NULL. On the thread that generates. */
     void (*dropped)(void *user);
     /* Of sampling, in place of the configured ones. temperature 0: as configured, and the
-     * other two are not read; top_p 0: 1; top_k 0: all. */
+     * other two are checked but not used; top_p 0: 1; top_k 0: all. */
     double temperature;
     double top_p;
     int32_t top_k;
@@ -187,7 +187,8 @@ typedef struct sr1_eval_options {
                                 NULL: this one alone. Each makes the same call, calls
                                 trajectory with all rows and gets the scores of all; of
                                 several an evaluation that ends early has no scores */
-    int32_t samples;         /* answers to each row; 0, or the default 1: one */
+    int32_t samples;         /* answers to each row, at most 128; 0, or the
+                                default 1: one */
     /* Of sampling, as in sr1_rollout_options. */
     double temperature;
     double top_p;

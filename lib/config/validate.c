@@ -383,9 +383,13 @@ static sr1_status check_name(const sr1_config *c)
 
     if (*sr1__config_str(c, "out"))
         return SR1_OK;
-    if (!*name)
-        return sr1__fail(SR1_E_CONFIG, "name is empty, and the run would lie in runs "
-                                       "itself; give it a name, or set out");
+    if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        return sr1__fail(
+            SR1_E_CONFIG,
+            "name %s, and the run would lie in %s itself; give it a name, or "
+            "set out",
+            *name ? name[1] ? "is '..'" : "is '.'" : "is empty",
+            *name && name[1] ? "the working folder" : "runs");
     for (const char *at = name; *at; at++)
         if ((unsigned char)*at < ' ' || *at == 0x7f)
             return sr1__fail(SR1_E_CONFIG, "name has a control character, and is to be "

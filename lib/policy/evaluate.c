@@ -490,6 +490,11 @@ static sr1_status read_eval_call(struct evaluation_run *w, sr1_eval_options *o,
                          SR1_EVAL_MAX_SAMPLES, (int)o->samples);
     w->o = o;
     w->samples = o->samples ? (size_t)o->samples : 1;
+    if (w->samples > 1 && !(o->temperature > 0) &&
+        w->rollout->sampling.temperature == 0.0)
+        return sr1__fail(SR1_E_INVALID,
+                         "evaluate: with temperature 0 all answers to a question are the "
+                         "same; give a temperature, or samples 1");
     w->total = sr1_dataset_count(w->data);
     if (o->max_rows > 0 && o->max_rows < w->total)
         w->total = o->max_rows;

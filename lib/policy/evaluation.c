@@ -83,7 +83,7 @@ static void add_question(struct evaluation_entry *sum,
 
 /* ---- data sources ---- */
 
-/* Each source is nine figures of a validation, and more with several answers to a
+/* Each source is eleven figures of a validation, and up to 97 with several answers to a
  * question: a file whose rows all have names of their own gets no more than this many. */
 #define MAX_SOURCES 256
 #define OTHER "other"

@@ -3,9 +3,9 @@
  *
  * Rows go in chunks. After each chunk the state file beside the output says how far it
  * is: rows done and bytes written, a hash of the last of them, and whether all rows were
- * done. What a stop left behind the bytes is cut off; what others wrote there is refused.
- * It has the time that prompts show, too, so that the work can be gone on with on another
- * day. */
+ * done or the call ended early. What a kill left behind the bytes is cut off; what is
+ * there after an end is somebody's, and refused. It has the time that prompts show, too,
+ * so that the work can be gone on with on another day. */
 #include "policy/dataset_queries.h"
 
 #include <searchr1/ext/episodes.h>

@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 
 /* The metrics of a run that has a row of training in them begin with this much. */
-#define FIRST_ROWS ((size_t)64 << 10)
+#define FIRST_ROWS ((size_t)4 << 20)
 
 const struct sr1__trajectory_log_row sr1__trajectory_logs[SR1__TRAJECTORY_LOGS] = {
     {"trajectories.jsonl.zst", "trajectories_zst_size"},
@@ -161,18 +161,14 @@ static sr1_status refuse_others_below(const char *run)
 /* What a run that failed before its first step left, and nothing else. */
 static sr1_status clear_failed(const char *folder)
 {
-    static const char *const names[] = {"metrics.jsonl",
-                                        "trajectories.jsonl.zst",
-                                        "validation-trajectories.jsonl.zst",
-                                        "tensorboard",
-                                        "checkpoints",
-                                        "served",
-                                        "config-changes.jsonl",
-                                        "logs",
-                                        "mlflow.json"};
+    static const char *const names[] = {
+        "metrics.jsonl",        "tensorboard", "checkpoints", "served",
+        "config-changes.jsonl", "logs",        "mlflow.json"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         SR1__TRY(remove_below(folder, names[i]));
+    for (size_t i = 0; i < SR1__TRAJECTORY_LOGS; i++)
+        SR1__TRY(remove_below(folder, sr1__trajectory_logs[i].file));
     return SR1_OK;
 }
 

@@ -217,11 +217,6 @@ static int warn_unread(const sr1_trainer *tr, char *text, size_t size)
          "rewards do not name judge: none of them asks it"},
         {"sft_file", !sr1__config_imitates(c),
          "stage is not sft: no demonstration is read; set stage: sft to train on them"},
-        {"test_file", 1,
-         "no step and no validation asks its questions: sr1-eval RUN FILE does"},
-        {"test_split", sr1__config_real(c, "test_split") > 0,
-         "its part of train_file is left out, and no tool asks it: put these rows into a "
-         "file of their own, which sr1-eval RUN FILE asks"},
         {"stop_at_exact_match", !tr->validation,
          "there are no questions for validation: the run goes to its end"},
         {"validation_temperature", !tr->validation, no_validation},
@@ -253,6 +248,11 @@ static int warn_unread(const sr1_trainer *tr, char *text, size_t size)
          "or to env"},
         {"curriculum_field", tr->sampler.rule != NULL,
          "query_selection chooses the questions, in no order of theirs; take order"},
+        {"test_file", 1,
+         "no step and no validation asks its questions: sr1-eval RUN FILE does"},
+        {"test_split", sr1__config_real(c, "test_split") > 0,
+         "its part of train_file is left out, and no tool asks it: put these rows into a "
+         "file of their own, which sr1-eval RUN FILE asks"},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)

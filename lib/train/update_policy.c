@@ -39,7 +39,8 @@ static sr1_tensor *forward_policy(sr1_scope *s, const sr1_trainer *tr, sr1_model
     return o.entropy ? t_cat(s, outputs, 2, 0) : outputs[0];
 }
 
-/* now: of the weights that sampled, without dropout where there are such. */
+/* now: of the weights before the update, without dropout, where they were recomputed;
+ * else of this pass. */
 static void add_differences(struct sr1__loss_sums *sums, const struct sr1__microbatch *mb,
                             const float *now)
 {

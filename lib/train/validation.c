@@ -103,8 +103,9 @@ static sr1_status add_scores(const sr1_trainer *tr, json_t *row, const sr1_evalu
 
 /* ---- the log ---- */
 
-/* Which trajectories of a validation are logged: all answers to some questions, which are
- * chosen at random, and each time the same (Knuth, TAOCP 2, 3.4.2, algorithm S). */
+/* Which trajectories of a validation are logged: all answers to some questions (of
+ * the last as many as there is room for), which are chosen at random, and each time the
+ * same (Knuth, TAOCP 2, 3.4.2, algorithm S). */
 struct validation_log {
     struct sr1__rng rng;
     int64_t questions, wanted;   /* those to come, and to be chosen among them */

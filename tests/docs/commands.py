@@ -5,8 +5,8 @@ blocks of sh and of yaml, and indented lines that begin with a program of the pr
 Commands of sr1-* tools are run in a scratch folder, with a tiny model, rows shaped as they
 are published, and CUTS behind the words of the page; others have to be in NOT_RUN, with a
 reason. Blocks of yaml are configurations: those that name data are trained, all of them
-are read. Blocks of python are run, but for those in PYTHON_NOT_RUN. `key: value` and `key=value` anywhere in these pages must be a value that the key
-takes.
+are read. Blocks of python are run, but for those in PYTHON_NOT_RUN. `key: value` and
+`key=value` anywhere in these pages must be a value that the key takes.
 
 COMMANDS_ONLY=TEXT: only pages whose path holds TEXT.
 """
@@ -64,6 +64,7 @@ NOT_RUN = {
 
 # As many are excused as there are: one more is a decision, made here.
 MOST_NOT_RUN = 34
+MOST_PYTHON_NOT_RUN = 6
 
 # Blocks of yaml that are read, not trained, by a line in them, and why.
 NOT_TRAINED = {
@@ -564,6 +565,7 @@ class Pages:
         if excused:
             return
         around = [row for line, row in PYTHON_AROUND.items() if line in text]
+        self.kept.update(line for line in PYTHON_AROUND if line in text)
         folder = self.scene.page_folder(page, block.line)
         for other in blocks[: blocks.index(block)]:
             words = "\n".join(other.lines) + "\n"
@@ -576,9 +578,13 @@ class Pages:
                  *(row[1] for row in around)]
         (folder / "block.py").write_text("\n".join(parts) + "\n")
         self.run_count += 1
-        done = self.scene.run(f"{sys.executable} block.py", folder)
-        if done.returncode:
-            self.fail(page, block.line, "python", done.stdout.decode(errors="replace"))
+        try:
+            done = self.scene.run(f"{sys.executable} block.py", folder)
+            code, said = done.returncode, done.stdout.decode(errors="replace")
+        except subprocess.TimeoutExpired as error:
+            code, said = 1, str(error)
+        if code:
+            self.fail(page, block.line, "python", said)
         shutil.rmtree(folder)
 
     def read(self, page, blocks):
@@ -656,11 +662,14 @@ def main():
             pages.read(page, blocks)
             check_pairs(page, path, searchr1.KEYS, searchr1.Config, pages)
         if not only:
-            for begin in sorted({*NOT_RUN, *PYTHON_NOT_RUN} - pages.kept):
+            for begin in sorted({*NOT_RUN, *PYTHON_NOT_RUN, *PYTHON_AROUND} - pages.kept):
                 pages.fail("NOT_RUN", 0, begin, "no page has such a command any more")
             if len(NOT_RUN) != MOST_NOT_RUN:
                 said = f"{len(NOT_RUN)} commands are excused, MOST_NOT_RUN is {MOST_NOT_RUN}"
                 pages.fail("NOT_RUN", 0, "its length", said)
+            if len(PYTHON_NOT_RUN) != MOST_PYTHON_NOT_RUN:
+                said = f"{len(PYTHON_NOT_RUN)} blocks are excused, not {MOST_PYTHON_NOT_RUN}"
+                pages.fail("PYTHON_NOT_RUN", 0, "its length", said)
             for part in sorted(set(NOT_TRAINED) - pages.untrained):
                 pages.fail("NOT_TRAINED", 0, part, "no page has such a block any more")
     finally:

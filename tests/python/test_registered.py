@@ -330,6 +330,7 @@ def test_a_failure_waits_while_others_are_looked_through():
         thread.join(0.2)
         assert thread.is_alive()
     thread.join()
+    assert _callbacks._shared.pop()[0].startswith("Mine")
 
 
 def test_a_function_and_a_logger(settings):

@@ -228,9 +228,27 @@ def test_functions_share_no_answers(tmp_path):
         scope = {"__name__": "notebook"}
         exec(source.format(i), scope)
         edited.append(scope["search"])
-    engines = [_engine_of("Rome"), _engine_of("Oslo"), *edited]
+    made = {"__name__": "library"}
+    exec("def make(text):\n    return lambda queries, top_k: [text] * len(queries)\n", made)
+    nested = "def search(queries, top_k):\n    return [repr({})] * len(queries)\n"
+    for read in ("made = 'x'", "made = 'y'"):
+        scope = {"__name__": "notebook"}
+        exec(
+            f"{read}\ndef search(queries, top_k):\n    class C:\n        text = made\n"
+            "    return [C.text] * len(queries)\n",
+            scope,
+        )
+        edited.append(scope["search"])
+    for given in ("(('a',), 'b')", "(('a', 'b'),)"):
+        scope = {"__name__": "notebook"}
+        exec(f"given = {given}\n" + nested.format("given"), scope)
+        edited.append(scope["search"])
+    engines = [_engine_of("Rome"), _engine_of("Oslo"), made["make"]("Bonn")]
+    engines += [made["make"]("Graz"), *edited]
+    texts = ["Rome", "Oslo", "Bonn", "Graz", "edited 0", "edited 1", "x", "y"]
+    texts += ["(('a',), 'b')", "(('a', 'b'),)"]
     for _ in range(2):
-        for engine, text in zip(engines, ("Rome", "Oslo", "edited 0", "edited 1")):
+        for engine, text in zip(engines, texts):
             with DiskCache(engine, tmp_path / "cache") as cache:
                 assert cache.search("a")[0].contents == text
     with DiskCache(_engine_of("Rome"), tmp_path / "cache") as cache:

@@ -186,13 +186,12 @@ int check_missing_answers(const char *tool, int64_t missing, const char *tree)
 {
     if (missing == 0)
         return TOOL_OK;
-    fprintf(
-        stderr,
-        "%s: answers missing: %" PRId64 ", which count as neither right nor wrong: a "
-        "generator or the sandbox failed, or a conversation was longer than its model "
-        "reads, as the lines above say; run it again%s\n",
-        tool, missing,
-        tree ? ", the tree goes on where it is"
-             : " with --tree FILE, which keeps what there is");
+    fprintf(stderr,
+            "%s: answers missing: %" PRId64 ", which count as neither right nor wrong: a "
+            "generator or the sandbox failed, then run it again%s; or a conversation was "
+            "longer than its model reads, which stays so (the lines above say which)\n",
+            tool, missing,
+            tree ? ", the tree goes on where it is"
+                 : " with --tree FILE, which keeps what there is");
     return TOOL_FAILED;
 }

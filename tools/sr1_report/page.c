@@ -228,13 +228,14 @@ static int put_trajectories(struct text *out, const struct loaded_run *runs, siz
 
     for (size_t i = 0; i < n && !bad; i++) {
         char steps[4096], validated[4096];
+        struct stat info;
         size_t parts = n;
 
         run_path(&runs[i], "trajectories.jsonl.zst", steps);
         if (access(steps, F_OK) != 0) /* of older versions */
             run_path(&runs[i], "trajectories.jsonl", steps);
         run_path(&runs[i], "validation-trajectories.jsonl.zst", validated);
-        if (access(validated, F_OK) == 0)
+        if (stat(validated, &info) == 0 && info.st_size > 0)
             parts *= 2;
         bad =
             put_trajectories_of(out, validations ? validated : steps, i,

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 
 #define SMALL_FILE ((size_t)4 << 20)
-#define ROW_MAX_BYTES ((size_t)1 << 20)
+#define ROW_MAX_BYTES ((size_t)4 << 20)
 
 const char *run_path(const struct loaded_run *r, const char *name, char out[4096])
 {

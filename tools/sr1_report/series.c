@@ -142,6 +142,14 @@ static size_t next_point(struct series *s)
     return s->n - 1;
 }
 
+/* Figures of several answers to the questions of many sources leave half of the room. */
+static int has_room(const struct series *s, const char *name)
+{
+    size_t most = strncmp(name, "val-", 4) == 0 ? SERIES_COLUMNS / 2 : SERIES_COLUMNS;
+
+    return s->n_columns < most && strlen(name) <= SERIES_NAME_BYTES;
+}
+
 int series_add(struct series *s, double step, const json_t *row)
 {
     size_t at = next_point(s);
@@ -159,8 +167,7 @@ int series_add(struct series *s, double step, const json_t *row)
 
         if (!json_is_number(value) && !json_is_null(value))
             continue;
-        if (c == NULL &&
-            (s->n_columns == SERIES_COLUMNS || strlen(name) > SERIES_NAME_BYTES)) {
+        if (c == NULL && !has_room(s, name)) {
             s->names_left_out++;
             continue;
         }

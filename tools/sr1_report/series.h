@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define SERIES_POINTS 1024
-#define SERIES_COLUMNS 256
+#define SERIES_COLUMNS 1024
 #define SERIES_NAME_BYTES 200
 
 enum merge_kind { MERGE_MEAN, MERGE_LEAST, MERGE_GREATEST };

@@ -194,7 +194,7 @@ static void wait_for_stop(void)
 /* A server at one address of the host; NULL where there is none. */
 static struct MHD_Daemon *start_at(struct page_server *s, const struct addrinfo *at)
 {
-    unsigned flags = MHD_USE_POLL_INTERNAL_THREAD; /* not epoll, as server.c says */
+    unsigned flags = MHD_USE_POLL_INTERNAL_THREAD; /* see retrieval/server/server.c */
 
     if (at->ai_family == AF_INET6)
         flags |= MHD_USE_IPv6;

@@ -10,6 +10,10 @@ from typing import Any, Callable, Iterator, Optional, Set
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...))
 _MOST = 1 << 20  # bytes that are read for one
+_MOST_SORTED = 1 << 15  # members of a set
+
+
+_READS = ("LOAD_GLOBAL", "LOAD_NAME")  # the latter in the body of a class
 
 
 class _Unknown(Exception):
@@ -19,8 +23,9 @@ class _Unknown(Exception):
 def identity_of(function: Callable[..., Any]) -> Optional[str]:
     """Module, name and a hash of the code, of what it has closed over, of its defaults and
     of the globals that it reads, of which functions of its own module are looked into as
-    well, and others are known by their module and name. None where that is not all: of
-    methods, of objects, of a function that reads an object."""
+    well. Those of other modules are known by module, name and code, and if they were made
+    by a function, by what they have closed over; a module that is read by its name. None
+    where that is not all: of methods, of objects, of a function that reads an object."""
     digest, size = hashlib.sha256(), 0
     try:
         for part in _of_value(function, function.__module__, set()):
@@ -28,8 +33,8 @@ def identity_of(function: Callable[..., Any]) -> Optional[str]:
             size += len(part)
             if size > _MOST:
                 return None
-    except (_Unknown, AttributeError):
-        return None
+    except (_Unknown, AttributeError, RuntimeError, ValueError):
+        return None  # too deep, changed meanwhile or too long a number among them
     return f"{function.__module__}.{function.__qualname__} {digest.hexdigest()[:32]}"
 
 
@@ -38,6 +43,10 @@ def _of_value(value: Any, module: str, within: Set[int]) -> Iterator[bytes]:
     that this one is read for."""
     kind = type(value)
     yield kind.__name__.encode()
+    if kind in (str, bytes, tuple, list, dict, set, frozenset):
+        if len(value) > _MOST:
+            raise _Unknown
+        yield b"%d" % len(value)
     if kind in _PLAIN:
         yield repr(value).encode("utf-8", "surrogatepass")
     elif kind is types.ModuleType:
@@ -56,6 +65,8 @@ def _of_parts(value: Any, kind: type, module: str, within: Set[int]) -> Iterator
         for pair in value.items():
             yield from _of_value(pair, module, within)
     elif kind in (set, frozenset):  # in an order of its own in each process
+        if len(value) > _MOST_SORTED:
+            raise _Unknown
         yield from sorted(b" ".join(_of_value(item, module, within)) for item in value)
     elif kind is types.CodeType:
         yield value.co_code
@@ -80,12 +91,15 @@ def _of_function(
 ) -> Iterator[bytes]:
     yield f"{function.__module__}.{function.__qualname__}".encode()
     yield from _of_value(function.__code__, module, within)
-    if function.__module__ != module:
+    foreign = function.__module__ not in (module, "__main__")
+    if foreign and not function.__closure__ and "<locals>" not in function.__qualname__:
         return
     for part in (function.__defaults__, function.__kwdefaults__):
         yield from _of_value(part, module, within)
     for cell in function.__closure__ or ():
         yield from _of_value(_content(cell), module, within)
+    if foreign:
+        return
     for name in sorted(_globals_of(function.__code__)):
         if name in function.__globals__:
             yield name.encode()
@@ -101,7 +115,7 @@ def _content(cell: Any) -> Any:
 
 def _globals_of(code: types.CodeType) -> Set[str]:
     """The names of globals that it reads, and those of functions inside it."""
-    names = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
+    names = {i.argval for i in dis.get_instructions(code) if i.opname in _READS}
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             names |= _globals_of(constant)

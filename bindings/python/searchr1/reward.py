@@ -18,7 +18,7 @@ from ctypes import (
     sizeof,
 )
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _arrays, _async, _callbacks, _structs, log
 from ._handle import Handle, make
@@ -40,7 +40,9 @@ from .trajectory import Trajectory, pointers
 
 Truths = Union[str, Sequence[str]]
 Score = Union[float, None, Exception]
-RewardFunction = Callable[[List[Trajectory]], Sequence[Score]]
+RewardFunction = Callable[
+    [List[Trajectory]], Union[Sequence[Score], Awaitable[Sequence[Score]]]
+]
 # The whole set of a trainer: a function, a function with its weight, or under the name of
 # a built-in reward its weight alone; or functions and names of built-in rewards without.
 Rewards = Union[
@@ -49,7 +51,7 @@ Rewards = Union[
     RewardFunction,
     str,
 ]
-TurnsFunction = Callable[[Trajectory], Sequence[float]]
+TurnsFunction = Callable[[Trajectory], Union[Sequence[float], Awaitable[Sequence[float]]]]
 LEVELS = ("outcome", "turn")
 
 

@@ -149,7 +149,7 @@ class Scores:
     with_answers: int = 0  # rows with gold answers: exact_match to rougeL, embedding
     # What the answers to a row are worth together (searchr1/ext/eval_figures.h), of
     # "exact_match" and "reward": {"mean@4": ..., "best@4/mean": ..., "majority": ...}
-    figures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    figures: Mapping[str, Mapping[str, float]] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)

@@ -288,7 +288,7 @@ SR1_API void sr1_revision_trees_free(sr1_revision_trees *trees);
  * Existing children count, so the same call continues a call that was stopped. *missing
  * (may be NULL) receives the number of nodes that could not be made because a generator
  * or the sandbox failed, or a conversation was longer than its model reads; the next call
- * tries them again. SR1_E_INVALID: n is 0, widths[0]
+ * tries them again, the latter in vain. SR1_E_INVALID: n is 0, widths[0]
  * is not 1, a width is not in 0..100000, or n > 2 without a critic. */
 SR1_API sr1_status sr1_revision_trees_expand(sr1_revision_trees *trees,
                                              const int32_t *widths, size_t n,

@@ -20,9 +20,10 @@
 struct pool_server {
     const char *url;
     char origin[SR1__ORIGIN_MAX];
-    sr1_openai *client; /* NULL: it has not answered yet */
-    int32_t live;       /* this and all below guarded by the pool's lock */
-    int32_t stale;      /* its weights are others, or not known */
+    sr1_openai *client; /* NULL: it has not answered yet; set once. This and all below
+                         * guarded by the pool's lock */
+    int32_t live;
+    int32_t stale; /* its weights are others, or not known */
     int32_t probing;
     double probe_at; /* not live: sr1__now() of the next probe */
 };
@@ -206,6 +207,16 @@ static void count_request(struct sr1__server_pool *p, size_t i, int failed,
                  s->origin, why);
 }
 
+static sr1_openai *find_client(struct sr1__server_pool *p, const struct pool_server *s)
+{
+    sr1_openai *client;
+
+    pthread_mutex_lock(&p->lock);
+    client = s->client;
+    pthread_mutex_unlock(&p->lock);
+    return client;
+}
+
 /* Does it list the model? A client of its own, which asks once and soon gives up. */
 static sr1_status probe_server(struct sr1__server_pool *p, const struct pool_server *s)
 {
@@ -230,7 +241,7 @@ static void return_server(struct sr1__server_pool *p, struct pool_server *s)
     sr1_status st = probe_server(p, s);
     int returns;
 
-    if (st == SR1_OK && !s->client)
+    if (st == SR1_OK && !find_client(p, s))
         st = open_server_client(p, s);
     pthread_mutex_lock(&p->lock);
     returns = st == SR1_OK && !s->live && !s->stale && !p->held;
@@ -342,7 +353,7 @@ sr1_status sr1__server_pool_run(struct sr1__server_pool *p, uint64_t question,
 void sr1__server_pool_cancel(struct sr1__server_pool *p)
 {
     for (size_t i = 0; i < p->n; i++)
-        sr1_openai_cancel(p->servers[i].client);
+        sr1_openai_cancel(find_client(p, &p->servers[i]));
 }
 
 /* ---- weights ---- */
@@ -359,10 +370,10 @@ sr1_status sr1__server_pool_admit(struct sr1__server_pool *p, size_t i, const ch
     struct pool_server *s = &p->servers[i];
     int returns = !s->live;
 
-    if (!s->client)
+    if (!find_client(p, s))
         SR1__TRY(open_server_client(p, s));
     if (model)
-        SR1__TRY(sr1__openai_set_model(s->client, model));
+        SR1__TRY(sr1__openai_set_model(find_client(p, s), model));
     pthread_mutex_lock(&p->lock);
     s->live = 1;
     s->stale = 0;

@@ -212,10 +212,12 @@ static sr1_status hash_faiss_files(const char *index_path, const char *documents
                                    const sr1_faiss_options *o, uint64_t *out)
 {
     const int32_t tuned[] = {o->nprobe, o->ef_search};
+    uint64_t files[2];
 
-    *out = sr1__hash64(tuned, sizeof(tuned), 0);
-    SR1__TRY(sr1__file_end_hash(index_path, UINT64_MAX, out));
-    return sr1__file_end_hash(documents, UINT64_MAX, out);
+    SR1__TRY(sr1__file_end_hash(index_path, UINT64_MAX, &files[0]));
+    SR1__TRY(sr1__file_end_hash(documents, UINT64_MAX, &files[1]));
+    *out = sr1__hash64(files, sizeof(files), sr1__hash64(tuned, sizeof(tuned), 0));
+    return SR1_OK;
 }
 
 sr1_status sr1_search_open_faiss(sr1_search **out, const char *index_path,

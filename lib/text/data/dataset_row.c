@@ -242,10 +242,15 @@ static int is_known(const sr1_row *row, const char *text)
  * last line. */
 static const char *skip_solution(const char *text)
 {
-    const char *line = strrchr(text, '\n');
+    size_t n = strlen(text);
 
-    return line && strncmp(line, "\n#### ", 6) == 0 && !is_blank(line + 6) ? line + 6
-                                                                           : text;
+    while (n && strchr(" \t\r\n", text[n - 1]))
+        n--;
+    while (n && text[n - 1] != '\n')
+        n--;
+    return n && strncmp(text + n, "#### ", 5) == 0 && !is_blank(text + n + 5)
+               ? text + n + 5
+               : text;
 }
 
 /* One answer: text, or a number as its text. A blank one, as the gap of a CSV

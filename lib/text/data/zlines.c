@@ -91,6 +91,7 @@ uint64_t sr1__zlines_size(const struct sr1__zlines *w)
 
 sr1_status sr1__zlines_truncate(struct sr1__zlines *w, uint64_t size)
 {
+    sr1__buf_clear(&w->lines);
     return sr1__append_cut(w->fd, w->path, &w->size, size);
 }
 

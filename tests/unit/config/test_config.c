@@ -566,6 +566,7 @@ static const struct {
     {"quantization=int8", NULL},
     {"quantization=int8 use_openai=true", "a server (use_openai) has its own"},
     {"name=", "name is empty, and the run would lie in runs itself"},
+    {"name=..", "name is '..', and the run would lie in the working folder itself"},
     {"name= out=somewhere", NULL},
     {"name=n\nl", "name has a control character"},
 };

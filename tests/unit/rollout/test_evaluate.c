@@ -1076,6 +1076,10 @@ static void one_answer_has_one_figure(void **state)
     o.samples = 2;
     o.temperature = 1e-9;
     REFUSED(sr1_evaluate(&e, r, d, &o), SR1_E_INVALID, "too small to draw with");
+    sr1_rollout_free(r);
+    r = open_rollout("temperature=0");
+    o.temperature = 0;
+    REFUSED(sr1_evaluate(&e, r, d, &o), SR1_E_INVALID, "with temperature 0 all answers");
     sr1_dataset_free(d);
     sr1_rollout_free(r);
 }

@@ -141,6 +141,21 @@ static void an_episode_sees_the_row(void **state)
     sr1_rollout_free(r);
 }
 
+/* A gap that Python's json wrote is null, as in rows of files. */
+static void a_rows_gap_is_null(void **state)
+{
+    sr1_rollout *r = tiny_rollout(tiny_config("searcher", NULL), tiny_engine());
+    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = 1};
+    sr1_query q = ask("When?", "{\"a\": NaN}");
+    sr1_trajectory *t = NULL;
+
+    (void)state;
+    OK(sr1_rollout_generate(r, &q, 1, &o, &t));
+    assert_string_equal(sr1_trajectory_row_json(t, NULL), "{\"a\": null}");
+    sr1_trajectory_free(t);
+    sr1_rollout_free(r);
+}
+
 /* ---- refused ---- */
 
 static void wrong_rows_are_refused(void **state)
@@ -149,7 +164,7 @@ static void wrong_rows_are_refused(void **state)
         const char *row;
         const char *says;
     } rows[] = {{"[1]", "query 1: row: is not a JSON object"},
-                {"{\"a\": NaN}", "query 1: row"},
+                {"{\"a\": nan}", "query 1: row"},
                 {"{", "query 1: row"}};
     sr1_rollout *r = tiny_rollout(tiny_config("searcher", NULL), tiny_engine());
     sr1_rollout_options o = {.struct_size = sizeof o, .group_size = 1};
@@ -173,6 +188,7 @@ int main(void)
         cmocka_unit_test(every_environment_keeps_rows),
         cmocka_unit_test(a_server_keeps_rows),
         cmocka_unit_test(an_empty_question_keeps_its_row),
+        cmocka_unit_test(a_rows_gap_is_null),
         cmocka_unit_test(an_episode_sees_the_row),
         cmocka_unit_test(wrong_rows_are_refused),
         cmocka_unit_test(tiny_nothing_leaks),

@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "retrieval/search/faiss_bridge.h"
 #include "retrieval/search/faiss_file.h"
+#include "retrieval/search/search_engine.h"
 #include "search_files.h"
 #include "support/files.h"
 #include "support/torture.h"
@@ -169,6 +170,35 @@ static void indexes_of_the_python_package_answer_as_faiss(void **state)
         skip();
     assert_true(json_array_size(json_object_get(golden, "cases")) > 20);
     json_array_foreach(json_object_get(golden, "cases"), i, c) check_case(c, corpus);
+}
+
+/* Caches tell engines apart by it. */
+static void each_index_and_tuning_has_an_origin_of_its_own(void **state)
+{
+    static const struct {
+        const char *index;
+        int32_t nprobe;
+    } engines[] = {{"IVF4-Flat.l2.faiss", 1},
+                   {"IVF4-Flat.l2.faiss", 2},
+                   {"IVF4-Flat.ip.faiss", 1},
+                   {"IVF4-SQfp16.l2.faiss", 1}};
+    const char *corpus = make_corpus("corpus.jsonl", VECTORS);
+    uint64_t origin[4];
+
+    (void)state;
+    if (no_bridge())
+        skip();
+    for (size_t i = 0; i < 4; i++) {
+        char *path = golden_path(engines[i].index);
+        sr1_search *e = open_engine(path, corpus, engines[i].nprobe, 0);
+
+        origin[i] = sr1__search_origin(e);
+        assert_true(origin[i] != 0);
+        for (size_t k = 0; k < i; k++)
+            assert_true(origin[k] != origin[i]);
+        sr1_search_free(e);
+        free(path);
+    }
 }
 
 /* The index is read whole when it is opened: what becomes of its file changes nothing.
@@ -579,6 +609,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(indexes_of_the_python_package_answer_as_faiss),
+        cmocka_unit_test(each_index_and_tuning_has_an_origin_of_its_own),
         cmocka_unit_test(files_changed_under_it),
         cmocka_unit_test(other_kinds_are_refused),
         cmocka_unit_test(what_is_built_is_read_again),
