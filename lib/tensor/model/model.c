@@ -539,7 +539,9 @@ sr1_status sr1__model_mix_weights(sr1_model *to, const sr1_model *from, double a
     sr1_status st = SR1_OK;
 
     if (to->n_leaves != from->n_leaves || to->adapter || from->adapter || to->quantized)
-        return sr1__fail(SR1_E_INVALID, "the models differ in shape, or have an adapter or int8 weights");
+        return sr1__fail(
+            SR1_E_INVALID,
+            "the models differ in shape, or have an adapter or int8 weights");
     for (size_t i = 0; i < to->n_leaves && st == SR1_OK; i++)
         st = mix_leaf(to, i, from, alpha);
     sr1__model_touch(to);
