@@ -169,8 +169,9 @@ static void random_answers(struct sr1__rng *r, struct answers *a, int32_t n)
         uint64_t text = sr1__rng_below(r, texts);
 
         a->values[i] = sr1__rng_normal(r);
-        snprintf(a->texts[i], sizeof(a->texts[i]), text ? "answer %u" : "",
-                 (unsigned)text);
+        snprintf(a->texts[i], sizeof(a->texts[i]), "answer %u", (unsigned)text);
+        if (text == 0)
+            a->texts[i][0] = '\0';
     }
 }
 
