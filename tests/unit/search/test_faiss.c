@@ -14,6 +14,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "retrieval/search/embed.h"
 #include "retrieval/search/faiss_bridge.h"
 #include "retrieval/search/faiss_file.h"
 #include "retrieval/search/search_engine.h"
@@ -59,7 +60,7 @@ static sr1_status embedder_open(sr1_embedder **out, int32_t dim)
 {
     const sr1_embedder_ops ops = {sizeof(ops), "golden", embed, NULL, dim, 0};
 
-    return sr1_embedder_new(out, &ops, NULL);
+    return sr1__embedder_new_builtin(out, &ops, "golden", NULL);
 }
 
 /* A corpus of n rows "d0", "d1", ...; one a name. */
