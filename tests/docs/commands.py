@@ -12,6 +12,7 @@ COMMANDS_ONLY=TEXT: only pages whose path holds TEXT.
 """
 
 import http.server
+import importlib.util
 import json
 import os
 import re
@@ -82,6 +83,9 @@ PYTHON_NOT_RUN = {
     'vf.load_environment("wordle")': "the same",
     'Gymnasium("FrozenLake-v1"': "needs gymnasium; test_the_port_of_a_lake_itself there",
 }
+
+# Blocks of python that are run only where numpy is installed, by a line in them.
+PYTHON_OF_NUMPY = ("batch.rewards.mean()",)
 
 # What a block of python takes as there, by a line in it, and what is done with what it made.
 PYTHON_AROUND = {
@@ -566,6 +570,9 @@ class Pages:
             return
         around = [row for line, row in PYTHON_AROUND.items() if line in text]
         self.kept.update(line for line in PYTHON_AROUND if line in text)
+        if not importlib.util.find_spec("numpy"):
+            if any(line in text for line in PYTHON_OF_NUMPY):
+                return
         folder = self.scene.page_folder(page, block.line)
         for other in blocks[: blocks.index(block)]:
             words = "\n".join(other.lines) + "\n"
