@@ -386,6 +386,13 @@ int sr1__startup_warning(const sr1_trainer *tr, size_t i, char *text, size_t siz
 /* Of a rank beyond the model's width, which a plan tells too: 1 and the text. */
 int sr1__rank_warning(int64_t rank, int64_t width, char *text, size_t size);
 
+/* ---- unread_keys.c ---- */
+
+/* A key that is set and that nothing reads, the first in a table: 1 and the text. By the
+ * value of one other key, and by more than that. */
+int sr1__warn_unread_value(const sr1_trainer *tr, char *text, size_t size);
+int sr1__warn_unread(const sr1_trainer *tr, char *text, size_t size);
+
 /* ---- sft.c ---- */
 
 /* Demonstration i as a trajectory whose policy tokens are those to imitate; each has the

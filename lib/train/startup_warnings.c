@@ -27,15 +27,11 @@ static int warn_reference(const sr1_trainer *tr, char *text, size_t size)
     return 1;
 }
 
-static int has_no_critic(const sr1_trainer *tr)
-{
-    return !(tr->set.estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES);
-}
-
 /* The policy's rate follows the critic's own steps. */
 static int warn_critic_warmup(const sr1_trainer *tr, char *text, size_t size)
 {
-    if (has_no_critic(tr) || tr->planned == 0 || tr->set.critic_warmup < tr->planned)
+    if (!(tr->set.estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES) || tr->planned == 0 ||
+        tr->set.critic_warmup < tr->planned)
         return 0;
     snprintf(text, size,
              "critic_warmup is %" PRId64 " and the run has %" PRId64
@@ -116,153 +112,6 @@ static int warn_no_tools(const sr1_trainer *tr, char *text, size_t size)
     return 1;
 }
 
-static int revises_nothing(const sr1_config *c)
-{
-    const struct sr1__environment_choice *e = sr1__environment_choice(c);
-
-    return !e || !e->revises;
-}
-
-static int acts_otherwise(const sr1_config *c)
-{
-    const struct sr1__environment_choice *e = sr1__environment_choice(c);
-
-    return !e || !e->of_user;
-}
-
-static int names_engine(const sr1_config *c, const char *engine)
-{
-    return sr1__config_has_item(c, "search_engine", engine) ||
-           sr1__config_has_item(c, "search_fallback", engine);
-}
-
-static int lacks_engine(const sr1_config *c, const char *engine)
-{
-    return !names_engine(c, engine) &&
-           !(names_engine(c, "hybrid") &&
-             sr1__config_has_item(c, "search_hybrid", engine));
-}
-
-/* Keys that one value of another key alone reads, or (but) every one but that. */
-static const struct {
-    const char *key, *by, *value;
-    int but;
-} read_by[] = {
-    {"importance_high", "importance_correction", "none", 1},
-    {"importance_low", "importance_correction", "none", 1},
-    {"kl_target", "kl_controller", "adaptive", 0},
-    {"kl_horizon", "kl_controller", "adaptive", 0},
-    {"entropy_target", "entropy_controller", "adaptive", 0},
-    {"entropy_coef_delta", "entropy_controller", "adaptive", 0},
-    {"loss_length", "loss_aggregation", "seq-mean-token-sum-norm", 0},
-    {"pass_k", "advantage", "pass_at_k", 0},
-    {"thinking_cost_w", "protocol", "rlvcr", 0},
-    {"thinking_cost_max", "protocol", "rlvcr", 0},
-    {"level_max_tokens", "protocol", "rlvcr", 0},
-    {"proxy_model", "environment", "critique", 0},
-    {"reference_dtype", "kl_reference", "old", 1},
-};
-
-/* The first of them that is set for nothing. */
-static int warn_unread_value(const sr1_trainer *tr, char *text, size_t size)
-{
-    const sr1_config *c = tr->config;
-
-    for (size_t i = 0; i < sizeof(read_by) / sizeof(read_by[0]); i++) {
-        int is = sr1__config_is(c, read_by[i].by, read_by[i].value);
-
-        if (is != read_by[i].but || !sr1__config_is_set(c, read_by[i].key))
-            continue;
-        snprintf(text, size, "%s is set, and %s is %s: nothing reads it", read_by[i].key,
-                 read_by[i].by, sr1__config_str(c, read_by[i].by));
-        return 1;
-    }
-    return 0;
-}
-
-/* Keys that nothing reads, since another that they serve is off: the first that is set.
- */
-static int warn_unread(const sr1_trainer *tr, char *text, size_t size)
-{
-    static const char no_adapter[] =
-        "lora_rank is 0: all weights are trained; set lora_rank to train an adapter";
-    static const char no_critic[] = "only an advantage with a critic (gae) reads it";
-    static const char no_validation[] = "there are no questions for validation";
-    static const char greedy[] =
-        "validation_temperature is 0: a validation takes the likeliest token";
-    const sr1_config *c = tr->config;
-    const int no_lora = tr->set.lora.rank == 0, no_values = has_no_critic(tr);
-    const int is_greedy = tr->set.validation_sampling.temperature == 0.0;
-    const struct {
-        const char *key;
-        int is_unread;
-        const char *why;
-    } rows[] = {
-        {"lora_alpha", no_lora, no_adapter},
-        {"lora_targets", no_lora, no_adapter},
-        {"lora_dropout", no_lora, no_adapter},
-        {"critic_learning_rate", no_values, no_critic},
-        {"critic_warmup", no_values, no_critic},
-        {"critic_model", no_values, no_critic},
-        {"value_clip", no_values, no_critic},
-        {"openai_base_url", !sr1__config_bool(c, "use_openai"),
-         "use_openai is off: the policy generates in this process"},
-        {"environment_program", acts_otherwise(c),
-         "environment is not program: it is not started"},
-        {"search_program", lacks_engine(c, "program"),
-         "search_engine is not program: it is not started"},
-        {"search_index_device", lacks_engine(c, "dense"),
-         "no search engine is dense: the others, FAISS too, search on the CPU"},
-        {"judge_base_url", !sr1__config_has_item(c, "rewards", "judge"),
-         "rewards do not name judge: none of them asks it"},
-        {"sft_file", !sr1__config_imitates(c),
-         "stage is not sft: no demonstration is read; set stage: sft to train on them"},
-        {"stop_at_exact_match", !tr->validation,
-         "there are no questions for validation: the run goes to its end"},
-        {"validation_temperature", !tr->validation, no_validation},
-        {"validation_group_size", !tr->validation, no_validation},
-        {"log_validation_trajectories", !tr->validation, no_validation},
-        {"validation_top_p", is_greedy, greedy},
-        {"validation_top_k", is_greedy, greedy},
-        {"reference_mixup_alpha", tr->set.reference_sync_steps == 0,
-         "reference_sync_steps is 0: the reference does not move"},
-        {"validation_samples", !tr->validation,
-         "there are no questions for validation: none is made"},
-        {"overlong_penalty", sr1__config_int(c, "overlong_buffer") == 0,
-         "overlong_buffer is 0: no response loses reward by its length"},
-        {"weight_sync_backend", !sr1__config_bool(c, "use_openai"),
-         "use_openai is off: this process generates, and has the weights"},
-        {"search_index", lacks_engine(c, "bm25"),
-         "search_engine is not bm25: the index is not opened"},
-        {"code_problems",
-         revises_nothing(c) && !sr1__config_has_item(c, "rewards", "execution"),
-         "environment is not critique, and rewards do not name execution: no program "
-         "runs"},
-        {"forward_prefetch",
-         sr1__config_bool(c, "forward_prefetch") &&
-             !sr1__config_bool(c, "reshard_after_forward"),
-         "reshard_after_forward is off: no weights travel in an update; set it, and "
-         "fsdp_size"},
-        {"mlflow_experiment", *sr1__config_str(c, "mlflow_tracking_uri") == '\0',
-         "mlflow_tracking_uri is not: nothing is sent; set it to the server's address, "
-         "or to env"},
-        {"curriculum_field", tr->sampler.rule != NULL,
-         "query_selection chooses the questions, in no order of theirs; take order"},
-        {"test_file", 1,
-         "no step and no validation asks its questions: sr1-eval RUN FILE does"},
-        {"test_split", sr1__config_real(c, "test_split") > 0,
-         "its part of train_file is left out, and no tool asks it: put these rows into a "
-         "file of their own, which sr1-eval RUN FILE asks"},
-    };
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (rows[i].is_unread && sr1__config_is_set(c, rows[i].key)) {
-            snprintf(text, size, "%s is set, and %s", rows[i].key, rows[i].why);
-            return 1;
-        }
-    return 0;
-}
-
 /* peft and TRL take any rank as well. */
 int sr1__rank_warning(int64_t rank, int64_t width, char *text, size_t size)
 {
@@ -321,10 +170,11 @@ static int warn_pair(const sr1_trainer *tr, char *text, size_t size)
 int sr1__startup_warning(const sr1_trainer *tr, size_t i, char *text, size_t size)
 {
     static int (*const warnings[])(const sr1_trainer *, char *, size_t) = {
-        warn_reference,   warn_rate,      warn_warmup,  warn_critic_warmup,
-        warn_validation,  warn_same_rows, warn_repeats, warn_unread,
-        warn_rank,        warn_engine,    warn_pair,    warn_no_tools,
-        warn_unread_value};
+        warn_reference,        warn_rate,        warn_warmup,
+        warn_critic_warmup,    warn_validation,  warn_same_rows,
+        warn_repeats,          sr1__warn_unread, warn_rank,
+        warn_engine,           warn_pair,        warn_no_tools,
+        sr1__warn_unread_value};
 
     if (i >= sizeof(warnings) / sizeof(warnings[0]))
         return -1;

@@ -1,0 +1,236 @@
+/* train/unread_keys.c - warnings about keys that are set and that nothing reads, since
+ * another key that they serve has another value. */
+#include "train/internal.h"
+
+#include "config/choices.h"
+
+#include <stdio.h>
+
+/* ---- by the value of one key ---- */
+
+/* Keys that one value of another key alone reads, or (but) every one but that. */
+static const struct {
+    const char *key, *by, *value;
+    int but;
+} read_by[] = {
+    {"importance_high", "importance_correction", "none", 1},
+    {"importance_low", "importance_correction", "none", 1},
+    {"kl_target", "kl_controller", "adaptive", 0},
+    {"kl_horizon", "kl_controller", "adaptive", 0},
+    {"entropy_target", "entropy_controller", "adaptive", 0},
+    {"entropy_coef_delta", "entropy_controller", "adaptive", 0},
+    {"loss_length", "loss_aggregation", "seq-mean-token-sum-norm", 0},
+    {"pass_k", "advantage", "pass_at_k", 0},
+    {"thinking_cost_w", "protocol", "rlvcr", 0},
+    {"thinking_cost_max", "protocol", "rlvcr", 0},
+    {"level_max_tokens", "protocol", "rlvcr", 0},
+    {"proxy_model", "environment", "critique", 0},
+    {"reference_dtype", "kl_reference", "old", 1},
+};
+
+int sr1__warn_unread_value(const sr1_trainer *tr, char *text, size_t size)
+{
+    const sr1_config *c = tr->config;
+
+    for (size_t i = 0; i < sizeof(read_by) / sizeof(read_by[0]); i++) {
+        int is = sr1__config_is(c, read_by[i].by, read_by[i].value);
+
+        if (is != read_by[i].but || !sr1__config_is_set(c, read_by[i].key))
+            continue;
+        snprintf(text, size, "%s is set, and %s is %s: nothing reads it", read_by[i].key,
+                 read_by[i].by, sr1__config_str(c, read_by[i].by));
+        return 1;
+    }
+    return 0;
+}
+
+/* ---- by more than that ---- */
+
+static int has_no_adapter(const sr1_trainer *tr)
+{
+    return tr->set.lora.rank == 0;
+}
+
+static int has_no_critic(const sr1_trainer *tr)
+{
+    return !(tr->set.estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES);
+}
+
+static int has_no_server(const sr1_trainer *tr)
+{
+    return !sr1__config_bool(tr->config, "use_openai");
+}
+
+static int acts_otherwise(const sr1_trainer *tr)
+{
+    const struct sr1__environment_choice *e = sr1__environment_choice(tr->config);
+
+    return !e || !e->of_user;
+}
+
+static int names_engine(const sr1_config *c, const char *engine)
+{
+    return sr1__config_has_item(c, "search_engine", engine) ||
+           sr1__config_has_item(c, "search_fallback", engine);
+}
+
+static int lacks_engine(const sr1_config *c, const char *engine)
+{
+    return !names_engine(c, engine) &&
+           !(names_engine(c, "hybrid") &&
+             sr1__config_has_item(c, "search_hybrid", engine));
+}
+
+static int searches_without_program(const sr1_trainer *tr)
+{
+    return lacks_engine(tr->config, "program");
+}
+
+static int searches_without_vectors(const sr1_trainer *tr)
+{
+    return lacks_engine(tr->config, "dense");
+}
+
+static int searches_without_bm25(const sr1_trainer *tr)
+{
+    return lacks_engine(tr->config, "bm25");
+}
+
+static int has_no_judge(const sr1_trainer *tr)
+{
+    return !sr1__config_has_item(tr->config, "rewards", "judge");
+}
+
+static int imitates_nothing(const sr1_trainer *tr)
+{
+    return !sr1__config_imitates(tr->config);
+}
+
+static int has_no_validation(const sr1_trainer *tr)
+{
+    return !tr->validation;
+}
+
+static int validates_greedily(const sr1_trainer *tr)
+{
+    return tr->set.validation_sampling.temperature == 0.0;
+}
+
+static int keeps_its_reference(const sr1_trainer *tr)
+{
+    return tr->set.reference_sync_steps == 0;
+}
+
+static int takes_any_length(const sr1_trainer *tr)
+{
+    return sr1__config_int(tr->config, "overlong_buffer") == 0;
+}
+
+static int runs_no_program(const sr1_trainer *tr)
+{
+    const struct sr1__environment_choice *e = sr1__environment_choice(tr->config);
+
+    return !(e && e->revises) &&
+           !sr1__config_has_item(tr->config, "rewards", "execution");
+}
+
+static int keeps_weights_whole(const sr1_trainer *tr)
+{
+    return sr1__config_bool(tr->config, "forward_prefetch") &&
+           !sr1__config_bool(tr->config, "reshard_after_forward");
+}
+
+static int tells_no_server(const sr1_trainer *tr)
+{
+    return *sr1__config_str(tr->config, "mlflow_tracking_uri") == '\0';
+}
+
+static int has_rule_of_order(const sr1_trainer *tr)
+{
+    return tr->sampler.rule != NULL;
+}
+
+static int is_never_asked(const sr1_trainer *tr)
+{
+    (void)tr;
+    return 1;
+}
+
+static int leaves_rows_out(const sr1_trainer *tr)
+{
+    return sr1__config_real(tr->config, "test_split") > 0;
+}
+
+static const char no_adapter[] =
+    "lora_rank is 0: all weights are trained; set lora_rank to train an adapter";
+static const char no_critic[] = "only an advantage with a critic (gae) reads it";
+static const char no_validation[] = "there are no questions for validation: none is made";
+static const char greedy[] =
+    "validation_temperature is 0: a validation takes the likeliest token";
+
+/* Those that hide others, as they are always told of, come last. */
+static const struct {
+    const char *key;
+    int (*is_unread)(const sr1_trainer *tr);
+    const char *why;
+} unread[] = {
+    {"lora_alpha", has_no_adapter, no_adapter},
+    {"lora_targets", has_no_adapter, no_adapter},
+    {"lora_dropout", has_no_adapter, no_adapter},
+    {"critic_learning_rate", has_no_critic, no_critic},
+    {"critic_warmup", has_no_critic, no_critic},
+    {"critic_model", has_no_critic, no_critic},
+    {"value_clip", has_no_critic, no_critic},
+    {"openai_base_url", has_no_server,
+     "use_openai is off: the policy generates in this process"},
+    {"environment_program", acts_otherwise,
+     "environment is not program: it is not started"},
+    {"search_program", searches_without_program,
+     "search_engine is not program: it is not started"},
+    {"search_index_device", searches_without_vectors,
+     "no search engine is dense: the others, FAISS too, search on the CPU"},
+    {"judge_base_url", has_no_judge, "rewards do not name judge: none of them asks it"},
+    {"sft_file", imitates_nothing,
+     "stage is not sft: no demonstration is read; set stage: sft to train on them"},
+    {"stop_at_exact_match", has_no_validation,
+     "there are no questions for validation: the run goes to its end"},
+    {"validation_temperature", has_no_validation, no_validation},
+    {"validation_group_size", has_no_validation, no_validation},
+    {"log_validation_trajectories", has_no_validation, no_validation},
+    {"validation_top_p", validates_greedily, greedy},
+    {"validation_top_k", validates_greedily, greedy},
+    {"reference_mixup_alpha", keeps_its_reference,
+     "reference_sync_steps is 0: the reference does not move"},
+    {"validation_samples", has_no_validation, no_validation},
+    {"overlong_penalty", takes_any_length,
+     "overlong_buffer is 0: no response loses reward by its length"},
+    {"weight_sync_backend", has_no_server,
+     "use_openai is off: this process generates, and has the weights"},
+    {"search_index", searches_without_bm25,
+     "search_engine is not bm25: the index is not opened"},
+    {"code_problems", runs_no_program,
+     "environment is not critique, and rewards do not name execution: no program runs"},
+    {"forward_prefetch", keeps_weights_whole,
+     "reshard_after_forward is off: no weights travel in an update; set it, and "
+     "fsdp_size"},
+    {"mlflow_experiment", tells_no_server,
+     "mlflow_tracking_uri is not: nothing is sent; set it to the server's address, or to "
+     "env"},
+    {"curriculum_field", has_rule_of_order,
+     "query_selection chooses the questions, in no order of theirs; take order"},
+    {"test_file", is_never_asked,
+     "no step and no validation asks its questions: sr1-eval RUN FILE does"},
+    {"test_split", leaves_rows_out,
+     "its part of train_file is left out, and no tool asks it: put these rows into a "
+     "file of their own, which sr1-eval RUN FILE asks"},
+};
+
+int sr1__warn_unread(const sr1_trainer *tr, char *text, size_t size)
+{
+    for (size_t i = 0; i < sizeof(unread) / sizeof(unread[0]); i++)
+        if (sr1__config_is_set(tr->config, unread[i].key) && unread[i].is_unread(tr)) {
+            snprintf(text, size, "%s is set, and %s", unread[i].key, unread[i].why);
+            return 1;
+        }
+    return 0;
+}
