@@ -128,6 +128,11 @@ size_t sr1__utf8_clean(const char *s, size_t n, char *out, size_t size)
     return at;
 }
 
+size_t sr1__utf8_mark(const char *s, size_t n)
+{
+    return n >= 3 && memcmp(s, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
 size_t sr1__utf8_count(const char *s, size_t n)
 {
     size_t count = 0;

@@ -309,7 +309,7 @@ static sr1_status read_csv_header(struct sr1__row_file *f, uint64_t end)
     status = read_range(f, 0, (size_t)end, &b);
     if (status == SR1_OK) {
         s = sr1__buf_cstr(&b);
-        skip = strncmp(s, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+        skip = sr1__utf8_mark(s, b.len);
         skip += skip_blank_lines(f, s + skip);
         status = sr1__csv_parse(record, s + skip, b.len - skip, &used, f->path);
     }

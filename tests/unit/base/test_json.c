@@ -102,8 +102,8 @@ static void good_yaml(void **state)
         {"---\na: b\n...\n", "{\"a\":\"b\"}"},
         {"a: |\n  one\n  two\n", "{\"a\":\"one\\ntwo\\n\"}"},
         {"\xef\xbb\xbf"
-         "a: \xe6\x9c\xaa",
-         "{\"a\":\"\xe6\x9c\xaa\"}"},
+         "a: \xe6\x9c\xaa\r\nb: 1\r\n",
+         "{\"a\":\"\xe6\x9c\xaa\",\"b\":1}"},
         {"1: x", "{\"1\":\"x\"}"},
         {"\"<<\": x", "{\"<<\":\"x\"}"},
         {"a: \"x\\0y\"", "{\"a\":\"x\\u0000y\"}"},
