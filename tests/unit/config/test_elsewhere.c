@@ -415,7 +415,7 @@ static void compat_trl_begins_as_grpo_config(void **state)
     assert_int_equal(sr1_config_set(c, "compat", "trl"), SR1_OK);
     assert_int_equal(sr1_config_to_json(c, &text), SR1_OK);
     assert_int_equal(sr1__json_parse(&ours, text, strlen(text), "keys"), SR1_OK);
-    assert_int_equal(compare_fields(json_object_get(all, "GRPOConfig"), ours), 32);
+    assert_true(compare_fields(json_object_get(all, "GRPOConfig"), ours) >= 32);
     assert_int_equal(compare_fields(json_object_get(all, "TrainingArguments"), ours), 8);
     json_decref(ours);
     json_decref(all);
