@@ -94,8 +94,9 @@ typedef struct sr1_advantage_batch {
 #define SR1_ADVANTAGE_STD_POPULATION 1 /* divided by n */
 #define SR1_ADVANTAGE_STD_UNBIASED 2   /* divided by n - 1, as torch.std */
 
-#define SR1_ADVANTAGE_MEAN_NORM 1     /* steps: the mean is taken off */
-#define SR1_ADVANTAGE_MEAN_STD_NORM 2 /* steps: and divided by std + eps */
+/* Of steps and of trajectories (gigpo, rlvmr), or of levels (rlvcr). */
+#define SR1_ADVANTAGE_MEAN_NORM 1     /* the mean is taken off */
+#define SR1_ADVANTAGE_MEAN_STD_NORM 2 /* and divided by std + eps */
 
 #define SR1_ADVANTAGE_WHITEN 1        /* as the estimator's source does */
 #define SR1_ADVANTAGE_WHITEN_TOKENS 2 /* over policy tokens; all but gdpo do anyway */
@@ -104,8 +105,8 @@ typedef struct sr1_advantage_batch {
  * fields that sr1_advantage_describe lists. */
 typedef struct sr1_advantage_options {
     size_t struct_size;
-    double eps;            /* added to the standard deviation (whitening: to the
-                              variance), >= 0 */
+    double eps;            /* added to the standard deviation (whitening over tokens:
+                              to the variance), >= 0 */
     int32_t divide_by_std; /* 0: only the mean is taken off */
     int32_t std_kind;      /* SR1_ADVANTAGE_STD_*, of groups */
     int32_t single_raw;    /* a group of one: 0 gives 0; 1 lets its reward through, as if

@@ -62,8 +62,8 @@ typedef struct sr1_loss_options {
     double entropy_coef;     /* weight of the entropy bonus */
     const char *correction;  /* of tokens another policy sampled; NULL: "none";
                                 sr1_loss_correction_name lists them */
-    double correction_low;   /* importance weights below are dropped (masks only) */
-    double correction_high;  /* and those above cut or dropped; > 0 */
+    double correction_low;   /* importance weights below are raised to it or dropped */
+    double correction_high;  /* and those above cut to it or dropped; > 0 */
     double off_policy_delta; /* tokens with A < 0 count nothing in a sequence whose mean
                                 of rollout minus new log-probs is above (TRL:
                                 off_policy_mask_threshold) */

@@ -58,7 +58,7 @@
  * compute end with the call or the run that started them, those that serve connections,
  * programs and trackers with their handle. Callbacks of one call come one at a time,
  * except those that are made to run side by side: registered losses, and engines,
- * environments, tools and embedders whose flags say CONCURRENT.
+ * environments, tools, embedders, rerankers and generators whose flags say CONCURRENT.
  *
  * Structs that are passed in or filled begin with struct_size, which the caller sets to
  * sizeof: later versions append fields and never change those that are there. */

@@ -1,7 +1,7 @@
 /* train/mask_ablations.c - loss masks other than "what the policy sampled", for two
- * ablations of Search-R1. Without them, this file does nothing: search results are no
- * targets of the loss because only sampled tokens become targets (fill_targets in
- * environment/trajectory/microbatch.c).
+ * ablations, the first of them Search-R1's. Without them, this file does nothing: search
+ * results are no targets of the loss because only sampled tokens become targets
+ * (fill_targets in environment/trajectory/microbatch.c).
  *
  *     mask_environment: false   inserted tokens are trained on like the policy's. They
  *                               were not sampled: what stands for their log-prob at

@@ -18,7 +18,8 @@ static const struct chosen_key {
     uint32_t phases; /* that depend on it */
 } chosen_keys[SR1__PLAN_CHOSEN] = {
     [SR1__PLAN_MICRO_BATCH_TOKENS] = {"micro_batch_tokens", 65536, 256,
-                                      IN(LOG_PROBS) | IN(UPDATE_CRITIC) | IN(UPDATE)},
+                                      IN(LOG_PROBS) | IN(UPDATE_CRITIC) |
+                                          IN(ROUTER_REPLAY) | IN(UPDATE)},
     [SR1__PLAN_MAX_ROWS] = {"max_rows", 1024, 1, IN(GENERATE)},
 };
 

@@ -141,12 +141,11 @@ def importance(given, begin, o):
                                 for s in spans(begin)])
     rho = ratio_of(log_weight) if kind != "none" else torch.ones_like(log_weight)
     factor, cut = rho, torch.zeros_like(rho, dtype=torch.bool)
-    if kind.endswith("truncate"):
-        cut = rho > o["correction_high"]
-        factor = torch.clamp(rho, max=o["correction_high"])
-    elif kind.endswith("mask"):
-        cut = (rho > o["correction_high"]) | (rho < o["correction_low"])
-        factor = torch.where(cut, 0.0, rho)
+    if kind != "none":
+        low, high = o["correction_low"], o["correction_high"]
+        cut = (rho > high) | (rho < low)
+        factor = (torch.where(cut, 0.0, rho) if kind.endswith("mask")
+                  else torch.clamp(rho, min=low, max=high))
     off = torch.zeros_like(cut)
     if o.get("off_policy_delta"):
         for s in spans(begin):

@@ -156,7 +156,7 @@ def trl_options(name, level, aggregation, k):
         o["correction"] = ["token_truncate", "token_mask", "sequence_truncate",
                            "sequence_mask"][k % 4]
         o["correction_high"] = [2.0, 1.2][k // 4 % 2]
-        o |= {"correction_low": 0.5} if "mask" in o["correction"] else {}
+        o["correction_low"] = 0.5 if "mask" in o["correction"] else 0.95
     if k % 3 == 1:
         o["off_policy_delta"] = 0.125
     return o
@@ -232,9 +232,10 @@ def verl_case(rng, function, name, k):
     if function == "vanilla":
         o["dual_clip"] = config.clip_ratio_c = [3.0, 1.2][k % 2]
     if k >= 3:
-        o |= {"correction": ["token_truncate", "token_mask", "sequence_truncate",
-                             "sequence_mask"][k % 4],
-              "correction_low": 0.5, "correction_high": [2.0, 1.2][k % 2]}
+        o["correction"] = ["token_truncate", "token_mask", "sequence_truncate",
+                           "sequence_mask"][k % 4]
+        o |= {"correction_low": 0.5} if "mask" in o["correction"] else {}
+        o["correction_high"] = [2.0, 1.2][k % 2]
     else:
         batch["rollout"] = batch["old"].clone()
     batch["new"].requires_grad_()

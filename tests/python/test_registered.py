@@ -242,6 +242,23 @@ def test_a_text_is_one_name():
     assert described["options"] == "clip_low"
 
 
+def test_groups_are_skipped_where_an_estimator_says_that_they_may(settings, tmp_path):
+    for gives in ((), "group_relative"):
+        register_adv_est(f"centred_{len(gives)}", gives=gives)(
+            lambda batch, options: batch.rewards - batch.rewards.mean()
+        )
+    table = {one.name: one.gives for one in advantage.table()}
+    assert table["grpo"] == table["centred_14"] == ("group_relative",)
+    settings.update(skip_zero_variance_groups=True, advantage="centred_0")
+    with pytest.raises(errors.ConfigError, match="skip_zero_variance_groups does not go"):
+        Trainer(settings, tiny.engine, {"brief": brief})
+    settings.update(advantage="centred_14", out=tmp_path / "skipped", max_steps=1)
+    with Trainer(settings, tiny.engine, {"same": lambda ts: [1.0] * len(ts)}) as trainer:
+        trainer.run()
+    (row,) = rows(tmp_path / "skipped")
+    assert row["training/zero_variance_groups"] > 0
+
+
 def test_tokens_and_returns():
     @register_adv_est(
         "by_token", gives=["tokens", "returns"], gamma=0.5, options=["gamma"]

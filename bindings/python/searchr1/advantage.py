@@ -45,7 +45,7 @@ EPS = 1e-8  # added to the standard deviation
 
 # Of the options std_kind and step_mode.
 _WORDS = {"population": 1, "unbiased": 2, "mean_norm": 1, "mean_std_norm": 2}
-_GIVES = {"tokens": 1, "returns": 2, "turns": 4}
+_GIVES = {"tokens": 1, "returns": 2, "turns": 4, "group_relative": 8}
 
 
 # ---- estimators ----
@@ -68,7 +68,7 @@ class Info:
     source: str
     options: Tuple[str, ...]  # keywords of estimate that it reads
     needs: Tuple[str, ...]  # fields of the batch
-    gives: Tuple[str, ...]  # "tokens", "returns", "turns"
+    gives: Tuple[str, ...]  # "tokens", "returns", "turns", "group_relative"
 
 
 def _info(i: int) -> Info:
@@ -381,7 +381,9 @@ def register_adv_est(
 
     It gets a Batch and the options as a dictionary, and returns an advantage for each
     trajectory [n]; with gives=["tokens"] for each policy token [T]; with "returns" (a
-    critic's targets) or "turns" a tuple of these behind it. needs: arrays it cannot do
+    critic's targets) or "turns" a tuple of these behind it. gives=["group_relative"] says
+    that a group of equal rewards gets 0, so that it may be skipped
+    (skip_zero_variance_groups). needs: arrays it cannot do
     without, "values" for a critic. options: those it reads; numbers: their defaults where
     they are not grpo's. A name is taken for the life of the process; only the same
     function, defined again with the same settings, takes its place."""

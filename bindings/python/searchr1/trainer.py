@@ -46,8 +46,8 @@ class StepReport:
     """What one step did."""
 
     step: int  # 1 for the first
-    loss: float  # mean over policy tokens, last update of the step
-    kl_div: float  # k3 to the reference, nats per policy token
+    loss: float  # over policy tokens by loss_aggregation, last update of the step
+    kl_div: float  # to the reference (kl_kind), likewise
     avg_reward: float
     beta: float
     avg_tokens: float  # sampled tokens per trajectory

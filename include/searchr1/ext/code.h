@@ -270,9 +270,9 @@ SR1_API void sr1_checker_options_init(sr1_checker_options *options);
 SR1_API sr1_status sr1_checker_new(sr1_checker **out, sr1_sandbox *sandbox,
                                    const sr1_checker_options *options);
 
-/* Make the checker that a configuration names (keys sandbox, sandbox_*, execution_score,
- * execution_time_limit, execution_cache), on a sandbox of its own. Errors as
- * sr1_sandbox_open. Caller frees with sr1_checker_free. */
+/* Make the checker that a configuration names (keys sandbox, sandbox_*, code_judge,
+ * execution_score, execution_time_limit, execution_cache), on a sandbox of its own.
+ * Errors as sr1_sandbox_open. Caller frees with sr1_checker_free. */
 SR1_API sr1_status sr1_checker_open(sr1_checker **out, const sr1_config *config);
 
 /* Take one more reference. Returns checker; NULL for NULL. */

@@ -97,15 +97,15 @@ SR1_API sr1_status sr1_search_open_remote(sr1_search **out, const char *url,
 /* Open an engine over an index of OpenSearch or Elasticsearch at url
  * ("http://127.0.0.1:9200/INDEX"): words are matched in options->fields, of one field by
  * a query "match", of several by "multi_match", where "title^2" has twice the weight. A
- * batch is one request, POST INDEX/_msearch; searches that the server puts off (status
- * 429, 503) are asked again with the retries of a request. A search of which the server
- * failed a part is a failure. The id of a hit is its "_id", its contents are its fields
- * with a line between, its row is "_source". A key with a colon is user:password and sent
- * as "Authorization: Basic", any other as "Authorization: ApiKey". Opening asks whether
- * documents with these fields exist. url is copied; options may be NULL. SR1_E_NETWORK,
- * SR1_E_TIMEOUT or SR1_E_PARSE: no answer to that. SR1_E_CONFIG: there are none; key_env
- * is not set, or refused. SR1_E_INVALID: url is no http or https URL of an index, or
- * fields has no names. Caller frees with sr1_search_free. */
+ * batch is one request, POST INDEX/_msearch; searches that the server puts off, by one of
+ * the codes of retries above, are asked again with the retries of a request. A search of
+ * which the server failed a part is a failure. The id of a hit is its "_id", its contents
+ * are its fields with a line between, its row is "_source". A key with a colon is
+ * user:password and sent as "Authorization: Basic", any other as "Authorization: ApiKey".
+ * Opening asks whether documents with these fields exist. url is copied; options may be
+ * NULL. SR1_E_NETWORK, SR1_E_TIMEOUT or SR1_E_PARSE: no answer to that. SR1_E_CONFIG:
+ * there are none; key_env is not set, or refused. SR1_E_INVALID: url is no http or https
+ * URL of an index, or fields has no names. Caller frees with sr1_search_free. */
 SR1_API sr1_status sr1_search_open_opensearch(sr1_search **out, const char *url,
                                               const sr1_search_http_options *options);
 

@@ -120,8 +120,8 @@ SR1_API const char *sr1_loss_kl_name(size_t i);
 /* Return the name of correction i, NULL past the last: none, token_truncate, token_mask,
  * sequence_truncate, sequence_mask. The policy's loss is multiplied by importance
  * weights: exp(old - rollout) of a token, or the product over the tokens of a sequence.
- * truncate bounds the weights by correction_high; mask drops those outside
- * [correction_low, correction_high]. The weights have no gradient. Static. */
+ * truncate keeps the weights within [correction_low, correction_high]; mask drops those
+ * outside. The weights have no gradient. Static. */
 SR1_API const char *sr1_loss_correction_name(size_t i);
 
 /* ---- weights ---- */

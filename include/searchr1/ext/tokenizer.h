@@ -150,8 +150,9 @@ SR1_API void sr1_chat_options_init(sr1_chat_options *options);
  * contents are UTF-8 with lengths in content_sizes (NULL: each
  * ends at its NUL). options may be NULL. *text (NUL-terminated) and *ids [*n_ids] receive
  * the prompt; each result pointer may be NULL. Caller frees *text and *ids with sr1_free.
- * SR1_E_INVALID names a message that cannot be rendered. SR1_E_UNSUPPORTED: the template
- * is not a known one. SR1_E_LIMIT: too many messages. */
+ * SR1_E_INVALID names a message that cannot be rendered. SR1_E_UNSUPPORTED: there is no
+ * template, it cannot be run, or it has no place for tools or their calls. SR1_E_LIMIT:
+ * too many messages. */
 SR1_API sr1_status sr1_tokenizer_chat(const sr1_tokenizer *tokenizer,
                                       const char *const *roles,
                                       const char *const *contents,

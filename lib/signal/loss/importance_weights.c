@@ -2,7 +2,7 @@
  * by other weights, or by the same weights in another engine; without gradient.
  *
  *     importance   exp(old - rollout) of the token, or of its sequence the product,
- *                  truncated at a bound (Yao et al. 2025, TIS) or dropped out of bounds
+ *                  kept within bounds (Yao et al. 2025, TIS: the upper one), or dropped
  *     off policy   0 for A < 0 in a sequence whose mean of rollout - new is above delta
  *                  (DeepSeek-V3.2 2025, off-policy sequence mask) */
 #include "signal/loss/loss.h"
@@ -47,11 +47,9 @@ static void apply_importance_weight(struct sr1__loss_call *c, double log_weight,
 {
     int live;
     double rho = sr1__bounded_exp(log_weight, &live);
-    int above = rho > c->o.correction_high;
-    int below = c->correction->masks && rho < c->o.correction_low;
-    double factor = !above && !below       ? rho
-                    : c->correction->masks ? 0.0
-                                           : c->o.correction_high;
+    double near = fmin(fmax(rho, c->o.correction_low), c->o.correction_high);
+    int outside = near != rho;
+    double factor = outside && c->correction->masks ? 0.0 : near;
 
     c->sum.importance_max = fmax(c->sum.importance_max, rho);
     for (size_t i = begin; i < end; i++) {
@@ -60,7 +58,7 @@ static void apply_importance_weight(struct sr1__loss_call *c, double log_weight,
         c->factors[i] = factor;
         c->sum.importance_mean += w * rho;
         c->sum.importance_square += w * rho * rho;
-        c->sum.importance_cut += above || below ? w : 0.0;
+        c->sum.importance_cut += outside ? w : 0.0;
     }
 }
 

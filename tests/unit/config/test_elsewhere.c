@@ -1,4 +1,6 @@
 /* What is said of keys that are none: names of other programs, typos, neither. */
+#include "base/json.h"
+
 #include <searchr1/config.h>
 #include <searchr1/ext/config_names.h>
 
@@ -7,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -188,6 +191,11 @@ static void texts_name_the_other_keys_of_a_feature(void **state)
         {"use_remove_padding", "nothing is padded"},
         {"packing_samples", "nothing is padded"},
         {"data.return_raw_chat", "messages"},
+        {"use_bias_correction_kl", "true by default there"},
+        {"vllm_importance_sampling_correction", "importance_high: 3"},
+        {"epsilon_high", "loss: cispo one less"},
+        {"algorithm.kl_penalty", "k1 is its kl, k2 its mse"},
+        {"algorithm.filter_groups.max_num_gen_batches", "0 is none here, no limit there"},
     };
     sr1_config *c = NULL;
 
@@ -199,12 +207,19 @@ static void texts_name_the_other_keys_of_a_feature(void **state)
     sr1_config_free(c);
 }
 
+/* Its row; their number where there is none. */
+static size_t find_elsewhere(const char *name)
+{
+    size_t i = 0, n = sr1_config_elsewhere_count();
+
+    while (i < n && strcmp(elsewhere(i).name, name) != 0)
+        i++;
+    return i;
+}
+
 static int is_elsewhere(const char *name)
 {
-    for (size_t i = 0; i < sr1_config_elsewhere_count(); i++)
-        if (strcmp(elsewhere(i).name, name) == 0)
-            return 1;
-    return 0;
+    return find_elsewhere(name) < sr1_config_elsewhere_count();
 }
 
 /* The length of the first word of `at`: letters of keys, paths and addresses. */
@@ -242,100 +257,170 @@ static void keys_that_texts_name_exist(void **state)
     assert_true(found > 50);
 }
 
-/* The fields of GRPOConfig, TRL 1.16.0. */
-static const char *const grpo_config[] = {"learning_rate",
-                                          "model_init_kwargs",
-                                          "trust_remote_code",
-                                          "router_aux_loss_coef",
-                                          "disable_dropout",
-                                          "cast_lm_head_to_fp32",
-                                          "remove_unused_columns",
-                                          "num_generations",
-                                          "num_generations_eval",
-                                          "max_completion_length",
-                                          "ds3_gather_for_generation",
-                                          "shuffle_dataset",
-                                          "pad_to_multiple_of",
-                                          "generation_batch_size",
-                                          "steps_per_generation",
-                                          "temperature",
-                                          "top_p",
-                                          "top_k",
-                                          "min_p",
-                                          "generation_kwargs",
-                                          "chat_template_kwargs",
-                                          "repetition_penalty",
-                                          "cache_implementation",
-                                          "use_vllm",
-                                          "vllm_mode",
-                                          "vllm_model_impl",
-                                          "vllm_enable_sleep_mode",
-                                          "vllm_structured_outputs_regex",
-                                          "vllm_server_base_url",
-                                          "vllm_server_host",
-                                          "vllm_server_port",
-                                          "vllm_server_timeout",
-                                          "vllm_group_port",
-                                          "vllm_gpu_memory_utilization",
-                                          "vllm_max_model_length",
-                                          "vllm_tensor_parallel_size",
-                                          "beta",
-                                          "num_iterations",
-                                          "epsilon",
-                                          "delta",
-                                          "epsilon_high",
-                                          "sapo_temperature_neg",
-                                          "sapo_temperature_pos",
-                                          "vespo_k_pos",
-                                          "vespo_lambda_pos",
-                                          "vespo_k_neg",
-                                          "vespo_lambda_neg",
-                                          "importance_sampling_level",
-                                          "reward_weights",
-                                          "multi_objective_aggregation",
-                                          "scale_rewards",
-                                          "loss_type",
-                                          "mask_truncated_completions",
-                                          "sync_ref_model",
-                                          "ref_model_mixup_alpha",
-                                          "ref_model_sync_steps",
-                                          "top_entropy_quantile",
-                                          "entropy_coef",
-                                          "use_adaptive_entropy",
-                                          "entropy_coef_min",
-                                          "entropy_coef_max",
-                                          "entropy_coef_delta",
-                                          "entropy_target",
-                                          "max_tool_calling_iterations",
-                                          "vllm_importance_sampling_correction",
-                                          "vllm_importance_sampling_mode",
-                                          "vllm_importance_sampling_clip_max",
-                                          "vllm_importance_sampling_clip_min",
-                                          "off_policy_mask_threshold",
-                                          "use_bias_correction_kl",
-                                          "log_completions",
-                                          "log_multimodal",
-                                          "num_completions_to_print",
-                                          "log_unique_prompts",
-                                          "log_completions_hub_repo",
-                                          "use_transformers_continuous_batching",
-                                          "transformers_continuous_batching_config",
-                                          "use_transformers_paged",
-                                          "vllm_importance_sampling_cap"};
+/* ---- the fields of TRL's GRPOConfig (trl_defaults.json) ---- */
+
+static json_t *trl_defaults(void)
+{
+    char path[600];
+    json_t *all = NULL;
+
+    snprintf(path, sizeof path, "%s/tests/golden/trl_defaults.json", getenv("SR1_SRC"));
+    assert_int_equal(sr1__json_load(&all, path, 0), SR1_OK);
+    return all;
+}
 
 static void every_field_of_grpo_config_is_answered(void **state)
 {
+    json_t *all = trl_defaults(), *fields = json_object_get(all, "GRPOConfig"), *begins;
+    const char *field;
+
     (void)state;
-    for (size_t i = 0; i < COUNT(grpo_config); i++) {
+    assert_int_equal(json_object_size(fields), 79);
+    json_object_foreach(fields, field, begins)
+    {
         sr1_config *c = NULL;
 
         assert_int_equal(sr1_config_new(&c), SR1_OK);
-        if (!is_key(grpo_config[i]) &&
-            sr1_config_set(c, grpo_config[i], "1") == SR1_E_CONFIG &&
+        if (!is_key(field) && sr1_config_set(c, field, "1") == SR1_E_CONFIG &&
             strstr(sr1_last_error(), "is not known"))
-            fail_msg("%s: %s", grpo_config[i], sr1_last_error());
+            fail_msg("%s: %s", field, sr1_last_error());
         sr1_config_free(c);
     }
+    json_decref(all);
+}
+
+/* Fields that one of another meaning answers, as JSON: there and, with compat: trl, here.
+ */
+static const struct {
+    const char *field, *there, *key, *here;
+} in_other_words[] = {
+    {"loss_type", "\"dapo\"", "loss_aggregation", "\"token-mean\""},
+    {"importance_sampling_level", "\"token\"", "loss", "\"grpo\""},
+    {"scale_rewards", "\"group\"", "advantage_std", "true"},
+    {"multi_objective_aggregation", "\"sum_then_normalize\"", "advantage", "\"grpo\""},
+    {"use_adaptive_entropy", "false", "entropy_controller", "\"fixed\""},
+    {"ref_model_sync_steps", "512", "reference_sync_steps", "0"}, /* it does not move */
+    {"per_device_train_batch_size", "8", "batch_size", "1"},      /* one question */
+    {"generation_batch_size", "null", "batch_size", "1"},
+    {"gradient_accumulation_steps", "1", "mini_batch_size", "0"},
+    {"num_generations_eval", "null", "validation_group_size", "1"}, /* the likeliest */
+    {"chat_template_kwargs", "null", "enable_thinking", "true"},
+    /* with vLLM only, and in docs/config.md */
+    {"vllm_importance_sampling_correction", "true", "importance_correction", "\"none\""},
+    {"vllm_importance_sampling_mode", "\"sequence_mask\"", "importance_correction",
+     "\"none\""},
+    {"vllm_importance_sampling_clip_max", "3.0", "importance_high", "2"},
+    {"vllm_importance_sampling_cap", "null", "importance_high", "2"},
+};
+
+/* What decides nothing of the learning. */
+static const char *const beside_learning[] = {"cast_lm_head_to_fp32",
+                                              "vllm_mode",
+                                              "vllm_server_host",
+                                              "vllm_server_timeout",
+                                              "log_completions",
+                                              "num_completions_to_print",
+                                              "log_unique_prompts",
+                                              "use_transformers_continuous_batching",
+                                              "transformers_continuous_batching_config"};
+
+static int is_beside_learning(const char *field)
+{
+    for (size_t i = 0; i < COUNT(beside_learning); i++)
+        if (strcmp(beside_learning[i], field) == 0)
+            return 1;
+    return 0;
+}
+
+/* None and false are 0, and None is an empty text. */
+static int begins_alike(const json_t *there, const json_t *here)
+{
+    if (json_is_string(there))
+        return json_is_string(here) &&
+               strcmp(json_string_value(there), json_string_value(here)) == 0;
+    if (json_is_string(here))
+        return json_is_null(there) && *json_string_value(here) == '\0';
+    return (json_is_true(there) ? 1 : json_number_value(there)) ==
+           (json_is_true(here) ? 1 : json_number_value(here));
+}
+
+static void fail_unlike(const char *field, const json_t *there, const char *key,
+                        const json_t *here)
+{
+    fail_msg("%s is %s, and here %s is %s", field, json_dumps(there, JSON_ENCODE_ANY),
+             key, json_dumps(here, JSON_ENCODE_ANY));
+}
+
+static int is_dumped_as(const json_t *value, const char *wanted)
+{
+    char *text = json_dumps(value, JSON_ENCODE_ANY);
+    int is = text && strcmp(text, wanted) == 0;
+
+    free(text);
+    return is;
+}
+
+/* Returns whether the field is one of in_other_words. */
+static int check_other_words(const char *field, const json_t *there, const json_t *ours)
+{
+    for (size_t i = 0; i < COUNT(in_other_words); i++) {
+        const char *key = in_other_words[i].key;
+        const json_t *here = json_object_get(ours, key);
+
+        if (strcmp(in_other_words[i].field, field) != 0)
+            continue;
+        if (!is_dumped_as(there, in_other_words[i].there) ||
+            !is_dumped_as(here, in_other_words[i].here))
+            fail_unlike(field, there, key, here);
+        return 1;
+    }
+    return 0;
+}
+
+static const char *key_of_field(const char *field)
+{
+    if (is_key(field))
+        return field;
+    return is_elsewhere(field) ? elsewhere(find_elsewhere(field)).key : NULL;
+}
+
+/* Returns how many fields have a key here that begins alike. */
+static size_t compare_fields(const json_t *fields, const json_t *ours)
+{
+    const char *field, *key;
+    json_t *there;
+    size_t alike = 0;
+
+    json_object_foreach((json_t *)fields, field, there)
+    {
+        key = key_of_field(field);
+        if (!key || is_beside_learning(field) || check_other_words(field, there, ours))
+            continue;
+        assert_non_null(json_object_get(ours, key));
+        if (!begins_alike(there, json_object_get(ours, key)))
+            fail_unlike(field, there, key, json_object_get(ours, key));
+        alike++;
+    }
+    return alike;
+}
+
+static void compat_trl_begins_as_grpo_config(void **state)
+{
+    json_t *all = trl_defaults(), *ours = NULL;
+    sr1_config *c = NULL;
+    char *text = NULL;
+
+    (void)state;
+    assert_int_equal(sr1_config_new(&c), SR1_OK);
+    assert_int_equal(sr1_config_set(c, "compat", "trl"), SR1_OK);
+    assert_int_equal(sr1_config_to_json(c, &text), SR1_OK);
+    assert_int_equal(sr1__json_parse(&ours, text, strlen(text), "keys"), SR1_OK);
+    assert_true(compare_fields(json_object_get(all, "GRPOConfig"), ours) >= 32);
+    assert_int_equal(compare_fields(json_object_get(all, "TrainingArguments"), ours), 8);
+    json_decref(ours);
+    json_decref(all);
+    sr1_free(text);
+    sr1_config_free(c);
 }
 
 static void rows_are_sound(void **state)
@@ -573,6 +658,7 @@ int main(void)
         cmocka_unit_test(texts_name_the_other_keys_of_a_feature),
         cmocka_unit_test(keys_that_texts_name_exist),
         cmocka_unit_test(every_field_of_grpo_config_is_answered),
+        cmocka_unit_test(compat_trl_begins_as_grpo_config),
         cmocka_unit_test(rows_are_sound),
         cmocka_unit_test(every_name_is_answered_by_its_row),
         cmocka_unit_test(one_typo_is_found),

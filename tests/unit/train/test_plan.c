@@ -534,6 +534,31 @@ static void experts_are_kept_by_whole_weights(void **state)
     assert_true(kept[1] > updates[1]);
 }
 
+/* Where that pass is the largest, it decides how many tokens a micro-batch has. */
+static void a_pass_that_keeps_experts_counts_in_what_is_chosen(void **state)
+{
+    const char *path = scratch_file("mixture.json", mixture, 0);
+    char tokens[64] = "micro_batch_tokens=auto";
+    const double card = 17.8, most = 0.9 * card * 1e9;
+    double kept[2], updates[2];
+
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        sr1_plan *p = PLAN(path, card, "fsdp_size=8", "reshard_after_forward=true",
+                           "batch_size=32", "group_size=8", "max_prompt_tokens=512",
+                           "max_tokens=512", "gradient_checkpointing=true",
+                           "update_times=2", "router_replay=r2", tokens);
+
+        kept[k] = (double)sr1_plan_peak(p, "router_replay");
+        updates[k] = (double)sr1_plan_peak(p, "update");
+        snprintf(tokens, sizeof tokens, "micro_batch_tokens=%lld",
+                 (long long)(2 * sr1__config_int(p->config, "micro_batch_tokens")));
+        sr1_plan_free(p);
+    }
+    assert_true(kept[0] <= most && most < kept[1]);
+    assert_true(updates[1] <= most);
+}
+
 static void int8_generation_takes_half(void **state)
 {
     const char *path = write_shape("shape.json", 4096, 36, 32, 12288, 0);
@@ -703,6 +728,7 @@ int main(void)
         cmocka_unit_test(threads_have_rows_of_their_own),
         cmocka_unit_test(kept_experts_are_counted),
         cmocka_unit_test(experts_are_kept_by_whole_weights),
+        cmocka_unit_test(a_pass_that_keeps_experts_counts_in_what_is_chosen),
         cmocka_unit_test(int8_generation_takes_half),
         cmocka_unit_test(int8_references_are_refused),
         cmocka_unit_test(a_critic_may_be_an_adapter),

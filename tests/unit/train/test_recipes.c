@@ -250,7 +250,7 @@ static void small_recipes_learn(void **state)
 
 /* What the publications and their scripts say. */
 static const struct {
-    const char *file, *key, *text; /* a word, or a number */
+    const char *file, *key, *text; /* a word, a number, or true or false */
 } published[] = {
     {"search-r1-grpo", "compat", "search-r1"},
     {"search-r1-grpo", "max_turns", "2"},
@@ -271,6 +271,9 @@ static const struct {
     {"search-r1-grpo", "learning_rate", "1e-6"},
     {"search-r1-grpo", "warmup_ratio", "0.285"},
     {"search-r1-grpo", "max_steps", "1005"},
+    {"search-r1-grpo", "validate_interval", "50"},
+    {"search-r1-grpo", "validate_at_start", "true"},
+    {"search-r1-grpo", "validation_samples", "0"},
     {"search-r1-ppo", "advantage", "gae"},
     {"search-r1-ppo", "gamma", "1"},
     {"search-r1-ppo", "gae_lambda", "1"},
@@ -283,6 +286,9 @@ static const struct {
     {"search-r1-ppo", "learning_rate", "1e-6"},
     {"search-r1-ppo", "critic_learning_rate", "1e-5"},
     {"search-r1-ppo", "mini_batch_size", "256"},
+    {"search-r1-ppo", "validate_interval", "50"},
+    {"search-r1-ppo", "validate_at_start", "true"},
+    {"search-r1-ppo", "validation_samples", "0"},
     {"mt-grpo", "max_env_steps", "5"},
     {"mt-grpo", "turn_advantage_coef", "1"},
     {"mt-grpo", "group_size", "7"},
@@ -323,8 +329,11 @@ static void holds(const sr1_config *c, const char *key, const char *text)
 {
     const char *word = NULL;
     double number = NAN;
+    int32_t on = 0;
 
-    if (sr1_config_get_str(c, key, &word) == SR1_OK) {
+    if (sr1_config_get_bool(c, key, &on) == SR1_OK)
+        word = on ? "true" : "false";
+    if (word || sr1_config_get_str(c, key, &word) == SR1_OK) {
         assert_string_equal(word, text);
         return;
     }
