@@ -3,6 +3,7 @@
 #include "policy/assemble/assemble.h"
 
 #include "base/num.h"
+#include "config/run_config.h"
 #include "environment/critique/generator.h"
 #include "policy/local_generator.h"
 
@@ -59,7 +60,7 @@ static sr1_status configure_chat_model(sr1_config *c, const char *folder,
         SR1__TRY(set_config_text(c, "chat_template_name", ""));
         SR1__TRY(choose_own_template(c, folder));
     }
-    SR1__TRY(set_config_text(c, "use_openai", "false"));
+    SR1__TRY(sr1__config_generate_here(c));
     SR1__TRY(set_config_text(c, "environment", "none"));
     SR1__TRY(set_config_text(c, "tools", ""));
     SR1__TRY(set_config_text(c, "protocol", "ctrl"));
