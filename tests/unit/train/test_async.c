@@ -604,6 +604,9 @@ static void a_trained_model_answers_itself(void **state)
 
 static void where_it_cannot_hold_it_is_refused(void **state)
 {
+    static const char problem[] =
+        "{\"id\": \"p0\", \"question\": \"Is x = 1 right?\", \"problem\": \"Where?\", "
+        "\"solution\": \"x = 1\", \"tests\": [\"assert x\"], \"golden_answers\": []}\n";
     static const struct {
         const char *pairs[4];
         const char *why;
@@ -628,6 +631,13 @@ static void where_it_cannot_hold_it_is_refused(void **state)
         REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, rows[i].why);
         sr1_config_free(c);
     }
+    c = ASYNC("refused", "environment=critique", "protocol=ctrl",
+              "mock_knowledge=", "search_engine=none", "rewards=format");
+    OK(sr1_config_set(c, "code_problems", scratch_file("problem.jsonl", problem, 0)));
+    OK(sr1_config_set(c, "train_file", scratch_path("problem.jsonl")));
+    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG,
+            "have a server generate its revisions (proxy_url)");
+    sr1_config_free(c);
     c = ASYNC("refused", "importance_correction=none", "max_staleness=1");
     OK(sr1_trainer_new(&tr, c, NULL));
     sr1_config_free(c);
