@@ -43,9 +43,10 @@ SR1_API sr1_status sr1_config_load(sr1_config *config, const char *path);
  * model_name_or_path as its model/ folder or, without one, the model of its newest
  * checkpoint. folder may also be RUN/model, RUN/checkpoints/step-N or
  * RUN/checkpoints/step-N/model, to name one model. Paths of files that were moved
- * together with the run are adjusted. An estimator or a loss that only the run's program
- * registered keeps its name, which a trainer refuses. All keys are set or none.
- * SR1_E_NOT_FOUND: there is no run in the folder, or it has no model yet. */
+ * together with the run are adjusted. use_openai is false, whoever generated in training:
+ * a server has other weights; set it again to ask one. An estimator or a loss that only
+ * the run's program registered keeps its name, which a trainer refuses. All keys are set
+ * or none. SR1_E_NOT_FOUND: there is no run in the folder, or it has no model yet. */
 SR1_API sr1_status sr1_config_load_run(sr1_config *config, const char *folder);
 
 /* Set one key from text: "true", "3", "1e-5", "a,b" (copied). A relative path is resolved

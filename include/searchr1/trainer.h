@@ -106,7 +106,8 @@ SR1_API sr1_status sr1_trainer_update(sr1_trainer *trainer,
 /* Do one training step on n queries (specification: train_step): generate group_size
  * trajectories per query (0: as configured), score them, compute advantages within each
  * group, update the policy. report (struct_size set) may be NULL. out [n * group_size]
- * (may be NULL) receives the trajectories; caller frees each with sr1_trajectory_free. */
+ * (may be NULL) receives the trajectories; caller frees each with sr1_trajectory_free.
+ * Learning rates that fall, or rise by warmup_ratio, do so over max_steps such steps. */
 SR1_API sr1_status sr1_trainer_train_step(sr1_trainer *trainer, const sr1_query *queries,
                                           size_t n, int32_t group_size,
                                           sr1_step_report *report, sr1_trajectory **out);

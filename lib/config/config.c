@@ -166,9 +166,14 @@ static const char *find_preset_value(const char *compat, const char *key)
     return NULL;
 }
 
+const char *sr1__config_preset(const sr1_config *c, const char *key)
+{
+    return find_preset_value(sr1__config_str(c, "compat"), key);
+}
+
 int sr1__config_by_compat(const sr1_config *c, const char *key)
 {
-    return find_preset_value(sr1__config_str(c, "compat"), key) != NULL;
+    return sr1__config_preset(c, key) != NULL;
 }
 
 /* New defaults for what the user has not set. */

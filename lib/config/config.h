@@ -25,7 +25,9 @@ int sr1__config_has_item(const sr1_config *c, const char *key, const char *item)
 int sr1__config_is(const sr1_config *c, const char *key, const char *choice);
 /* Whether the key was set, by a file, a command line or a program. */
 int sr1__config_is_set(const sr1_config *c, const char *key);
-/* Whether the value of compat gives this key a default of its own. */
+/* The default that the value of compat gives this key, NULL: none, and whether it gives
+ * one. */
+const char *sr1__config_preset(const sr1_config *c, const char *key);
 int sr1__config_by_compat(const sr1_config *c, const char *key);
 /* The search engine, and the environment, that the program of a loaded run gave it; "":
  * none, and of environments once the key is set anew. NULL sets none. */

@@ -279,6 +279,19 @@ static sr1_status keep_proxy(sr1_config *c)
     return sr1_config_set(c, "proxy_model", sr1__config_str(c, "model_name_or_path"));
 }
 
+/* Keys of generation by servers, where this process generates. */
+static const struct {
+    const char *key, *value;
+} own_generation[] = {
+    {"use_openai", "false"}, {"async_level", "0"}, {"partial_rollout", "false"}};
+
+sr1_status sr1__config_generate_here(sr1_config *c)
+{
+    for (size_t i = 0; i < sizeof(own_generation) / sizeof(own_generation[0]); i++)
+        SR1__TRY(sr1_config_set(c, own_generation[i].key, own_generation[i].value));
+    return SR1_OK;
+}
+
 /* A run that began with an adapter and trained all weights has a whole model. */
 static sr1_status drop_base(sr1_config *c, const char *model)
 {
@@ -298,6 +311,7 @@ static sr1_status use_run(sr1_config *c, const char *run, struct sr1__buf *model
     SR1__TRY(sr1__buf_status(model, "path of a model"));
     SR1__TRY(keep_proxy(c));
     SR1__TRY(keep_given(c, run));
+    SR1__TRY(sr1__config_generate_here(c)); /* a server has older weights, or others */
     SR1__TRY(sr1_config_set(c, "model_name_or_path", sr1__buf_cstr(model)));
     return drop_base(c, sr1__buf_cstr(model));
 }

@@ -43,4 +43,8 @@ sr1_status sr1__config_load_recorded(sr1_config *c, const char *run);
  * NULL: none, or its config.json is not there. Caller frees with sr1__free. */
 sr1_status sr1__config_run_above(const char *folder, char **run);
 
+/* Set the keys of generation so that this process generates, by model_name_or_path, and
+ * no server does. */
+sr1_status sr1__config_generate_here(sr1_config *c);
+
 #endif

@@ -153,6 +153,36 @@ static sr1_status check_importance_correction(const sr1_config *c)
     return SR1_OK;
 }
 
+static sr1_status check_entropy_bounds(const sr1_config *c)
+{
+    double least = sr1__config_real(c, "entropy_coef_min");
+    double most = sr1__config_real(c, "entropy_coef_max");
+
+    if (!sr1__config_is(c, "entropy_controller", "adaptive") || least <= most)
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "entropy_coef_min is %g, above entropy_coef_max, which is %g; "
+                     "lower it",
+                     least, most);
+}
+
+/* The controller begins there. */
+static sr1_status check_entropy_coef(const sr1_config *c)
+{
+    double least = sr1__config_real(c, "entropy_coef_min");
+    double most = sr1__config_real(c, "entropy_coef_max");
+    double first = sr1__config_real(c, "entropy_coef");
+
+    if (!sr1__config_is(c, "entropy_controller", "adaptive") ||
+        (first >= least && first <= most))
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "entropy_coef is %g, and entropy_controller adaptive keeps it "
+                     "within entropy_coef_min and entropy_coef_max, which are %g and "
+                     "%g; move one of them",
+                     first, least, most);
+}
+
 static sr1_status check_data_splits(const sr1_config *c)
 {
     double validation = sr1__config_real(c, "validation_split");
@@ -403,6 +433,7 @@ sr1_status sr1_config_validate(const sr1_config *config)
         check_turn_budget,         check_lr_schedule,
         check_clip_epsilon,        check_reference,
         check_ratio_bounds,        check_importance_correction,
+        check_entropy_bounds,      check_entropy_coef,
         check_data_splits,         check_validation_data,
         check_validation_sampling, check_tools,
         check_search_engine,       check_protocol,

@@ -144,25 +144,40 @@ static double environment_weight(const sr1_trajectory *t)
     return 0.0;
 }
 
-/* Dense rewards: what the environment gave for an action moves from the end to the last
- * token of the action's turn. */
-static sr1_status place_rewards(struct sr1__advantage_input *l, size_t i)
+/* What the environment gave for an action of this turn moves from the end to the turn's
+ * last token. */
+static void move_to_token(struct sr1__advantage_input *l, size_t i, int32_t turn,
+                          double reward)
+{
+    size_t at = (size_t)l->token_begin[i], end = (size_t)l->token_begin[i + 1];
+
+    while (at + 1 < end && l->token_turns[at + 1] <= turn)
+        at++;
+    if (at == end)
+        return;
+    l->token_rewards[at] += reward;
+    l->rewards[i] -= reward;
+}
+
+/* Or it is the turn's own, a part of the trajectory's. */
+static void give_to_turn(struct sr1__advantage_input *l, size_t i, int32_t turn,
+                         double reward)
+{
+    if (l->turn_begin[i] + turn < l->turn_begin[i + 1])
+        l->turn_rewards[l->turn_begin[i] + turn] += reward;
+}
+
+/* Dense rewards, as the estimator reads them. */
+static sr1_status place_rewards(struct sr1__advantage_input *l, size_t i, int by_turn)
 {
     const sr1_trajectory *t = l->t[i];
     double weight = environment_weight(t);
-    size_t begin = (size_t)l->token_begin[i], end = (size_t)l->token_begin[i + 1];
 
     for (size_t k = 0; weight != 0.0 && k < sr1_trajectory_search_count(t); k++) {
         sr1_action_event e = {.struct_size = sizeof(e)};
-        size_t at = begin;
 
         SR1__TRY(sr1_trajectory_search(t, k, &e));
-        while (at + 1 < end && l->token_turns[at + 1] <= e.turn)
-            at++;
-        if (at == end)
-            continue;
-        l->token_rewards[at] += weight * e.reward;
-        l->rewards[i] -= weight * e.reward;
+        (by_turn ? give_to_turn : move_to_token)(l, i, e.turn, weight * e.reward);
     }
     return SR1_OK;
 }
@@ -254,7 +269,8 @@ sr1_status sr1__advantage_input_fill(struct sr1__advantage_input *l,
         fill_trajectory(l, i);
         fill_columns(l, i, b, v->index[i]);
         if (set->dense_rewards)
-            SR1__TRY(place_rewards(l, i));
+            SR1__TRY(place_rewards(
+                l, i, set->estimator.needs & SR1_ADVANTAGE_NEEDS_TURN_REWARDS));
         SR1__TRY(sr1_protocol_result_turn(protocol, l->t[i], &l->result_turn[i]));
         SR1__TRY(fill_components(l, i));
     }

@@ -213,9 +213,11 @@ struct sr1_trainer {
     struct sr1_step_metrics step_metrics; /* of the present step, or of the last one */
     int64_t step;                         /* whole steps done */
     int64_t planned;
+    int64_t planned_then;    /* by the checkpoint it goes on from; 0: not known */
     int64_t saved;           /* step of the newest checkpoint; -1: there is none */
     int64_t skipped;         /* updates left out, all steps */
     int64_t unscored_steps;  /* in a row up to the last one: sr1__scored_nothing */
+    int64_t failed_steps;    /* likewise: every search of them failed */
     uint32_t alarms;         /* that rang after the last step */
     uint32_t unlogged;       /* alarms of the steps since the last row of metrics */
     json_t *record;          /* the configuration as the run folder has it */
@@ -365,16 +367,15 @@ int32_t sr1__scored_nothing(const struct sr1_step_metrics *m);
 
 /* ---- outage.c ---- */
 
-/* Steps in a row in which every search failed, and why the last one did. Steps without a
- * search count neither way. */
+/* Why the last search failed of those that did (tr->failed_steps). */
 struct sr1__outage {
-    int64_t steps;
     char why[512];
 };
-/* Right after a step's rollout: another one replaces what it left. */
-void sr1__outage_watch(struct sr1__outage *o, const sr1_trainer *tr);
+/* Right after a step's rollout: another one replaces what it left. Steps without a search
+ * count neither way. */
+void sr1__outage_watch(struct sr1__outage *o, sr1_trainer *tr);
 /* Has it lasted as long as search_max_failed_steps allows? */
-int sr1__outage_ends(const struct sr1__outage *o, const sr1_trainer *tr);
+int sr1__outage_ends(const sr1_trainer *tr);
 /* SR1_E_NETWORK with the engine or environment, its address and the last error. */
 sr1_status sr1__outage_fail(const struct sr1__outage *o, const sr1_trainer *tr);
 
@@ -388,10 +389,9 @@ int sr1__rank_warning(int64_t rank, int64_t width, char *text, size_t size);
 
 /* ---- unread_keys.c ---- */
 
-/* A key that is set and that nothing reads, the first in a table: 1 and the text. By the
- * value of one other key, and by more than that. */
-int sr1__warn_unread_value(const sr1_trainer *tr, char *text, size_t size);
-int sr1__warn_unread(const sr1_trainer *tr, char *text, size_t size);
+/* Is the key of row i set, and does nothing read it? 1 with the text, 0: no, -1: i is
+ * past the last row. */
+int sr1__warn_unread(const sr1_trainer *tr, size_t i, char *text, size_t size);
 
 /* ---- sft.c ---- */
 
@@ -476,6 +476,9 @@ void sr1__validation_take_back(const sr1_trainer *tr);
 sr1_status sr1__resume_write_changes(sr1_trainer *tr);
 /* 1 with what to say of change i, 0: it was told when it was found. */
 int sr1__resume_change_text(const sr1_trainer *tr, size_t i, char *text, size_t size);
+/* 1 with how the learning rate of the next step differs, since the number of steps does.
+ */
+int sr1__resume_rate_text(const sr1_trainer *tr, char *text, size_t size);
 
 /* ---- caller_parts.c ---- */
 

@@ -607,12 +607,16 @@ static void choose_dropout(const struct update *u, int64_t epoch)
                                   sr1__hash64(key, sizeof(key), 0));
 }
 
-/* Where the mini-batch ends that begins there, of n trajectories. */
+/* Where the mini-batch ends that begins there, of n trajectories: equal parts, so that
+ * none of the optimizer's steps goes by the few that others left. */
 static size_t end_mini_batch(const struct update *u, size_t begin, size_t n)
 {
-    size_t size = (size_t)u->tr->set.mini_batch_size;
+    size_t size = (size_t)u->tr->set.mini_batch_size, left = n - begin, parts;
 
-    return size == 0 || n - begin < size ? n : begin + size;
+    if (size == 0 || left <= size)
+        return n;
+    parts = (left + size - 1) / size;
+    return begin + (left + parts - 1) / parts;
 }
 
 static sr1_status run_epoch(struct update *u, size_t n)

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-void sr1__outage_watch(struct sr1__outage *o, const sr1_trainer *tr)
+void sr1__outage_watch(struct sr1__outage *o, sr1_trainer *tr)
 {
     double searches = (double)tr->step_metrics.searches_made;
     double failed = sr1__metrics_get(&tr->step_metrics, "failed_searches");
@@ -18,17 +18,17 @@ void sr1__outage_watch(struct sr1__outage *o, const sr1_trainer *tr)
 
     if (searches == 0)
         return;
-    o->steps = failed == searches ? o->steps + 1 : 0;
+    tr->failed_steps = failed == searches ? tr->failed_steps + 1 : 0;
     sr1__rollout_stats(tr->rollout, &stats);
     if (stats.failure[0])
         snprintf(o->why, sizeof(o->why), "%s", stats.failure);
 }
 
-int sr1__outage_ends(const struct sr1__outage *o, const sr1_trainer *tr)
+int sr1__outage_ends(const sr1_trainer *tr)
 {
     int64_t most = sr1__config_int(tr->config, "search_max_failed_steps");
 
-    return most > 0 && o->steps >= most;
+    return most > 0 && tr->failed_steps >= most;
 }
 
 /* Where an engine, or an environment without one, of this name asks. */
@@ -66,11 +66,12 @@ sr1_status sr1__outage_fail(const struct sr1__outage *o, const sr1_trainer *tr)
     char answerer[512];
 
     name_answerer(tr, answerer, sizeof(answerer));
-    return sr1__fail(
-        SR1_E_NETWORK,
-        "stopped after step %" PRId64 " of %" PRId64 ": every %s of the last %" PRId64
-        " step%s failed; %s; the last error: %s; "
-        "search_max_failed_steps sets how many such steps end a run",
-        tr->step, tr->planned, tr->rollout->search ? "search" : "action", o->steps,
-        o->steps == 1 ? "" : "s", answerer, o->why[0] ? o->why : "none was given");
+    return sr1__fail(SR1_E_NETWORK,
+                     "stopped after step %" PRId64 " of %" PRId64
+                     ": every %s of the last %" PRId64
+                     " step%s failed; %s; the last error: %s; "
+                     "search_max_failed_steps sets how many such steps end a run",
+                     tr->step, tr->planned, tr->rollout->search ? "search" : "action",
+                     tr->failed_steps, tr->failed_steps == 1 ? "" : "s", answerer,
+                     o->why[0] ? o->why : "none was given");
 }

@@ -491,6 +491,7 @@ static void plan_rest(struct planner *p)
     double trajectories =
         s->trajectories * (s->context * TOKEN_BYTES + s->policy * POLICY_TOKEN_BYTES);
     double spilled = (double)p->set.trajectory_memory;
+    double ahead = 2 * (double)p->set.async_level * trajectories; /* bytes of them too */
     double largest = (double)p->policy.config.vocab_size *
                      (double)p->policy.config.hidden_size * sizeof(float);
 
@@ -498,6 +499,7 @@ static void plan_rest(struct planner *p)
         trajectories = fmin(trajectories, spilled);
     add_item(p, "trajectories", trajectories, SR1__PLAN_HOST,
              ALL & ~IN(LOAD) & ~IN(SAVE));
+    add_item(p, "rollouts ahead", ahead, SR1__PLAN_HOST, ALL & ~IN(LOAD));
     add_item(p, "tensor being written", largest, SR1__PLAN_HOST, IN(SAVE));
     add_item(p, "tensors being sent", count_sent_bytes(p), SR1__PLAN_DEVICE, IN(SAVE));
     add_item(p, "program", PROGRAM_BYTES, SR1__PLAN_HOST, ALL);

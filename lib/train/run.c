@@ -108,6 +108,8 @@ static void tell_changes(const struct run *r)
     for (size_t i = 0; i < json_array_size(r->tr->changes); i++)
         if (sr1__resume_change_text(r->tr, i, text, sizeof(text)))
             send_note(r, text);
+    if (sr1__resume_rate_text(r->tr, text, sizeof(text)))
+        send_note(r, text);
 }
 
 /* ---- the parts of the loop ---- */
@@ -463,7 +465,7 @@ static sr1_status share_decision(struct run *r, struct run_decision *all)
 {
     sr1_trainer *tr = r->tr;
     struct run_decision own = {tr->planned, tr->saved,
-                               atomic_load(&tr->stop) || sr1__outage_ends(&r->outage, tr),
+                               atomic_load(&tr->stop) || sr1__outage_ends(tr),
                                metrics_size(tr) > 0};
     struct sr1__gathered g;
 
@@ -551,7 +553,7 @@ static sr1_status finish_run(struct run *r)
     if (tr->saved != tr->step)
         SR1__TRY(save_together(r));
     tr->saved = tr->step;
-    if (sr1__outage_ends(&r->outage, tr))
+    if (sr1__outage_ends(tr))
         return sr1__outage_fail(&r->outage, tr);
     if (tr->step < tr->planned)
         return sr1__fail(SR1_E_CANCELLED, "stopped after step %" PRId64 " of %" PRId64,

@@ -56,13 +56,14 @@ static sr1_status is_success(const sr1_trajectory *t, double *out)
     return sr1__best_score(sr1__score_exact, answer, &truths, NULL, out);
 }
 
-/* What one group says of its row; a group of which nothing could be scored says nothing.
- */
+/* What one group says of its row: that it was asked, and what its scored samples had. One
+ * of which nothing could be scored is asked again after all others, not before them. */
 static sr1_status learn_group(struct sr1__sampler *q, int64_t row,
                               sr1_trajectory *const *group, size_t n)
 {
-    double sum = 0.0, squares = 0.0, successes = 0.0, seen = 0.0;
+    double sum = 0.0, squares = 0.0, successes = 0.0, scored = 0.0;
 
+    row_stats(q, SR1__ROW_SEEN)[row] += 1.0f;
     for (size_t k = 0; k < n; k++) {
         double success, reward;
 
@@ -73,14 +74,13 @@ static sr1_status learn_group(struct sr1__sampler *q, int64_t row,
         successes += success;
         sum += reward;
         squares += reward * reward;
-        seen += 1.0;
+        scored += 1.0;
     }
-    if (seen == 0.0)
+    if (scored == 0.0)
         return SR1_OK;
-    squares = squares / seen - sum / seen * (sum / seen);
-    row_stats(q, SR1__ROW_SEEN)[row] += 1.0f;
+    squares = squares / scored - sum / scored * (sum / scored);
     row_stats(q, SR1__ROW_VARIANCE)[row] = (float)(squares > 0.0 ? squares : 0.0);
-    row_stats(q, SR1__ROW_SUCCESS)[row] = (float)(successes / seen);
+    row_stats(q, SR1__ROW_SUCCESS)[row] = (float)(successes / scored);
     return SR1_OK;
 }
 

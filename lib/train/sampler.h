@@ -19,8 +19,8 @@ sr1_status sr1__sampler_more(sr1_trainer *tr, const int64_t *asked, size_t n_ask
 /* Have the passes over the data (num_epochs) asked every question? Rounds of dynamic
  * sampling ask further questions, so that it may be so before the steps planned. */
 int sr1__sampler_is_over(const sr1_trainer *tr);
-/* Keep the statistics of the rows[n_rows] whose groups of scored trajectories these are;
- * rows NULL: they are not of the data. */
+/* Keep the statistics of the rows[n_rows] whose groups these are, once what could be
+ * scored is; rows NULL: they are not of the data. */
 sr1_status sr1__sampler_learn(sr1_trainer *tr, const int64_t *rows, size_t n_rows,
                               sr1_trajectory *const *t, int32_t group_size);
 /* The statistics, where a rule chooses by them, as a folder. */

@@ -44,6 +44,12 @@ static double find_factor(const struct sr1__schedule *s, int64_t step)
     return 1.0;
 }
 
+int sr1__schedule_needs_total(const struct sr1__schedule *s)
+{
+    return strcmp(s->shape, shapes[0].name) != 0 ||
+           (s->warmup == 0 && s->warmup_ratio > 0.0);
+}
+
 /* 0.29 of 100 is 29, though its product in binary lies below. */
 void sr1__schedule_plan(struct sr1__schedule *s, int64_t total)
 {

@@ -6,6 +6,8 @@
 #include "policy/assemble/assemble.h"
 #include "tensor/weights/sampling.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- the loss ---- */
@@ -39,6 +41,39 @@ static sr1_status preset_clip(sr1_config *c, const sr1_loss_options *o)
                        o->clip_high > o->clip_low ? o->clip_high : 0.0);
 }
 
+/* A beta that nobody chose would turn off what was asked for. */
+static sr1_status check_subtracted_kl(const sr1_config *c,
+                                      const struct sr1__loss_row *row)
+{
+    int of_compat = is_given(c, "beta");
+
+    if (!sr1__config_is(c, "kl_in", "reward") || sr1__config_is_set(c, "beta") ||
+        (of_compat ? sr1__config_real(c, "beta") : row->defaults.beta) != 0.0)
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "kl_in reward takes beta times the KL off the rewards, and the beta "
+                     "of %s %s is 0; set beta",
+                     of_compat ? "compat" : "loss",
+                     of_compat ? sr1__config_str(c, "compat") : row->name);
+}
+
+/* compat counts it in groups of its own size: it is as many of another size. */
+static sr1_status preset_mini_batch(sr1_config *c)
+{
+    const char *group = sr1__config_preset(c, "group_size");
+    const char *size = sr1__config_preset(c, "mini_batch_size");
+    int64_t now = sr1__config_int(c, "group_size"), then;
+    char text[32];
+
+    if (!group || !size || sr1__config_is_set(c, "mini_batch_size"))
+        return SR1_OK;
+    then = strtoll(group, NULL, 10);
+    if (then == now)
+        return SR1_OK;
+    snprintf(text, sizeof(text), "%lld", strtoll(size, NULL, 10) / then * (long long)now);
+    return sr1_config_set(c, "mini_batch_size", text);
+}
+
 sr1_status sr1__settings_resolve(sr1_config *c)
 {
     const struct sr1__loss_row *row = sr1__loss_find(sr1__config_str(c, "loss"));
@@ -46,12 +81,8 @@ sr1_status sr1__settings_resolve(sr1_config *c)
     SR1__TRY(sr1__config_check_names(c));
     if (sr1__config_imitates(c))
         return SR1_OK;
-    if (sr1__config_is(c, "kl_in", "reward") && !is_given(c, "beta") &&
-        row->defaults.beta == 0.0)
-        return sr1__fail(SR1_E_CONFIG,
-                         "kl_in reward takes beta times the KL off the rewards, and the "
-                         "beta of loss %s is 0; set beta",
-                         row->name);
+    SR1__TRY(check_subtracted_kl(c, row));
+    SR1__TRY(preset_mini_batch(c));
     SR1__TRY(preset_clip(c, &row->defaults));
     SR1__TRY(preset_real(c, "beta", row->defaults.beta));
     SR1__TRY(preset_real(c, "dual_clip", row->defaults.dual_clip));

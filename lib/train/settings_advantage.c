@@ -4,6 +4,7 @@
 
 #include "config/choices.h"
 #include "environment/env/protocol.h"
+#include "tensor/weights/sampling.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +74,7 @@ static sr1_status find_estimator(sr1_advantage_info *out, const char *name)
 
 static int has_levels(const sr1_config *c)
 {
-    const struct sr1__protocol *p = sr1__protocol_find(sr1__config_str(c, "protocol"));
+    const struct sr1__protocol *p = sr1__protocol_find(sr1__config_protocol(c));
 
     return p && p->levels;
 }
@@ -85,6 +86,12 @@ static int has_levels(const sr1_config *c)
 static int32_t missing_needs(const struct sr1__settings *s, const sr1_config *c)
 {
     return has_levels(c) ? 0 : s->estimator.needs & OF_LEVELS;
+}
+
+/* Where a file describes the protocol, the name beside it counts for nothing. */
+static const char *name_file(const sr1_config *c)
+{
+    return *sr1__config_str(c, "protocol_file") ? "; protocol_file takes its place" : "";
 }
 
 /* "512", or one number for each of the levels 2 to 4. */
@@ -122,6 +129,7 @@ static sr1_status read_levels(struct sr1__settings *s, const sr1_config *c)
         .confidence = sr1__config_str(c, "level_confidence"),
         .temperature = s->temperature};
     s->levels_informative = sr1__config_is(c, "level_expand", "informative");
+    SR1__TRY(sr1__context(sr1__sampling_check(&s->levels.sampling), "level_temperature"));
     return read_level_tokens(&s->levels, sr1__config_str(c, "level_max_tokens"));
 }
 
@@ -154,6 +162,23 @@ static sr1_status check_asked(const sr1_advantage_info *estimator, const sr1_con
     return SR1_OK;
 }
 
+/* Of one sample the best is the sample itself, and a group has no more than it has. */
+static sr1_status read_pass_k(struct sr1__settings *s, const sr1_config *c)
+{
+    int64_t k = sr1__config_int(c, "pass_k");
+
+    if (!sr1__settings_lists(s->estimator.options, "pass_k"))
+        return SR1_OK;
+    if (k == 1 || k > s->group_size)
+        return sr1__fail(SR1_E_CONFIG,
+                         "pass_k is %lld and group_size %lld; set pass_k from 2 to "
+                         "group_size, or to 0 for the whole group (dr_grpo is the "
+                         "advantage of one)",
+                         (long long)k, (long long)s->group_size);
+    s->advantage_options.pass_k = (int32_t)k;
+    return SR1_OK;
+}
+
 static sr1_status read_estimator(struct sr1__settings *s, const sr1_config *c)
 {
     const char *name = sr1__config_str(c, "advantage");
@@ -163,19 +188,22 @@ static sr1_status read_estimator(struct sr1__settings *s, const sr1_config *c)
     SR1__TRY(find_estimator(&s->estimator, name));
     s->step_on_level = sr1__config_is(c, "step_advantage_tokens", "level");
     if (s->step_on_level && !has_levels(c))
-        return sr1__fail(SR1_E_CONFIG, "step_advantage_tokens: level needs the tags of "
-                                       "levels, which only the protocol rlvcr has");
+        return sr1__fail(SR1_E_CONFIG,
+                         "step_advantage_tokens: level needs the tags of "
+                         "levels, which only the protocol rlvcr has%s",
+                         name_file(c));
     missing = missing_needs(s, c);
     for (size_t i = 0; missing && sr1_advantage_need(i); i++)
         if (missing >> i & 1)
             return sr1__fail(SR1_E_CONFIG,
-                             "advantage %s needs %s, which only the protocol rlvcr has",
-                             name, sr1_advantage_need(i));
+                             "advantage %s needs %s, which only the protocol rlvcr "
+                             "has%s",
+                             name, sr1_advantage_need(i), name_file(c));
     SR1__TRY(check_asked(&s->estimator, c));
     o->struct_size = sizeof(*o);
     SR1__TRY(sr1_advantage_options_init(o, name));
     o->divide_by_std = o->divide_by_std && sr1__config_bool(c, "advantage_std");
-    o->pass_k = (int32_t)sr1__config_int(c, "pass_k");
+    SR1__TRY(read_pass_k(s, c));
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         double v = sr1__config_real(c, numbers[i].key);
 

@@ -8,9 +8,11 @@
 #include "text/data/dataset.h"
 
 #include <searchr1/ext/model_details.h>
+#include <searchr1/ext/reward_set.h>
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Not set by the user, and different from other trainers' default. */
 static int warn_reference(const sr1_trainer *tr, char *text, size_t size)
@@ -167,16 +169,55 @@ static int warn_pair(const sr1_trainer *tr, char *text, size_t size)
     return give_rollout_warning(tr, tr->rollout->odd_pair, text, size);
 }
 
+static int has_turn_rewards(const sr1_trainer *tr)
+{
+    for (size_t i = 0; i < sr1_reward_set_count(tr->rewards); i++)
+        if (sr1_reward_set_level(tr->rewards, i) == SR1_REWARD_TURN ||
+            (tr->set.dense_rewards &&
+             strcmp(sr1_reward_set_name(tr->rewards, i), "environment") == 0))
+            return 1;
+    return 0;
+}
+
+/* Turns that all earn nothing are equal. */
+static int warn_turn_rewards(const sr1_trainer *tr, char *text, size_t size)
+{
+    if (!(tr->set.estimator.needs & SR1_ADVANTAGE_NEEDS_TURN_REWARDS) ||
+        has_turn_rewards(tr))
+        return 0;
+    snprintf(text, size,
+             "advantage %s compares what turns earned, and no reward is of turns: the "
+             "outcome alone counts, as with mt_grpo_merged; add one to rewards "
+             "(tool_execution, answer_in_results, or environment with dense_rewards)",
+             tr->set.estimator.name);
+    return 1;
+}
+
+/* A rule that goes by successes, where rows may have no answer to succeed by. */
+static int warn_successes(const sr1_trainer *tr, char *text, size_t size)
+{
+    const struct sr1__environment_choice *e = sr1__environment_choice(tr->config);
+
+    if (!sr1__config_is(tr->config, "query_selection", "success_half") || !e ||
+        e->has_goal || e->of_user || tr->rollout->env != tr->configured_env ||
+        sr1__config_imitates(tr->config) || !sr1__dataset_answers_optional(tr->config))
+        return 0;
+    snprintf(text, size,
+             "query_selection is success_half, and environment %s has no goal: a success "
+             "is a closed answer that is a ground truth, so rows without one never have "
+             "any, and are chosen at random; reward_variance goes by the rewards",
+             e->name);
+    return 1;
+}
+
 int sr1__startup_warning(const sr1_trainer *tr, size_t i, char *text, size_t size)
 {
     static int (*const warnings[])(const sr1_trainer *, char *, size_t) = {
-        warn_reference,        warn_rate,        warn_warmup,
-        warn_critic_warmup,    warn_validation,  warn_same_rows,
-        warn_repeats,          sr1__warn_unread, warn_rank,
-        warn_engine,           warn_pair,        warn_no_tools,
-        sr1__warn_unread_value};
+        warn_reference,  warn_rate,      warn_warmup,   warn_critic_warmup,
+        warn_validation, warn_same_rows, warn_repeats,  warn_rank,
+        warn_engine,     warn_pair,      warn_no_tools, warn_turn_rewards,
+        warn_successes};
+    const size_t n = sizeof(warnings) / sizeof(warnings[0]);
 
-    if (i >= sizeof(warnings) / sizeof(warnings[0]))
-        return -1;
-    return warnings[i](tr, text, size);
+    return i < n ? warnings[i](tr, text, size) : sr1__warn_unread(tr, i - n, text, size);
 }

@@ -39,6 +39,23 @@ static sr1_status check_routers(const sr1_trainer *tr)
                      "%s is set, and the model has no routed experts; leave it out", key);
 }
 
+/* Rates fall over the steps of the run, or over as many of the caller's as max_steps. */
+static sr1_status plan_rates(sr1_trainer *tr)
+{
+    int64_t steps = tr->planned ? tr->planned : tr->set.max_steps;
+
+    if (steps == 0 && sr1__schedule_needs_total(&tr->set.schedule))
+        return sr1__fail(SR1_E_CONFIG,
+                         "lr_schedule %s and warmup_ratio go by the number of steps, "
+                         "which the caller's own questions do not tell; set max_steps, "
+                         "or lr_schedule: constant and warmup_steps",
+                         tr->set.schedule.shape);
+    tr->policy.schedule.first = tr->critics ? tr->set.critic_warmup : 0;
+    sr1__schedule_plan(&tr->policy.schedule, steps);
+    sr1__schedule_plan(&tr->critic.schedule, steps);
+    return SR1_OK;
+}
+
 static sr1_status open_data(sr1_trainer *tr)
 {
     sr1_status st;
@@ -66,10 +83,7 @@ static sr1_status open_data(sr1_trainer *tr)
         tr->planned =
             tr->set.max_steps ? tr->set.max_steps : per_epoch * tr->set.num_epochs;
     }
-    tr->policy.schedule.first = tr->critics ? tr->set.critic_warmup : 0;
-    sr1__schedule_plan(&tr->policy.schedule, tr->planned);
-    sr1__schedule_plan(&tr->critic.schedule, tr->planned);
-    return SR1_OK;
+    return plan_rates(tr);
 }
 
 static sr1_status open_trained_rollout(sr1_trainer *tr, sr1_search *search)

@@ -1,10 +1,11 @@
 /* train/unread_keys.c - warnings about keys that are set and that nothing reads, since
- * another key that they serve has another value. */
+ * another key that they serve has another value: a row a key. */
 #include "train/internal.h"
 
 #include "config/choices.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* ---- by the value of one key ---- */
 
@@ -28,23 +29,54 @@ static const struct {
     {"reference_dtype", "kl_reference", "old", 1},
 };
 
-int sr1__warn_unread_value(const sr1_trainer *tr, char *text, size_t size)
+#define READ_BY (sizeof(read_by) / sizeof(read_by[0]))
+
+/* The value of a key; a protocol's file takes the place of its name. */
+static const char *read_value(const sr1_config *c, const char *key)
 {
-    const sr1_config *c = tr->config;
+    return strcmp(key, "protocol") == 0 ? sr1__config_protocol(c)
+                                        : sr1__config_str(c, key);
+}
 
-    for (size_t i = 0; i < sizeof(read_by) / sizeof(read_by[0]); i++) {
-        int is = sr1__config_is(c, read_by[i].by, read_by[i].value);
+static int warn_by_value(const sr1_config *c, size_t i, char *text, size_t size)
+{
+    const char *value = read_value(c, read_by[i].by);
 
-        if (is != read_by[i].but || !sr1__config_is_set(c, read_by[i].key))
-            continue;
-        snprintf(text, size, "%s is set, and %s is %s: nothing reads it", read_by[i].key,
-                 read_by[i].by, sr1__config_str(c, read_by[i].by));
-        return 1;
-    }
-    return 0;
+    if ((strcmp(value, read_by[i].value) == 0) != read_by[i].but ||
+        !sr1__config_is_set(c, read_by[i].key))
+        return 0;
+    snprintf(text, size, "%s is set, and %s is %.200s: nothing reads it", read_by[i].key,
+             read_by[i].by, value);
+    return 1;
 }
 
 /* ---- by more than that ---- */
+
+static int reads_no_low_clip(const sr1_trainer *tr)
+{
+    return !sr1__settings_lists(tr->set.loss->options, "clip_low");
+}
+
+static int reads_no_high_clip(const sr1_trainer *tr)
+{
+    return !sr1__settings_lists(tr->set.loss->options, "clip_high");
+}
+
+static int subtracts_nothing(const sr1_trainer *tr)
+{
+    return sr1__config_is(tr->config, "kl_in", "reward") && !tr->set.kl_in_reward;
+}
+
+static int subtracts_kl(const sr1_trainer *tr)
+{
+    return tr->set.kl_in_reward;
+}
+
+/* With + an estimate has the gradient of another. */
+static int subtracts_without_gradient(const sr1_trainer *tr)
+{
+    return tr->set.kl_in_reward && strchr(tr->set.kl_kind, '+');
+}
 
 static int has_no_adapter(const sr1_trainer *tr)
 {
@@ -54,6 +86,11 @@ static int has_no_adapter(const sr1_trainer *tr)
 static int has_no_critic(const sr1_trainer *tr)
 {
     return !(tr->set.estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES);
+}
+
+static int has_no_critic_adapter(const sr1_trainer *tr)
+{
+    return tr->set.critic_lora.rank == 0;
 }
 
 static int has_no_server(const sr1_trainer *tr)
@@ -163,12 +200,15 @@ static int leaves_rows_out(const sr1_trainer *tr)
 
 static const char no_adapter[] =
     "lora_rank is 0: all weights are trained; set lora_rank to train an adapter";
-static const char no_critic[] = "only an advantage with a critic (gae) reads it";
+static const char no_critic[] =
+    "only an advantage with a critic (gae), in stage rl, reads it";
+static const char no_clip[] = "the loss does not look at it: it has no such bound";
+static const char no_critic_adapter[] =
+    "critic_lora_rank is 0: no adapter of a critic is trained";
 static const char no_validation[] = "there are no questions for validation: none is made";
 static const char greedy[] =
     "validation_temperature is 0: a validation takes the likeliest token";
 
-/* Those that hide others, as they are always told of, come last. */
 static const struct {
     const char *key;
     int (*is_unread)(const sr1_trainer *tr);
@@ -181,6 +221,17 @@ static const struct {
     {"critic_warmup", has_no_critic, no_critic},
     {"critic_model", has_no_critic, no_critic},
     {"value_clip", has_no_critic, no_critic},
+    {"critic_max_grad_norm", has_no_critic, no_critic},
+    {"critic_update_times", has_no_critic, no_critic},
+    {"critic_lora_alpha", has_no_critic_adapter, no_critic_adapter},
+    {"critic_lora_targets", has_no_critic_adapter, no_critic_adapter},
+    {"clip_epsilon", reads_no_low_clip, no_clip},
+    {"clip_epsilon_high", reads_no_high_clip, no_clip},
+    {"kl_in", subtracts_nothing, "beta is 0: there is no KL"},
+    {"kl_weighted", subtracts_kl,
+     "kl_in is reward: what is subtracted there is not weighed"},
+    {"kl_kind", subtracts_without_gradient,
+     "kl_in is reward, which has no gradient: the + changes nothing"},
     {"openai_base_url", has_no_server,
      "use_openai is off: the policy generates in this process"},
     {"environment_program", acts_otherwise,
@@ -204,6 +255,9 @@ static const struct {
     {"validation_samples", has_no_validation, no_validation},
     {"overlong_penalty", takes_any_length,
      "overlong_buffer is 0: no response loses reward by its length"},
+    {"validate_interval", has_no_validation, no_validation},
+    {"openai_sync_url", has_no_server,
+     "use_openai is off: this process generates, and has the weights"},
     {"weight_sync_backend", has_no_server,
      "use_openai is off: this process generates, and has the weights"},
     {"search_index", searches_without_bm25,
@@ -225,12 +279,20 @@ static const struct {
      "file of their own, which sr1-eval RUN FILE asks"},
 };
 
-int sr1__warn_unread(const sr1_trainer *tr, char *text, size_t size)
+#define UNREAD (sizeof(unread) / sizeof(unread[0]))
+
+static int warn_by_predicate(const sr1_trainer *tr, size_t i, char *text, size_t size)
 {
-    for (size_t i = 0; i < sizeof(unread) / sizeof(unread[0]); i++)
-        if (sr1__config_is_set(tr->config, unread[i].key) && unread[i].is_unread(tr)) {
-            snprintf(text, size, "%s is set, and %s", unread[i].key, unread[i].why);
-            return 1;
-        }
-    return 0;
+    if (!sr1__config_is_set(tr->config, unread[i].key) || !unread[i].is_unread(tr))
+        return 0;
+    snprintf(text, size, "%s is set, and %s", unread[i].key, unread[i].why);
+    return 1;
+}
+
+int sr1__warn_unread(const sr1_trainer *tr, size_t i, char *text, size_t size)
+{
+    if (i < UNREAD)
+        return warn_by_predicate(tr, i, text, size);
+    i -= UNREAD;
+    return i < READ_BY ? warn_by_value(tr->config, i, text, size) : -1;
 }

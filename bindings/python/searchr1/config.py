@@ -162,7 +162,8 @@ class Config(Handle, MutableMapping[str, Value]):
 
     def load_run(self, folder: PathLike) -> None:
         """Set the keys of a run, to use what it trained: its model, or that of its newest
-        checkpoint; the folder of a checkpoint means that one's."""
+        checkpoint; the folder of a checkpoint means that one's. use_openai is False then:
+        the model itself answers, also of a run whose rollouts a server generated."""
         lib.sr1_config_load_run(self, path_bytes(folder))
 
     def __getitem__(self, key: str) -> Value:

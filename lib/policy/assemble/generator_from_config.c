@@ -3,6 +3,7 @@
 #include "policy/assemble/assemble.h"
 
 #include "base/num.h"
+#include "config/run_config.h"
 #include "environment/critique/generator.h"
 #include "policy/local_generator.h"
 
@@ -59,7 +60,7 @@ static sr1_status configure_chat_model(sr1_config *c, const char *folder,
         SR1__TRY(set_config_text(c, "chat_template_name", ""));
         SR1__TRY(choose_own_template(c, folder));
     }
-    SR1__TRY(set_config_text(c, "use_openai", "false"));
+    SR1__TRY(sr1__config_generate_here(c));
     SR1__TRY(set_config_text(c, "environment", "none"));
     SR1__TRY(set_config_text(c, "tools", ""));
     SR1__TRY(set_config_text(c, "protocol", "ctrl"));
@@ -134,6 +135,7 @@ static sr1_status open_local_reviser(sr1_generator **out, sr1_config *c, int32_t
     if (!*folder)
         folder = sr1__config_str(c, "model_name_or_path");
     SR1__TRY(set_config_int(c, "workers", engines));
+    SR1__TRY(set_config_text(c, "quantization", "none")); /* that is of the policy */
     return sr1_generator_open_model(out, folder, c, o);
 }
 

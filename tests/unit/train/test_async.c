@@ -564,10 +564,49 @@ static void a_checkpoint_forgets_no_failure(void **state)
     }
 }
 
+/* ---- the model that was trained ---- */
+
+/* The server has another one by then, and is asked where that is wanted. */
+static void a_trained_model_answers_itself(void **state)
+{
+    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = GROUP, .seed = 5};
+    sr1_query q = tiny_query("Where is tower 1?");
+    sr1_trajectory *t[GROUP] = {NULL};
+    sr1_rollout *r = NULL;
+    sr1_config *c = NULL;
+    int asked;
+
+    (void)state;
+    start_server();
+    run_whole(ASYNC("trained", "max_steps=2", "async_level=2", "partial_rollout=true",
+                    "pause_mode=keep"));
+    OK(sr1_config_new(&c));
+    OK(sr1_config_load_run(c, scratch_path("trained")));
+    asked = atomic_load(&server.http.requests);
+    OK(sr1_rollout_new(&r, c, NULL, NULL, NULL));
+    assert_non_null(sr1_rollout_model(r));
+    OK(sr1_rollout_generate(r, &q, 1, &o, t));
+    assert_int_equal(atomic_load(&server.http.requests), asked);
+    tiny_free_all(t, GROUP);
+    sr1_rollout_free(r);
+    OK(sr1_config_set(c, "use_openai", "true"));
+    OK(sr1_rollout_new(&r, c, NULL, NULL, NULL));
+    assert_null(sr1_rollout_model(r));
+    OK(sr1_rollout_generate(r, &q, 1, &o, t));
+    assert_true(atomic_load(&server.http.requests) > asked);
+    tiny_free_all(t, GROUP);
+    sr1_rollout_free(r);
+    sr1_config_free(c);
+    openai_stop(&server);
+}
+
 /* ---- refusals ---- */
 
 static void where_it_cannot_hold_it_is_refused(void **state)
 {
+    static const char problem[] =
+        "{\"id\": \"p0\", \"question\": \"Is x = 1 right?\", \"problem\": \"Where?\", "
+        "\"solution\": \"x = 1\", \"tests\": [\"assert x\"], \"golden_answers\": []}\n";
     static const struct {
         const char *pairs[4];
         const char *why;
@@ -592,6 +631,13 @@ static void where_it_cannot_hold_it_is_refused(void **state)
         REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, rows[i].why);
         sr1_config_free(c);
     }
+    c = ASYNC("refused", "environment=critique", "protocol=ctrl",
+              "mock_knowledge=", "search_engine=none", "rewards=format");
+    OK(sr1_config_set(c, "code_problems", scratch_file("problem.jsonl", problem, 0)));
+    OK(sr1_config_set(c, "train_file", scratch_path("problem.jsonl")));
+    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG,
+            "have a server generate its revisions (proxy_url)");
+    sr1_config_free(c);
     c = ASYNC("refused", "importance_correction=none", "max_staleness=1");
     OK(sr1_trainer_new(&tr, c, NULL));
     sr1_config_free(c);
@@ -624,6 +670,7 @@ int main(void)
         cmocka_unit_test(what_was_generated_is_not_asked_for_again),
         cmocka_unit_test(a_rollout_that_fails_ends_its_own_step),
         cmocka_unit_test(a_checkpoint_forgets_no_failure),
+        cmocka_unit_test(a_trained_model_answers_itself),
         cmocka_unit_test(where_it_cannot_hold_it_is_refused),
         cmocka_unit_test(tiny_nothing_leaks),
     };

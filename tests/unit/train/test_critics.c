@@ -331,6 +331,21 @@ static void a_critic_is_shown_what_it_criticises(void **state)
     sr1_config_free(whole);
 }
 
+/* The policy's int8, which no model of fp16 has here; the reviser's revisions are worth
+ * what its own weights are. */
+static void a_reviser_generates_by_its_exact_weights(void **state)
+{
+    sr1_config *c = tiny_config("critic", "quantization=int8", "dtype=fp16", NULL);
+    sr1_generator *g = NULL;
+
+    (void)state;
+    REFUSED(sr1_generator_open_model(&g, scratch_path("critic"), c, NULL),
+            SR1_E_UNSUPPORTED, "quantization int8");
+    OK(sr1_generator_open_reviser(&g, c));
+    sr1_generator_free(g);
+    sr1_config_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +354,7 @@ int main(void)
         cmocka_unit_test(reviser_and_reference_are_one_copy),
         cmocka_unit_test(programs_run_while_others_write_and_the_reference_reads),
         cmocka_unit_test(a_critic_is_shown_what_it_criticises),
+        cmocka_unit_test(a_reviser_generates_by_its_exact_weights),
         cmocka_unit_test(tiny_nothing_leaks),
     };
 

@@ -377,6 +377,35 @@ static void a_dead_engine_stops_the_run_with_a_checkpoint(void **state)
     sr1_trainer_free(tr);
 }
 
+static sr1_status stop_run(void *user, const sr1_step_report *r, int64_t planned)
+{
+    (void)r, (void)planned;
+    sr1_trainer_stop(user);
+    return SR1_OK;
+}
+
+/* Stopped after the first such step, it ends at the second and not two steps later. */
+static void an_outage_goes_on_with_its_run(void **state)
+{
+    struct engine e = {UINT32_MAX, SR1_ACTION_ERROR, 0};
+    sr1_trainer *tr = open_run(&e, "stopped", "search_max_failed_steps=2");
+    sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = tr, .step = stop_run};
+    sr1_search_ops ops = {
+        .struct_size = sizeof ops, .name = "failing", .search = engine_search};
+    sr1_resume_options options = {.struct_size = sizeof options};
+    sr1_search *search = NULL;
+
+    (void)state;
+    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_CANCELLED, "stopped after step 1");
+    sr1_trainer_free(tr);
+    OK(sr1_search_new(&search, &ops, &e));
+    options.search = search;
+    OK(sr1_trainer_resume(&tr, scratch_path("stopped"), &options));
+    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_NETWORK, "stopped after step 2 of 6");
+    sr1_search_free(search);
+    sr1_trainer_free(tr);
+}
+
 /* Refuses the first action of each step, as one that no tool understands, and fails the
  * others. */
 static sr1_status refuse_or_fail(void *self, const sr1_env_action *const *actions,
@@ -675,6 +704,7 @@ int main(void)
         cmocka_unit_test(going_on_without_is_a_choice),
         cmocka_unit_test(such_a_trajectory_survives_being_stored),
         cmocka_unit_test(a_dead_engine_stops_the_run_with_a_checkpoint),
+        cmocka_unit_test(an_outage_goes_on_with_its_run),
         cmocka_unit_test(refused_actions_are_no_searches),
         cmocka_unit_test(the_end_names_the_server),
         cmocka_unit_test(the_end_names_the_program_of_the_environment),

@@ -478,6 +478,33 @@ static void threads_have_rows_of_their_own(void **state)
     assert_true((double)(peaks[2] - peaks[1]) < 4 * 512 * token * 1.1);
 }
 
+static double item_bytes(const char *name, const char *level)
+{
+    sr1_plan *p = PLAN(write_shape("shape.json", 1024, 28, 16, 3072, 1), 200,
+                       "use_openai=true", "openai_base_url=http://127.0.0.1:9/v1",
+                       "importance_correction=token_truncate", "batch_size=64",
+                       "trajectory_memory=1000", level);
+    double bytes = 0;
+
+    for (size_t i = 0; i < p->figures.n_items; i++)
+        if (strcmp(p->figures.items[i].name, name) == 0)
+            bytes += p->figures.items[i].bytes;
+    sr1_plan_free(p);
+    return bytes;
+}
+
+/* trajectory_memory bounds a step's, not those that wait for theirs. */
+static void rollouts_ahead_are_counted(void **state)
+{
+    double one = item_bytes("rollouts ahead", "async_level=1");
+
+    (void)state;
+    assert_true(item_bytes("rollouts ahead", "async_level=0") == 0);
+    assert_true(one > 64 * 1000);
+    assert_true(item_bytes("rollouts ahead", "async_level=3") == 3 * one);
+    assert_true(item_bytes("trajectories", "async_level=3") == 1000);
+}
+
 static const char mixture[] =
     "{\"architectures\": [\"Qwen3MoeForCausalLM\"], \"hidden_size\": 1024, "
     "\"num_hidden_layers\": 24, \"num_attention_heads\": 8, "
@@ -726,6 +753,7 @@ int main(void)
         cmocka_unit_test(what_is_chosen_has_bounds),
         cmocka_unit_test(int8_references_take_half),
         cmocka_unit_test(threads_have_rows_of_their_own),
+        cmocka_unit_test(rollouts_ahead_are_counted),
         cmocka_unit_test(kept_experts_are_counted),
         cmocka_unit_test(experts_are_kept_by_whole_weights),
         cmocka_unit_test(a_pass_that_keeps_experts_counts_in_what_is_chosen),

@@ -4,6 +4,7 @@
 #include "step_metric.h"
 
 #include "base/file.h"
+#include "environment/env/protocol.h"
 #include "environment/trajectory/builder.h"
 #include "train/sampler.h"
 
@@ -220,6 +221,46 @@ static void the_most_uncertain_come_first(void **state)
     assert_true(count_of(step, 5) == 1 && count_of(step, 3) == 1);
 }
 
+/* Of 0 and 1 nothing is known, as where a judge never answers. */
+static sr1_status unknown_below_two(void *self, const sr1_trajectory *const *t, size_t n,
+                                    double *scores)
+{
+    SR1__TRY(by_number(self, t, n, scores));
+    for (size_t i = 0; i < n; i++)
+        if (atoi(sr1_trajectory_query_id(t[i]) + 1) < 2)
+            scores[i] = NAN;
+    return SR1_OK;
+}
+
+/* They are asked once, as the others, and not in every step from then on. */
+static void what_cannot_be_scored_is_not_asked_for_ever(void **state)
+{
+    static const char *const rules[] = {"reward_variance", "success_half", "least_seen"};
+    sr1_reward_ops ops = {.struct_size = sizeof ops,
+                          .name = "unknown",
+                          .score = unknown_below_two,
+                          .may_be_unknown = 1};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        char rule[64], all[1024] = "", step[256];
+        sr1_trainer *tr;
+
+        snprintf(rule, sizeof rule, "query_selection=%s", rules[i]);
+        tr = open_trainer(
+            ASKED(rules[i], rule, "rewards=none", "reward_weights=", "max_steps=7"));
+        OK(sr1_trainer_add_reward(tr, &ops, NULL, 1.0));
+        OK(sr1_trainer_run(tr, NULL));
+        sr1_trainer_free(tr);
+        for (int64_t at = 1; at <= 7; at++) { /* fourteen places for seven */
+            list_asked(rules[i], at, step);
+            strcat(strcat(all, " "), step);
+        }
+        for (int k = 0; k < 2; k++)
+            assert_in_range(count_of(all + 1, k), 1, 3);
+    }
+}
+
 static void choices_are_resumed(void **state)
 {
     static const char *const rules[] = {
@@ -345,14 +386,76 @@ static void what_was_cut_is_not_trained_on(void **state)
               step_metric(&r, "response_length/clip_ratio") * N, 1e-9);
 }
 
+/* Before the first rollout. */
 static void keys_that_contradict_are_refused(void **state)
 {
-    sr1_config *c = tiny_config("model", "max_tokens=8", "overlong_buffer=9", NULL);
+    static const struct {
+        const char *pairs[3];
+        sr1_status how;
+        const char *why;
+    } rows[] = {
+        {{"max_tokens=8", "overlong_buffer=9"}, SR1_E_CONFIG, "overlong_buffer is 9"},
+        {{"advantage=pass_at_k", "pass_k=1"}, SR1_E_CONFIG, "pass_k is 1 and group_size"},
+        {{"advantage=pass_at_k", "pass_k=5"}, SR1_E_CONFIG, "set pass_k from 2 to"},
+        {{"level_temperature=1e-4"}, SR1_E_INVALID, "level_temperature: temperature"},
+        {{"compat=trl", "kl_in=reward", "max_steps=2"},
+         SR1_E_CONFIG,
+         "the beta of compat trl is 0; set beta"},
+        {{"lr_schedule=linear"}, SR1_E_CONFIG, "lr_schedule linear and warmup_ratio go"},
+        {{"warmup_ratio=0.1"}, SR1_E_CONFIG, "set max_steps, or lr_schedule: constant"},
+    };
+    sr1_search *e = tiny_engine();
     sr1_trainer *tr = NULL;
 
     (void)state;
-    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, "overlong_buffer is 9");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sr1_config *c = tiny_config("model", NULL);
+
+        for (size_t k = 0; k < 3 && rows[i].pairs[k]; k++)
+            OK(sr1_config_set_pair(c, rows[i].pairs[k]));
+        REFUSED(sr1_trainer_new(&tr, c, e), rows[i].how, rows[i].why);
+        sr1_config_free(c);
+    }
+    sr1_search_free(e);
+    sr1_trainer_free(tiny_trainer(tiny_config("model", "pass_k=1", NULL)));
+}
+
+/* A protocol of a file's has no levels, whatever the key beside it names. */
+static void levels_are_those_of_the_protocol_that_is_spoken(void **state)
+{
+    sr1_config *c = tiny_config("model", "protocol=rlvcr", "advantage=rlvcr", NULL);
+    sr1_trainer *tr = NULL;
+    const char *path =
+        scratch_file("own.yaml", "action: ['[TOOL_CALLS]']\nseveral: true\n", 0);
+    int64_t before = sr1__mem_live();
+
+    (void)state;
+    assert_non_null(sr1__protocol_find(path));
+    tiny_lasting += (int)(sr1__mem_live() - before); /* the file is the process's */
+    OK(sr1_config_set(c, "protocol_file", path));
+    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG,
+            "which only the protocol rlvcr has; protocol_file takes its place");
+    OK(sr1_config_set(c, "advantage", "grpo"));
+    OK(sr1_config_set(c, "step_advantage_tokens", "level"));
+    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, "protocol_file takes its place");
     sr1_config_free(c);
+}
+
+/* As over the steps of a run. */
+static void rates_fall_over_steps_of_the_callers(void **state)
+{
+    sr1_query q = tiny_query("one?");
+    sr1_trainer *tr = tiny_trainer(
+        tiny_config("model", "lr_schedule=linear", "max_steps=4", "beta=0", NULL));
+
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        sr1_step_report r = {.struct_size = sizeof r};
+
+        OK(sr1_trainer_train_step(tr, &q, 1, 4, &r, NULL));
+        tiny_near(r.learning_rate, 1e-3 * (4 - i) / 4, 1e-12);
+    }
+    sr1_trainer_free(tr);
 }
 
 /* ---- rewards of steps ---- */
@@ -390,21 +493,28 @@ static double earned_from(const sr1_trajectory *t, size_t k, int dense)
     return sum;
 }
 
-static void check_returns(const char *key, int dense)
+static sr1_trainer *open_paid(const char *key, const char *advantage)
 {
     static const sr1_env_ops ops = {.struct_size = sizeof ops, .name = "pay", .act = pay};
     sr1_env_options o = {.struct_size = sizeof o};
     sr1_trainer *tr = tiny_trainer(
-        tiny_config("model", key, "advantage=gae", "gamma=0.5", "rewards=environment",
+        tiny_config("model", key, advantage, "gamma=0.5", "rewards=environment",
                     "reward_weights=2", "max_turns=3", "max_tokens=24", "beta=0", NULL));
-    sr1_query q[2] = {tiny_query("one?"), tiny_query("Where is the tower?")};
     sr1_env *env = NULL;
-    sr1_trajectory *t[N];
-    double total = 0;
 
     OK(sr1_env_new(&env, &ops, NULL, &o));
     OK(sr1_rollout_set_env(sr1_trainer_rollout(tr), env));
     sr1_env_free(env);
+    return tr;
+}
+
+static void check_returns(const char *key, int dense)
+{
+    sr1_trainer *tr = open_paid(key, "advantage=gae");
+    sr1_query q[2] = {tiny_query("one?"), tiny_query("Where is the tower?")};
+    sr1_trajectory *t[N];
+    double total = 0;
+
     OK(sr1_trainer_train_step(tr, q, 2, 4, NULL, t));
     for (size_t i = 0; i < N; i++) {
         const float *returns = sr1_trajectory_column(t[i], SR1_COLUMN_RETURN);
@@ -414,6 +524,69 @@ static void check_returns(const char *key, int dense)
             tiny_near(returns[k], earned_from(t[i], k, dense), 1e-5);
     }
     assert_true(total > 0);
+    tiny_free_all(t, N);
+    sr1_trainer_free(tr);
+}
+
+/* Of what turn u and those behind it earned, each at half the weight of the one before.
+ */
+static double earned_by_turns(const sr1_trajectory *t, int32_t u)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < sr1_trajectory_search_count(t); i++) {
+        sr1_action_event e = {.struct_size = sizeof e};
+
+        OK(sr1_trajectory_search(t, i, &e));
+        if (e.turn >= u)
+            sum += 2.0 * e.reward * pow(0.5, (double)(e.turn - u));
+    }
+    return sum;
+}
+
+/* (R - mean) / (std + 1e-4) among the group's trajectories that have turn u; torch.std.
+ */
+static double compare_turns(sr1_trajectory *const *group, size_t i, int32_t u)
+{
+    double sum = 0, squares = 0, n = 0, mean;
+
+    for (size_t k = 0; k < 4; k++)
+        if (sr1_trajectory_turn_count(group[k]) > u) {
+            sum += earned_by_turns(group[k], u);
+            n++;
+        }
+    mean = sum / n;
+    for (size_t k = 0; k < 4; k++)
+        if (sr1_trajectory_turn_count(group[k]) > u)
+            squares += pow(earned_by_turns(group[k], u) - mean, 2);
+    if (n < 2)
+        return 0;
+    return (earned_by_turns(group[i], u) - mean) / (sqrt(squares / (n - 1)) + 1e-4);
+}
+
+/* All reward is the turns': the outcome is the same for all. */
+static void what_turns_earned_is_compared(void **state)
+{
+    sr1_trainer *tr = open_paid("dense_rewards=true", "advantage=mt_grpo_turns");
+    sr1_query q[2] = {tiny_query("one?"), tiny_query("Where is the tower?")};
+    sr1_trajectory *t[N];
+    int differ = 0;
+
+    (void)state;
+    OK(sr1_trainer_train_step(tr, q, 2, 4, NULL, t));
+    for (size_t i = 0; i < N; i++) {
+        const float *advantages = sr1_trajectory_column(t[i], SR1_COLUMN_ADVANTAGE);
+        const int32_t *turns = sr1_trajectory_turns(t[i]);
+        const int32_t *at = sr1_trajectory_policy_positions(t[i]);
+
+        for (size_t k = 0; k < sr1_trajectory_policy_count(t[i]); k++) {
+            double want = compare_turns(t + i / 4 * 4, i % 4, turns[at[k]]);
+
+            tiny_near(advantages[k], want, 1e-5);
+            differ += want != 0;
+        }
+    }
+    assert_true(differ > 0);
     tiny_free_all(t, N);
     sr1_trainer_free(tr);
 }
@@ -596,12 +769,16 @@ int main(void)
         cmocka_unit_test(a_row_that_no_reward_can_score_is_refused),
         cmocka_unit_test(the_least_seen_come_first),
         cmocka_unit_test(the_most_uncertain_come_first),
+        cmocka_unit_test(what_cannot_be_scored_is_not_asked_for_ever),
         cmocka_unit_test(choices_are_resumed),
         cmocka_unit_test(a_success_is_what_rewards_take_for_one),
         cmocka_unit_test(long_responses_lose_reward),
         cmocka_unit_test(what_was_cut_is_not_trained_on),
         cmocka_unit_test(keys_that_contradict_are_refused),
+        cmocka_unit_test(levels_are_those_of_the_protocol_that_is_spoken),
+        cmocka_unit_test(rates_fall_over_steps_of_the_callers),
         cmocka_unit_test(rewards_count_where_they_were_earned),
+        cmocka_unit_test(what_turns_earned_is_compared),
         cmocka_unit_test(batches_are_of_one_length),
         cmocka_unit_test(rows_of_one_prompt_are_groups_of_their_own),
         cmocka_unit_test(copies_of_a_question_are_samples_of_their_own),

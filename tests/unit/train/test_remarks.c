@@ -121,6 +121,8 @@ static void keys_without_their_key_are_told_of(void **state)
         {"code_problems=none.jsonl", "code_problems is set, and environment is not",
          NULL},
         {"proxy_model=none", "proxy_model is set, and environment is search", NULL},
+        {"importance_low=0.1", "importance_low is set, and importance_correction is none",
+         "importance_correction=token_mask"},
     };
     char name[24];
 
@@ -186,6 +188,14 @@ static void parts_that_nobody_opens_are_told_of(void **state)
         {"validation_top_p=0.7", "and validation_temperature is 0"},
         {"reference_mixup_alpha=0.5", "and reference_sync_steps is 0"},
         {"learning_rate=0", "learning_rate is 0: the policy stays as it is"},
+        {"critic_update_times=2",
+         "critic_update_times is set, and only an advantage with"},
+        {"critic_max_grad_norm=2", "critic_max_grad_norm is set, and only an advantage"},
+        {"critic_lora_alpha=4", "critic_lora_alpha is set, and critic_lora_rank is 0"},
+        {"critic_lora_targets=q_proj",
+         "critic_lora_targets is set, and critic_lora_rank"},
+        {"openai_sync_url=http://127.0.0.1:9/v1",
+         "openai_sync_url is set, and use_openai"},
     };
 
     (void)state;
@@ -194,6 +204,115 @@ static void parts_that_nobody_opens_are_told_of(void **state)
 
         snprintf(folder, sizeof folder, "part-%zu", i);
         assert_non_null(strstr(said(SHORT(folder, rows[i].pair)), rows[i].about));
+    }
+}
+
+/* Each is set beside what does not read it; then beside what does. */
+static void what_the_loss_does_not_read_is_told_of(void **state)
+{
+    static const struct {
+        const char *pairs[4], *about, *reader;
+    } rows[] = {
+        {{"clip_epsilon=0.3", "loss=sapo"},
+         "clip_epsilon is set, and the loss does not look at it",
+         "loss=gspo"},
+        {{"clip_epsilon_high=0.3", "loss=reinforce"},
+         "clip_epsilon_high is set, and the loss does not look at it",
+         "loss=dapo"},
+        {{"kl_weighted=true", "kl_reference=frozen", "kl_in=reward"},
+         "kl_weighted is set, and kl_in is reward",
+         "kl_in=loss"},
+        {{"kl_kind=k3+", "kl_reference=frozen", "kl_in=reward"},
+         "kl_kind is set, and kl_in is reward, which has no gradient",
+         "kl_kind=k3"},
+        {{"kl_in=reward", "kl_reference=frozen", "beta=0"},
+         "kl_in is set, and beta is 0: there is no KL",
+         "beta=0.1"},
+    };
+    char name[24];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (int read = 0; read < 2; read++) {
+            sr1_config *c;
+
+            snprintf(name, sizeof name, "loss-%zu-%d", i, read);
+            c = SHORT(name, "max_steps=1");
+            for (size_t k = 0; k < 4 && rows[i].pairs[k]; k++)
+                OK(sr1_config_set_pair(c, rows[i].pairs[k]));
+            if (read)
+                OK(sr1_config_set_pair(c, rows[i].reader));
+            if (read)
+                assert_null(strstr(said(c), "is set, and"));
+            else
+                assert_non_null(strstr(said(c), rows[i].about));
+        }
+}
+
+/* One key that is told of hides no other. */
+static void all_that_is_not_read_is_told_of(void **state)
+{
+    const char *text = said(
+        SHORT("several", "lora_alpha=4", "value_clip=0.3", "pass_k=2", "kl_target=0.2"));
+
+    (void)state;
+    assert_non_null(strstr(text, "lora_alpha is set"));
+    assert_non_null(strstr(text, "value_clip is set"));
+    assert_non_null(strstr(text, "pass_k is set"));
+    assert_non_null(strstr(text, "kl_target is set"));
+}
+
+static void turns_that_earn_nothing_are_told_of(void **state)
+{
+    static const char about[] = "advantage mt_grpo_turns compares what turns earned, and";
+
+    (void)state;
+    assert_non_null(
+        strstr(said(SHORT("no-turns", "advantage=mt_grpo_turns", "max_steps=1")), about));
+    assert_null(strstr(said(SHORT("turns", "advantage=mt_grpo_turns", "max_steps=1",
+                                  "rewards=format,tool_execution")),
+                       about));
+    assert_null(strstr(said(SHORT("dense", "advantage=mt_grpo_turns", "max_steps=1",
+                                  "rewards=format,environment", "dense_rewards=true")),
+                       about));
+}
+
+static void a_rule_by_successes_without_any_is_told_of(void **state)
+{
+    static const char about[] = "query_selection is success_half, and environment search";
+
+    (void)state;
+    assert_non_null(strstr(said(SHORT("bare", "query_selection=success_half",
+                                      "answers_optional=true", "max_steps=1")),
+                           about));
+    assert_null(strstr(said(SHORT("gold", "query_selection=success_half", "max_steps=1")),
+                       about));
+}
+
+/* verl's 256 questions, in groups of any size; a number that was given is that number. */
+static void a_mini_batch_of_compat_is_of_questions(void **state)
+{
+    static const struct {
+        const char *pairs[3];
+        int64_t size;
+    } rows[] = {{{"compat=verl"}, 1280},
+                {{"compat=verl", "group_size=16"}, 4096},
+                {{"compat=verl", "group_size=16", "mini_batch_size=64"}, 64},
+                {{"compat=trl", "group_size=16"}, 0}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sr1_config *c = NULL;
+        int64_t v = -1;
+
+        OK(sr1_config_new(&c));
+        for (size_t k = 0; k < 3 && rows[i].pairs[k]; k++)
+            OK(sr1_config_set_pair(c, rows[i].pairs[k]));
+        OK(sr1__settings_resolve(c));
+        OK(sr1__settings_resolve(c)); /* once is as good as twice */
+        OK(sr1_config_get_int(c, "mini_batch_size", &v));
+        assert_int_equal(v, rows[i].size);
+        sr1_config_free(c);
     }
 }
 
@@ -335,6 +454,11 @@ int main(void)
         cmocka_unit_test(keys_without_their_key_are_told_of),
         cmocka_unit_test(keys_that_nobody_reads_are_told_of),
         cmocka_unit_test(parts_that_nobody_opens_are_told_of),
+        cmocka_unit_test(what_the_loss_does_not_read_is_told_of),
+        cmocka_unit_test(all_that_is_not_read_is_told_of),
+        cmocka_unit_test(turns_that_earn_nothing_are_told_of),
+        cmocka_unit_test(a_rule_by_successes_without_any_is_told_of),
+        cmocka_unit_test(a_mini_batch_of_compat_is_of_questions),
         cmocka_unit_test(a_critic_that_warms_up_alone_is_told_of),
         cmocka_unit_test(rows_of_one_id_are_told_of),
         cmocka_unit_test(a_protocol_of_another_environment_is_told_of),

@@ -620,6 +620,31 @@ static void keep_note(void *user, const char *text)
     snprintf((char *)user + n, 4000 - n, "%s\n", text);
 }
 
+/* A rate that fell to the end of the run stands half-way through a longer one. */
+static void rates_of_more_steps_are_told_of(void **state)
+{
+    static const char about[] =
+        "learning rates go by the 6 steps that there are now, not "
+        "by 3: that of step 4 is 0.0005 in place of 0";
+    char notes[4000] = "";
+    sr1_run_callbacks cb = {.struct_size = sizeof cb, .note = keep_note, .user = notes};
+    sr1_trainer *tr = NULL;
+
+    (void)state;
+    for (int falls = 0; falls < 2; falls++) {
+        const char *run = falls ? "falls" : "stays";
+
+        run_whole(RUN(run, "max_steps=3", "update_times=1",
+                      falls ? "lr_schedule=linear" : "lr_schedule=constant"));
+        notes[0] = '\0';
+        OK(resume(&tr, run, "max_steps=6"));
+        OK(sr1_trainer_run(tr, &cb));
+        sr1_trainer_free(tr);
+        assert_int_equal(strstr(notes, about) != NULL, falls);
+        assert_int_equal(strstr(notes, "learning rates") != NULL, falls);
+    }
+}
+
 /* Up to step `last`, or to its end where it is 0. */
 static void run_heard(sr1_trainer *tr, int64_t last, char notes[4000])
 {
@@ -722,6 +747,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(more_steps_are_those_of_a_longer_run),
+        cmocka_unit_test(rates_of_more_steps_are_told_of),
         cmocka_unit_test(alarms_go_on_with_their_run),
         cmocka_unit_test(an_owed_row_has_its_alarms),
         cmocka_unit_test(a_rate_holds_from_its_step_on),

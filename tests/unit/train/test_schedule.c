@@ -72,6 +72,28 @@ static void a_warmup_may_be_a_part_of_the_steps(void **state)
     }
 }
 
+static void a_part_of_the_steps_needs_their_number(void **state)
+{
+    static const struct {
+        const char *shape;
+        int64_t warmup;
+        double ratio;
+        int needs;
+    } rows[] = {{"constant", 0, 0, 0},
+                {"constant", 5, 0.1, 0},
+                {"constant", 0, 0.1, 1},
+                {"linear", 0, 0, 1},
+                {"cosine", 5, 0, 1}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(sr1__schedule_needs_total(
+                             &(struct sr1__schedule){.shape = rows[i].shape,
+                                                     .warmup = rows[i].warmup,
+                                                     .warmup_ratio = rows[i].ratio}),
+                         rows[i].needs);
+}
+
 /* Behind the warm-up the rates are those of transformers'
  * get_linear_schedule_with_warmup(4, 20) and
  * get_cosine_with_min_lr_schedule_with_warmup(4, 20, min_lr_rate=0.1): the highest one is
@@ -133,6 +155,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_rate_warms_up_and_falls),
+        cmocka_unit_test(a_part_of_the_steps_needs_their_number),
         cmocka_unit_test(the_fall_begins_where_the_rise_ends),
         cmocka_unit_test(a_warmup_may_be_a_part_of_the_steps),
         cmocka_unit_test(the_last_step_learns),
