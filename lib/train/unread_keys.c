@@ -126,6 +126,11 @@ static int takes_any_length(const sr1_trainer *tr)
     return sr1__config_int(tr->config, "overlong_buffer") == 0;
 }
 
+static int replaces_no_group(const sr1_trainer *tr)
+{
+    return tr->set.dynamic_sampling == 0;
+}
+
 static int runs_no_program(const sr1_trainer *tr)
 {
     const struct sr1__environment_choice *e = sr1__environment_choice(tr->config);
@@ -204,6 +209,8 @@ static const struct {
     {"validation_samples", has_no_validation, no_validation},
     {"overlong_penalty", takes_any_length,
      "overlong_buffer is 0: no response loses reward by its length"},
+    {"filter_groups_metric", replaces_no_group,
+     "dynamic_sampling is 0: no group is replaced"},
     {"weight_sync_backend", has_no_server,
      "use_openai is off: this process generates, and has the weights"},
     {"search_index", searches_without_bm25,
