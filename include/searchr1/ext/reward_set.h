@@ -36,10 +36,11 @@ typedef struct sr1_reward_options {
     sr1_judge *judge;           /* retained; for the reward "judge", else NULL */
     /* Which rewards score the trajectories of which data source
      * (sr1_trajectory_data_source): "openai/gsm8k=gsm8k+format,aime*=math_dapo,*=f1",
-     * rewards of the set by name. aime*: of all sources that begin so, of which the
-     * longest counts that no entry has itself. To others these rewards do not apply
-     * (SR1_REWARD_NOT_APPLICABLE); one that no entry names scores all. A source without
-     * an entry is refused by SR1_E_CONFIG. NULL or "": every reward scores all. Copied. */
+     * rewards of the set by name. aime* is for the sources that begin so and have no
+     * entry of their own; the longest such beginning counts. To others a reward does not
+     * apply (SR1_REWARD_NOT_APPLICABLE); one that no entry names scores all. A source
+     * without an entry is refused by SR1_E_CONFIG. NULL or "": every reward scores all.
+     * Copied. */
     const char *data_source_rewards;
 } sr1_reward_options;
 
