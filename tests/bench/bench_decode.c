@@ -2,6 +2,7 @@
  * lengths; one JSON object a batch, the same figures as a run of transformers'
  * generate(). decode MODEL greedy [PROMPT NEW]: the ids of one greedy continuation. */
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/mem.h"
 #include "tensor/model/host_weights.h"
 #include "tensor/model/model_decoder.h"
@@ -39,8 +40,9 @@ struct run {
     size_t prompt;
 };
 
-/* Prefill and n_new - 1 decode steps; seconds, or negative after a failure. */
-static double generate(const struct run *r, size_t n_new)
+/* Prefill and n_new - 1 decode steps: seconds until the first tokens are drawn, and until
+ * the last are. */
+static sr1_status generate(const struct run *r, size_t n_new, double *first, double *all)
 {
     static const struct sr1__sampling sampling = {1.0, 0, 1.0};
     struct sr1__decode_input feeds[256];
@@ -60,14 +62,16 @@ static double generate(const struct run *r, size_t n_new)
             (struct sr1__decode_input){i, r->prompts + (size_t)i * r->prompt, r->prompt};
     }
     for (size_t t = 0; t < n_new; t++) {
-        if (sr1__decoder_decode(r->d, feeds, (size_t)r->batch) != SR1_OK ||
-            sr1__decoder_sample(r->d, rows, (size_t)r->batch, &sampling, rngs, next,
-                                log_probs, NULL) != SR1_OK)
-            return -1;
+        SR1__TRY(sr1__decoder_decode(r->d, feeds, (size_t)r->batch));
+        SR1__TRY(sr1__decoder_sample(r->d, rows, (size_t)r->batch, &sampling, rngs, next,
+                                     log_probs, NULL));
         for (int32_t i = 0; i < r->batch; i++)
             feeds[i] = (struct sr1__decode_input){i, &next[i], 1};
+        if (t == 0)
+            *first = sr1__now() - start;
     }
-    return sr1__now() - start;
+    *all = sr1__now() - start;
+    return SR1_OK;
 }
 
 /* Bytes of weights that a step reads, and products of two numbers that a token takes in
@@ -179,18 +183,17 @@ static int measure(sr1_model *m, int32_t batch, size_t prompt, size_t n_new, siz
     double one[100];
     double full[100];
     struct sr1__decoder_stats stats;
-    double first;
-    double all;
+    double first = 0;
+    double all = 0;
 
     r.prompts = make_prompts(m, (size_t)batch * prompt);
     if (sr1__decoder_new(&r.d, m, batch, (int64_t)(prompt + n_new)) != SR1_OK ||
         (asked_for_int8() && sr1__decoder_quantize(r.d) != SR1_OK))
         return 1;
-    generate(&r, 4);
-    for (size_t i = 0; i < reps; i++) {
-        one[i] = generate(&r, 1);
-        full[i] = generate(&r, n_new);
-        if (one[i] < 0 || full[i] < 0)
+    for (size_t i = 0; i <= reps; i++) { /* the first is a warm-up */
+        size_t kept = i > 0 ? i - 1 : 0;
+
+        if (generate(&r, i > 0 ? n_new : 4, &one[kept], &full[kept]) != SR1_OK)
             return 1;
     }
     sr1__decoder_stats(r.d, &stats);

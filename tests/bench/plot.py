@@ -11,6 +11,7 @@ import sys
 
 WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 760, 420, 62, 24, 190, 44
 COLORS = ("#1f5fa8", "#c2571a", "#2f8a4c", "#7a4fa3", "#8a6d1f", "#a83250", "#3a8d99")
+DASHES = {1: "", 8: "8 3", 32: "3 3", 128: "8 3 2 3", 256: "1 4"}
 MARKS = {"ours": "circle", "transformers": "square", "llama.cpp": "triangle"}
 
 
@@ -68,6 +69,13 @@ class Chart:
         self.keys.append(words)
         self.parts.append(self._shape(WIDTH - RIGHT + 16, y - 4, mark, color))
         self.text(WIDTH - RIGHT + 28, y, words)
+
+    def line_key(self, color, style, words):
+        y = TOP + 10 + 18 * len(self.keys)
+        self.keys.append(words)
+        self.parts.append(f'<path d="M{WIDTH - RIGHT + 8} {y - 4}h30" stroke="{color}"'
+                          f'{style}/>')
+        self.text(WIDTH - RIGHT + 44, y, words)
 
     def write(self, path):
         with open(path, "w", encoding="utf-8") as out:
@@ -153,12 +161,14 @@ def growth(lines, out):
     series = {}
     for key, value in rows.items():
         series.setdefault(key[:3], []).append((key[3], value[0]))
-    for i, ((shape, dtype, batch), points) in enumerate(series.items()):
-        color = COLORS[i % len(COLORS)]
-        chart.line(sorted(points), color)
+    shapes = list(dict.fromkeys(key[:2] for key in series))
+    for (shape, dtype, batch), points in series.items():
+        color = COLORS[shapes.index((shape, dtype))]
+        style = f' stroke-width="1.5" stroke-dasharray="{DASHES.get(batch) or "none"}"'
+        chart.line(sorted(points), color, style)
         for point in points:
             chart.point(*point, "circle", color)
-        chart.key("circle", color, f"{shape} {dtype}, batch {batch}")
+        chart.line_key(color, style, f"{shape} {dtype}, batch {batch}")
     chart.write(out)
     print("| model | batch | context | decoding, tokens/s | prefill, tokens/s | cache, MiB |")
     print("| --- | --- | --- | --- | --- | --- |")
