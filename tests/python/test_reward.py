@@ -10,6 +10,8 @@ import warnings
 import numpy as np
 import pytest
 
+import searchr1
+import tiny
 from searchr1 import RewardSet, Scales, errors, reward
 from searchr1.adapters import of_trl
 
@@ -78,6 +80,24 @@ def test_scores_of_solutions():
     assert reward.math_reward("So \\boxed{0.25}.", "1/4") == 0.0
     assert reward.math_dapo("Answer: $x = 18$", "18") == 1.0
     assert reward.math_dapo("It is 18", "18") == -1.0
+
+
+def test_a_whole_message_is_a_solution(model_folder):
+    config = tiny.config(
+        model_folder,
+        protocol="chat",
+        environment="none",
+        search_engine="none",
+        rewards="gsm8k,math_reward,math_dapo",
+    )
+    with searchr1.Rollout(config) as rollout:
+        said = rollout.generate([searchr1.Query("How many?", ["18"])], group_size=4, seed=3)
+    for t, scores in zip(said, RewardSet.open(config).score(said)[0]):
+        assert t.final_answer
+        assert list(scores) == [
+            score(t.final_answer, "18")
+            for score in (reward.gsm8k, reward.math_reward, reward.math_dapo)
+        ]
 
 
 def test_rewards_of_data_sources(trajectories):
