@@ -92,6 +92,21 @@ typedef struct sr1_config sr1_config; /* searchr1/config.h */
  *     format, answer    as those of searchr1/ext/seed_rewards.h
  *     sub_match         as that of searchr1/ext/text_metrics.h
  *
+ * Of a worked solution to a mathematical problem, as verl's scorers of these names do
+ * (functions of searchr1/ext/text_metrics.h). It is the final answer, which protocol chat
+ * takes from a whole message, or what the policy said last where there is none:
+ *
+ *     gsm8k             1 if the number behind the last "#### " is a gold answer, else 0
+ *     math_reward       1 if the last \boxed{...} is one, rewritten as for MATH, else 0
+ *     math_dapo         1 if what follows the last "Answer:" is one, rewritten as for
+ *                       Minerva, or where there is none the last \boxed{...}; else -1
+ *
+ * Others:
+ *
+ *     repetition_penalty  (1 - distinct / all n-grams of sampled tokens) times
+ *                       repetition_max_penalty, which is at most 0 (TRL's
+ *                       get_repetition_penalty_reward); no n-gram reaches over inserted
+ *                       tokens, and 0 without any
  *     environment       what the environment gave for the actions, together; 0 from one
  *                       that gives nothing (sr1_env_sink_reward)
  *

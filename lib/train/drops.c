@@ -5,6 +5,7 @@
 #include "environment/trajectory/trajectory.h"
 
 #include <math.h>
+#include <string.h>
 
 int sr1__is_truncated(const sr1_trajectory *t)
 {
@@ -49,8 +50,27 @@ void sr1__drop_unscored(struct sr1__step_batch *b)
 
 /* ---- what there is nothing to learn from ---- */
 
-/* Of the view, which have a group whose rewards are all equal: dead[v->n]. */
-static sr1_status find_zero_variance(const struct sr1__batch_view *v, uint8_t *dead,
+/* What the samples of a group are compared by: the reward that filter_groups_metric
+ * names, before its weight; where that is none or does not apply, the whole reward. */
+static double find_compared_value(const struct sr1__settings *set,
+                                  const sr1_trajectory *t)
+{
+    size_t n = *set->filter_groups_metric ? sr1_trajectory_reward_component_count(t) : 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const char *name;
+        double value;
+
+        if (sr1_trajectory_reward_component(t, i, &name, &value, NULL) == SR1_OK &&
+            strcmp(name, set->filter_groups_metric) == 0 && !isnan(value))
+            return value;
+    }
+    return sr1_trajectory_reward(t);
+}
+
+/* Of the view, which have a group whose compared values are all equal: dead[v->n]. */
+static sr1_status find_zero_variance(const struct sr1__settings *set,
+                                     const struct sr1__batch_view *v, uint8_t *dead,
                                      size_t *n_groups, size_t *n_dead)
 {
     double *rewards = sr1__calloc(v->n + 1, sizeof(*rewards));
@@ -58,7 +78,7 @@ static sr1_status find_zero_variance(const struct sr1__batch_view *v, uint8_t *d
     sr1_status st = rewards && groups ? SR1_OK : sr1__fail_nomem("groups of a step");
 
     for (size_t i = 0; st == SR1_OK && i < v->n; i++) {
-        rewards[i] = sr1_trajectory_reward(v->t[i]);
+        rewards[i] = find_compared_value(set, v->t[i]);
         groups[i] = sr1_trajectory_group_key(v->t[i]);
     }
     if (st == SR1_OK)
@@ -92,7 +112,7 @@ static void mark_untrained(struct sr1__step_batch *b, const struct sr1__batch_vi
     sr1__metrics_add(b->metrics, "masked", (double)masked, SR1__LAST);
 }
 
-/* Groups from trajectory `begin` on, and those of equal rewards; drop reasons are set in
+/* Groups from trajectory `begin` on, and those of equal values; drop reasons are set in
  * *marks, NULL: nowhere. */
 static sr1_status survey_groups(const struct sr1__step_batch *b, size_t begin,
                                 struct sr1__step_batch *marks, size_t *n_groups,
@@ -105,7 +125,7 @@ static sr1_status survey_groups(const struct sr1__step_batch *b, size_t begin,
 
     *n_groups = *n_dead = 0;
     if (st == SR1_OK)
-        st = find_zero_variance(&v, dead, n_groups, n_dead);
+        st = find_zero_variance(&b->tr->set, &v, dead, n_groups, n_dead);
     if (st == SR1_OK && marks)
         mark_untrained(marks, &v, dead);
     sr1__batch_view_free(&v);

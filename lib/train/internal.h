@@ -90,6 +90,7 @@ struct sr1__settings {
     int32_t router_replay;
     double save_seconds; /* between checkpoints; 0: by steps alone */
     int64_t max_tokens, overlong_buffer, dynamic_sampling;
+    const char *filter_groups_metric; /* borrowed from the configuration; "": none */
     double overlong_penalty;
     int32_t mask_truncated, balance_batches, train_environment, no_think;
     int32_t dense_rewards, partial_rollout;

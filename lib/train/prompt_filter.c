@@ -10,33 +10,41 @@
 #include "signal/reward/reward_set.h"
 #include "text/data/dataset.h"
 
-/* Row i of d has a gold answer for the reward of that name. */
-static sr1_status check_ground_truth(const sr1_dataset *d, int64_t i, const char *reward)
+/* A row is of a data source that has rewards, and has a gold answer if one of these
+ * compares with it. */
+static sr1_status check_row_rewards(const sr1_reward_set *rewards, const sr1_row *row)
+{
+    const char *reward;
+
+    SR1__TRY(sr1__reward_set_comparing(rewards, sr1_row_data_source(row), &reward));
+    if (!reward || sr1_row_answer_count(row) > 0)
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "question '%.80s' has no gold answer, and reward %s compares "
+                     "with one; leave such rows out, name the field that has it "
+                     "with answer_field, or choose rewards that need none",
+                     sr1_row_question(row), reward);
+}
+
+static sr1_status check_row(const sr1_trainer *tr, const sr1_dataset *d, int64_t i)
 {
     sr1_row *row = NULL;
     sr1_status st;
 
     SR1__TRY(sr1_dataset_read(d, i, &row));
-    st = sr1_row_answer_count(row) > 0
-             ? SR1_OK
-             : sr1__fail(SR1_E_CONFIG,
-                         "question '%.80s' has no gold answer, and reward %s compares "
-                         "with one; leave such rows out, name the field that has it "
-                         "with answer_field, or choose rewards that need none",
-                         sr1_row_question(row), reward);
+    st = check_row_rewards(tr->rewards, row);
     sr1_row_free(row);
     return sr1__dataset_context(d, i, st);
 }
 
-/* Without answers_optional the data set itself refuses such rows. */
-static sr1_status check_ground_truths(const sr1_trainer *tr, const sr1_dataset *d)
+/* Without answers_optional the data set itself refuses rows without answers. */
+static sr1_status check_dataset_rows(const sr1_trainer *tr, const sr1_dataset *d)
 {
-    const char *reward = sr1__reward_set_comparing(tr->rewards);
-
-    if (!reward || !sr1__dataset_answers_optional(tr->config))
+    if (!*sr1__config_str(tr->config, "data_source_rewards") &&
+        !sr1__dataset_answers_optional(tr->config))
         return SR1_OK;
     for (int64_t i = 0; i < sr1_dataset_count(d); i++)
-        SR1__TRY(check_ground_truth(d, i, reward));
+        SR1__TRY(check_row(tr, d, i));
     return SR1_OK;
 }
 
@@ -47,7 +55,7 @@ sr1_status sr1__filter_prompts(const sr1_trainer *tr, sr1_dataset *d, const char
 
     SR1__TRY(sr1__filter_problems(tr, d, what));
     if (!sr1__config_imitates(tr->config))
-        SR1__TRY(check_ground_truths(tr, d));
+        SR1__TRY(check_dataset_rows(tr, d));
     st = sr1__rollout_filter_prompts(tr->rollout, d, what, sr1_dataset_count(d), &rows,
                                      &n);
 

@@ -289,6 +289,8 @@ sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c)
     s->dense_rewards = sr1__config_bool(c, "dense_rewards");
     s->balance_batches = sr1__config_bool(c, "balance_batches");
     s->dynamic_sampling = sr1__config_int(c, "dynamic_sampling");
+    s->filter_groups_metric =
+        s->dynamic_sampling > 0 ? sr1__config_str(c, "filter_groups_metric") : "";
     if (s->overlong_buffer > s->max_tokens)
         return sr1__fail(SR1_E_CONFIG,
                          "overlong_buffer is %lld, max_tokens only %lld; the buffer is a "

@@ -15,10 +15,12 @@
 #include "policy/dataset_queries.h"
 #include "environment/trajectory/trajectory.h"
 #include "signal/loss/loss.h"
+#include "signal/reward/reward_set.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static sr1_status run_step(struct sr1__step_batch *b)
 {
@@ -143,10 +145,28 @@ static sr1_status complete_metrics(struct sr1__step_batch *b)
     return b->in_run ? SR1_OK : sr1__metric_sink_step(b->tr);
 }
 
+static sr1_status check_metric_of_groups(const sr1_trainer *tr)
+{
+    const char *metric = tr->set.filter_groups_metric;
+
+    if (!*metric)
+        return SR1_OK;
+    for (size_t i = 0; i < sr1_reward_set_count(tr->rewards); i++)
+        if (strcmp(sr1_reward_set_name(tr->rewards, i), metric) == 0)
+            return SR1_OK;
+    return sr1__fail(
+        SR1_E_CONFIG,
+        "filter_groups_metric is '%.200s', which is none of the rewards; add "
+        "it to rewards, with the weight 0 where it is to be compared only, or "
+        "leave the key out",
+        metric);
+}
+
 sr1_status sr1__check_rewards(const sr1_trainer *tr)
 {
+    SR1__TRY(sr1__reward_set_check_sources(tr->rewards));
     if (sr1_reward_set_count(tr->rewards) > 0)
-        return SR1_OK;
+        return check_metric_of_groups(tr);
     return sr1__fail(
         SR1_E_CONFIG,
         "rewards is none and no reward was given; name one (rewards=answer) or a program "

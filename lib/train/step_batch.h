@@ -16,7 +16,8 @@ enum sr1__drop {
     SR1__DROP_NO_BASELINE,   /* the greedy rollout that it is compared with failed */
     SR1__DROP_UNSCORED,      /* its reward could not be had */
     SR1__DROP_TRUNCATED,     /* a limit on tokens ended it (mask_truncated_completions) */
-    SR1__DROP_ZERO_VARIANCE, /* the rewards of its group are all equal */
+    SR1__DROP_ZERO_VARIANCE, /* the rewards of its group are all equal, or what
+                                filter_groups_metric compares in their place */
 };
 
 /* Questions that are asked together. Dynamic sampling has further rounds of them. */
@@ -112,7 +113,7 @@ void sr1__drop_failed(struct sr1__step_batch *b);
 void sr1__drop_unscored(struct sr1__step_batch *b);
 /* Of all that are scored: those that are not trained on. */
 sr1_status sr1__drop_untrained(struct sr1__step_batch *b);
-/* Groups from trajectory `begin` on whose rewards differ. */
+/* Groups from trajectory `begin` on whose rewards differ, or what stands for them. */
 sr1_status sr1__count_effective_groups(const struct sr1__step_batch *b, size_t begin,
                                        size_t *effective);
 

@@ -163,6 +163,11 @@ static int takes_any_length(const sr1_trainer *tr)
     return sr1__config_int(tr->config, "overlong_buffer") == 0;
 }
 
+static int replaces_no_group(const sr1_trainer *tr)
+{
+    return tr->set.dynamic_sampling == 0;
+}
+
 static int runs_no_program(const sr1_trainer *tr)
 {
     const struct sr1__environment_choice *e = sr1__environment_choice(tr->config);
@@ -258,6 +263,8 @@ static const struct {
     {"validate_interval", has_no_validation, no_validation},
     {"openai_sync_url", has_no_server,
      "use_openai is off: this process generates, and has the weights"},
+    {"filter_groups_metric", replaces_no_group,
+     "dynamic_sampling is 0: no group is replaced"},
     {"weight_sync_backend", has_no_server,
      "use_openai is off: this process generates, and has the weights"},
     {"search_index", searches_without_bm25,

@@ -3,12 +3,15 @@
 import asyncio
 import difflib
 import json
+import math
 import random
 import warnings
 
 import numpy as np
 import pytest
 
+import searchr1
+import tiny
 from searchr1 import RewardSet, Scales, errors, reward
 from searchr1.adapters import of_trl
 
@@ -68,6 +71,48 @@ def test_search_r1_rewards_and_metrics():
     assert reward.rouge_l("a x b", "a b") == pytest.approx(4 / 5)
     with pytest.raises(errors.InvalidError):
         reward.check_answer("x", [])
+
+
+def test_scores_of_solutions():
+    assert reward.gsm8k("6 * 3 = 18\n#### 1,080", ["17", "1080"]) == 1.0
+    assert reward.gsm8k("It is 18", "18") == 0.0
+    assert reward.math_reward("So \\boxed{\\dfrac12}.", "1/2") == 1.0
+    assert reward.math_reward("So \\boxed{0.25}.", "1/4") == 0.0
+    assert reward.math_dapo("Answer: $x = 18$", "18") == 1.0
+    assert reward.math_dapo("It is 18", "18") == -1.0
+
+
+def test_a_whole_message_is_a_solution(model_folder):
+    config = tiny.config(
+        model_folder,
+        protocol="chat",
+        environment="none",
+        search_engine="none",
+        rewards="gsm8k,math_reward,math_dapo",
+    )
+    with searchr1.Rollout(config) as rollout:
+        said = rollout.generate([searchr1.Query("How many?", ["18"])], group_size=4, seed=3)
+    for t, scores in zip(said, RewardSet.open(config).score(said)[0]):
+        assert t.final_answer
+        assert list(scores) == [
+            score(t.final_answer, "18")
+            for score in (reward.gsm8k, reward.math_reward, reward.math_dapo)
+        ]
+
+
+def test_rewards_of_data_sources(trajectories):
+    both = ["format", "exact_match"]
+    rewards = RewardSet(both, data_source_rewards={"tow*": both, "*": "format"})
+    parts, totals = rewards.score(trajectories)
+    plain, _ = RewardSet(both).score(trajectories)
+    for t, (form, match), total, wanted in zip(trajectories, parts, totals, plain):
+        assert form == wanted[0]
+        if t.data_source == "towers":
+            assert match == wanted[1] and total == form + match
+        else:
+            assert math.isnan(match) and total == form
+    with pytest.raises(errors.ConfigError, match="no entry for the data source ''"):
+        RewardSet("format", data_source_rewards={"towers": "format"}).score(trajectories)
 
 
 def test_set(trajectories):

@@ -758,6 +758,15 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_reward_sub_match": (
         STATUS, c_char_p, c_size_t, POINTER(c_char_p), c_size_t, POINTER(c_double),
     ),
+    "sr1_reward_gsm8k": (
+        STATUS, c_char_p, c_size_t, POINTER(c_char_p), c_size_t, POINTER(c_double),
+    ),
+    "sr1_reward_math_reward": (
+        STATUS, c_char_p, c_size_t, POINTER(c_char_p), c_size_t, POINTER(c_double),
+    ),
+    "sr1_reward_math_dapo": (
+        STATUS, c_char_p, c_size_t, POINTER(c_char_p), c_size_t, POINTER(c_double),
+    ),
     "sr1_metric_bleu": (
         STATUS, c_char_p, c_size_t, POINTER(c_char_p), c_size_t, POINTER(c_double),
     ),

@@ -1189,6 +1189,9 @@ class RewardScales(Sized):
         ("final_format_score", c_double),
         ("retrieval_score", c_double),
         ("closed_thoughts", c_int32),
+        ("reserved", c_int32),
+        ("repetition_n_grams", c_int64),
+        ("repetition_max_penalty", c_double),
     ]
 
 
@@ -1203,6 +1206,7 @@ class RewardOptions(Sized):
         ("problems", c_void_p),
         ("judgement_required", c_int32),
         ("judge", c_void_p),
+        ("data_source_rewards", c_char_p),
     ]
 
 

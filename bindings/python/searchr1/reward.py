@@ -67,6 +67,8 @@ class Scales:
     similarity_threshold: float = 0.5  # smallest ratio that is similar
     no_content_text: Optional[str] = None  # None: the library's
     closed_thoughts: bool = False  # a thought left open, or closed twice, is malformed
+    repetition_n_grams: int = 3  # of repetition_penalty: tokens of an n-gram,
+    repetition_max_penalty: float = -1.0  # and its least value
 
 
 def _scales(scales: Optional[Scales]) -> Any:
@@ -169,6 +171,26 @@ def rouge_l(answer: Text, truths: Truths) -> float:
     return _score(lib.sr1_metric_rouge_l, answer, truths)
 
 
+# ---- verl's scores of a worked solution to a mathematical problem ----
+
+
+def gsm8k(solution: Text, truths: Truths) -> float:
+    """1 if the last "#### NUMBER" of a worked solution is a gold answer (verl's gsm8k)."""
+    return _score(lib.sr1_reward_gsm8k, solution, truths)
+
+
+def math_reward(solution: Text, truths: Truths) -> float:
+    """1 if the last \\boxed{...} is a gold answer, rewritten as for MATH (verl's
+    math_reward)."""
+    return _score(lib.sr1_reward_math_reward, solution, truths)
+
+
+def math_dapo(solution: Text, truths: Truths) -> float:
+    """1 if what follows the last "Answer:", else the last \\boxed{...}, is a gold answer,
+    rewritten as for Minerva; -1 if it is not (verl's math_dapo)."""
+    return _score(lib.sr1_reward_math_dapo, solution, truths)
+
+
 # ---- sets of weighted rewards ----
 
 
@@ -232,6 +254,12 @@ class Judge(Handle):
         return counters.as_dict()
 
 
+def _sources(rewards: Mapping[str, Union[str, Sequence[str]]]) -> Optional[bytes]:
+    """As the key data_source_rewards has it; None: there are none."""
+    items = [f"{k}={v if isinstance(v, str) else '+'.join(v)}" for k, v in rewards.items()]
+    return terminated(",".join(items)) if items else None
+
+
 VOTES = ("mean", "majority")
 UNKNOWN, NOT_APPLICABLE = 1, 2  # SR1_REWARD_*
 
@@ -256,10 +284,13 @@ class RewardSet(Handle):
         problems: Optional[Handle] = None,
         judgement_required: bool = False,
         judge: Optional[Judge] = None,
+        data_source_rewards: Optional[Mapping[str, Union[str, Sequence[str]]]] = None,
     ) -> None:
         """rewards: names of searchr1/reward.h, or one. weights None: all 1. embedder: for the
         reward "embedding"; checker and problems (searchr1.code): for "execution" and
-        "judgement"; judge: for "judge"."""
+        "judgement"; judge: for "judge". data_source_rewards: which of the rewards score the
+        rows of which data source, {"openai/gsm8k": "gsm8k", "aime*": ["math_dapo"]}; "*": of
+        all others."""
         names = [rewards] if isinstance(rewards, str) else rewards
         numbers = None if weights is None else [repr(float(w)) for w in weights]
         options = RewardOptions(
@@ -272,6 +303,7 @@ class RewardSet(Handle):
             problems=problems and problems._as_parameter_,
             judgement_required=judgement_required,
             judge=judge and judge._as_parameter_,
+            data_source_rewards=_sources(data_source_rewards or {}),
         )
         super().__init__(make(lib.sr1_reward_set_new, byref(options)))
         self._carrier = _callbacks.Carrier(getattr(embedder, "carrier", None))

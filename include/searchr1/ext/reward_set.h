@@ -34,6 +34,14 @@ typedef struct sr1_reward_options {
     sr1_problems *problems;
     int32_t judgement_required; /* of "execution" */
     sr1_judge *judge;           /* retained; for the reward "judge", else NULL */
+    /* Which rewards score the trajectories of which data source
+     * (sr1_trajectory_data_source): "openai/gsm8k=gsm8k+format,aime*=math_dapo,*=f1",
+     * rewards of the set by name. aime* is for the sources that begin so and have no
+     * entry of their own; the longest such beginning counts. To others a reward does not
+     * apply (SR1_REWARD_NOT_APPLICABLE); one that no entry names scores all. A source
+     * without an entry is refused by SR1_E_CONFIG. NULL or "": every reward scores all.
+     * Copied. */
+    const char *data_source_rewards;
 } sr1_reward_options;
 
 /* Set struct_size, and every other field to its default. NULL is fine. */
@@ -42,7 +50,8 @@ SR1_API void sr1_reward_options_init(sr1_reward_options *options);
 /* Make a set of rewards. options may be NULL and is copied; embedder, checker and
  * problems are retained. SR1_E_NOT_FOUND names an unknown reward or protocol.
  * SR1_E_CONFIG: "embedding" has no embedder, "judge" no judge, "execution" or "judgement"
- * has no checker or no problems, or there are not as many weights as rewards.
+ * has no checker or no problems, there are not as many weights as rewards, or
+ * data_source_rewards is not of that form.
  * SR1_E_INVALID: a reward is named twice. Caller frees with sr1_reward_set_free. */
 SR1_API sr1_status sr1_reward_set_new(sr1_reward_set **out,
                                       const sr1_reward_options *options);

@@ -31,6 +31,11 @@ typedef struct sr1_reward_scales {
     double retrieval_score;        /* 0 */
     int32_t closed_thoughts;       /* 1: a <think> that is left open, or a </think> too
                                       many, is not well-formed: 0 */
+    int32_t reserved;              /* not read */
+    /* Of the reward repetition_penalty: tokens of an n-gram, 3 (0: 3); and what a
+     * response of nothing but repetition comes near to, not above 0: -1.0. */
+    int64_t repetition_n_grams;
+    double repetition_max_penalty;
 } sr1_reward_scales;
 
 /* Set struct_size, and every other field to its default. NULL is fine. */

@@ -46,6 +46,36 @@ SR1_API sr1_status sr1_reward_sub_match(const char *answer, size_t len,
                                         const char *const *truths, size_t n_truths,
                                         double *out);
 
+/* Scores of a worked solution to a mathematical problem, as verl's scorers give them
+ * (verl 0.9, verl/utils/reward_score; there compute_score(solution_str, ground_truth)).
+ * They compare texts and know no algebra. Of n_truths >= 1 ground truths the best
+ * counts. */
+
+/* Score as gsm8k.py does (method "strict"): 1 if the last "#### NUMBER" within the last
+ * 300 characters is a ground truth, else 0. Commas of both do not count. */
+SR1_API sr1_status sr1_reward_gsm8k(const char *solution, size_t len,
+                                    const char *const *truths, size_t n_truths,
+                                    double *out);
+
+/* Score as math_reward.py does: 1 if the content of the last \boxed{...}, or what follows
+ * the last "\boxed ", equals a ground truth, else 0. Both are rewritten as for MATH
+ * (Hendrycks et al. 2021): fractions and roots get braces, 3/4 and 0.5 become fractions,
+ * units, \left, \right, degrees, dollars, percents and spaces go, "x=" too. Where a
+ * side cannot be rewritten they are compared as they are. */
+SR1_API sr1_status sr1_reward_math_reward(const char *solution, size_t len,
+                                          const char *const *truths, size_t n_truths,
+                                          double *out);
+
+/* Score as math_dapo.py does: 1 if what follows the last "Answer:" (in any case) in its
+ * line, within the last 300 characters, equals a ground truth, else -1. Both are
+ * rewritten as for Minerva (Lewkowycz et al. 2022): what stands before the last =, words
+ * of units, spaces, \text and dollars go, fractions and roots get braces, commas between
+ * digits go. Where there is no such line, the last \boxed{...} within the last 100
+ * characters is compared as it is. */
+SR1_API sr1_status sr1_reward_math_dapo(const char *solution, size_t len,
+                                        const char *const *truths, size_t n_truths,
+                                        double *out);
+
 /* Metrics in [0, 1]. Tokens are runs of letters, marks and digits in lower case, each CJK
  * character on its own. */
 

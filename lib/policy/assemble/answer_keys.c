@@ -200,7 +200,8 @@ static const char *const reward_keys[] = {
     "judge_temperature",    "judge_max_tokens",
     "judgement_required",   "code_problems",
     "code_judge",           "execution_score",
-    "execution_time_limit"};
+    "execution_time_limit", "data_source_rewards",
+    "repetition_n_grams",   "repetition_max_penalty"};
 
 /* Their files, by what is in them. */
 static sr1_status hash_reward_files(const sr1_config *c, uint64_t *hash)

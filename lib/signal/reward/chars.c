@@ -144,6 +144,21 @@ int sr1__is_alnum(uint32_t cp)
            (c >= UTF8PROC_CATEGORY_ND && c <= UTF8PROC_CATEGORY_NO);
 }
 
+/* Digits of Unicode (Numeric_Type) that are no decimal digits. */
+static const uint32_t digit_ranges[][2] = {
+    {0xb2, 0xb3},       {0xb9, 0xb9},       {0x1369, 0x1371},   {0x19da, 0x19da},
+    {0x2070, 0x2070},   {0x2074, 0x2079},   {0x2080, 0x2089},   {0x2460, 0x2468},
+    {0x2474, 0x247c},   {0x2488, 0x2490},   {0x24ea, 0x24ea},   {0x24f5, 0x24fd},
+    {0x24ff, 0x24ff},   {0x2776, 0x277e},   {0x2780, 0x2788},   {0x278a, 0x2792},
+    {0x10a40, 0x10a43}, {0x10e60, 0x10e68}, {0x11052, 0x1105a}, {0x1f100, 0x1f10a},
+};
+
+int sr1__is_digit(uint32_t cp)
+{
+    return char_category(cp) == UTF8PROC_CATEGORY_ND ||
+           is_in_ranges(digit_ranges, sizeof digit_ranges / sizeof digit_ranges[0], cp);
+}
+
 int sr1__is_mark(uint32_t cp)
 {
     utf8proc_category_t c = char_category(cp);

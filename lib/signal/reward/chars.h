@@ -23,6 +23,9 @@ void sr1__chars_drop_space(struct sr1__chars *c);
 /* Is it a letter or digit (str.isalnum)? */
 int sr1__is_alnum(uint32_t cp);
 
+/* Is it a digit (str.isdigit)? */
+int sr1__is_digit(uint32_t cp);
+
 /* Is it a mark (category M)? */
 int sr1__is_mark(uint32_t cp);
 

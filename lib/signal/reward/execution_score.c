@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "environment/code/problems.h"
+#include "signal/reward/format.h"
 #include "signal/reward/reward_context.h"
 
 #include <math.h>
@@ -113,48 +114,29 @@ static sr1_status begin_check(const struct sr1__execution *x,
 
 /* ---- the texts of a trajectory ---- */
 
-/* The last segment of a source; 0 when there is none. */
-static int last_segment(const sr1_trajectory *t, int32_t source, const char **text,
-                        size_t *n)
-{
-    sr1_text_segment s = {.struct_size = sizeof(s)};
-
-    for (size_t i = sr1_trajectory_segment_count(t); i-- > 0;) {
-        if (sr1_trajectory_segment(t, i, &s) == SR1_OK && s.source == source) {
-            *text = sr1_trajectory_generated_text(t, NULL) + s.body_begin;
-            *n = s.body_len;
-            return 1;
-        }
-    }
-    return 0;
-}
-
 /* The last revision; "" where it found no room. 0: no critique was answered. */
-static int find_revision(const sr1_trajectory *t, const char **text, size_t *n)
+static int find_revision(const sr1_trajectory *t, struct sr1__str *text)
 {
-    *text = "";
-    *n = 0;
-    return last_segment(t, SR1_SOURCE_ENVIRONMENT, text, n) ||
-           sr1_trajectory_search_count(t) > 0;
+    struct sr1__str inserted = sr1__last_segment(t, SR1_SOURCE_ENVIRONMENT);
+
+    *text = inserted.s != NULL ? inserted : sr1__str_of("");
+    return inserted.s != NULL || sr1_trajectory_search_count(t) > 0;
 }
 
-static void find_answer(const struct sr1__execution *x, const sr1_trajectory *t,
-                        const char **text, size_t *n)
+static struct sr1__str find_program_text(const struct sr1__execution *x,
+                                         const sr1_trajectory *t)
 {
-    if (x->revised && find_revision(t, text, n))
-        return;
-    *text = sr1_trajectory_final_answer(t, n);
-    if (*n == 0)
-        last_segment(t, SR1_SOURCE_POLICY, text, n);
+    struct sr1__str revision;
+
+    return x->revised && find_revision(t, &revision) ? revision
+                                                     : sr1__answer_or_message(t);
 }
 
 static int32_t judgement_of(const sr1_trajectory *t)
 {
-    const char *text = "";
-    size_t n = 0;
+    struct sr1__str said = sr1__last_segment(t, SR1_SOURCE_POLICY);
 
-    last_segment(t, SR1_SOURCE_POLICY, &text, &n);
-    return sr1_critique_judgement(text, n);
+    return sr1_critique_judgement(said.s ? said.s : "", said.n);
 }
 
 /* Does a text hold a program that is too long? */
@@ -183,15 +165,14 @@ static sr1_status start_execution(const struct sr1__execution *x, const sr1_traj
                                   struct pending_check *item)
 {
     const sr1_problem *problem;
-    const char *text;
-    size_t n;
+    struct sr1__str text;
 
     SR1__TRY(sr1__problem_of_question(&problem, x->problems, sr1_trajectory_query_id(t)));
     if (x->judgement_required && (judgement_of(t) == SR1_JUDGEMENT_NONE ||
-                                  !last_segment(t, SR1_SOURCE_ENVIRONMENT, &text, &n)))
+                                  !sr1__last_segment(t, SR1_SOURCE_ENVIRONMENT).s))
         return SR1_OK;
-    find_answer(x, t, &text, &n);
-    return submit_program(x, problem, text, n, &item->check);
+    text = find_program_text(x, t);
+    return submit_program(x, problem, text.s, text.n, &item->check);
 }
 
 static sr1_status start_judgement(const struct sr1__execution *x, const sr1_trajectory *t,

@@ -312,3 +312,24 @@ struct sr1__str sr1__closed_answer(const struct sr1__protocol *p, const sr1_traj
     }
     return answer;
 }
+
+struct sr1__str sr1__last_segment(const sr1_trajectory *t, int32_t source)
+{
+    sr1_text_segment s = {.struct_size = sizeof(s)};
+
+    for (size_t i = sr1_trajectory_segment_count(t); i-- > 0;)
+        if (sr1_trajectory_segment(t, i, &s) == SR1_OK && s.source == source)
+            return (struct sr1__str){
+                sr1_trajectory_generated_text(t, NULL) + s.body_begin, s.body_len};
+    return (struct sr1__str){NULL, 0};
+}
+
+struct sr1__str sr1__answer_or_message(const sr1_trajectory *t)
+{
+    struct sr1__str text;
+
+    text.s = sr1_trajectory_final_answer(t, &text.n);
+    if (text.n == 0)
+        text = sr1__last_segment(t, SR1_SOURCE_POLICY);
+    return text.s ? text : sr1__str_of("");
+}

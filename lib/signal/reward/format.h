@@ -26,4 +26,11 @@ int sr1__is_well_formed(const struct sr1__protocol *p, const sr1_trajectory *t,
 struct sr1__str sr1__closed_answer(const struct sr1__protocol *p,
                                    const sr1_trajectory *t);
 
+/* The body of the last segment of a source (SR1_SOURCE_*); its s is NULL if there is
+ * none. */
+struct sr1__str sr1__last_segment(const sr1_trajectory *t, int32_t source);
+
+/* The final answer; where there is none, what the policy said last, or "". */
+struct sr1__str sr1__answer_or_message(const sr1_trajectory *t);
+
 #endif

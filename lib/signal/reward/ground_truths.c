@@ -37,6 +37,13 @@ sr1_status sr1__require_ground_truths(const sr1_trajectory *t, size_t i)
         i, (int)(n > 80 ? sr1__utf8_complete(question, 80) : n), question);
 }
 
+sr1_status sr1__ground_truths_of(const sr1_trajectory *t, size_t i,
+                                 struct sr1__ground_truths *out)
+{
+    *out = (struct sr1__ground_truths){t, NULL, sr1_trajectory_ground_truth_count(t)};
+    return sr1__require_ground_truths(t, i);
+}
+
 sr1_status sr1__check_score_arguments(const char *answer, size_t len,
                                       const struct sr1__ground_truths *t,
                                       const double *out)

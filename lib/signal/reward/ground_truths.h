@@ -21,6 +21,10 @@ struct sr1__str sr1__ground_truth_at(const struct sr1__ground_truths *t, size_t 
 /* SR1_E_INVALID names trajectory i and its question if it has no gold answer. */
 sr1_status sr1__require_ground_truths(const sr1_trajectory *t, size_t i);
 
+/* All of trajectory i; the same error. */
+sr1_status sr1__ground_truths_of(const sr1_trajectory *t, size_t i,
+                                 struct sr1__ground_truths *out);
+
 /* SR1_E_INVALID when answer or out is NULL, or there is no gold answer, or one is NULL.
  */
 sr1_status sr1__check_score_arguments(const char *answer, size_t len,

@@ -13,6 +13,8 @@
 #include "signal/reward/embedding_score.h"
 #include "signal/reward/format.h"
 #include "signal/reward/match.h"
+#include "signal/reward/math_scores.h"
+#include "signal/reward/repetition.h"
 #include "signal/reward/seed_rewards.h"
 #include "signal/reward/reward_set.h"
 #include "signal/reward/search_r1_scores.h"
@@ -39,15 +41,6 @@ static sr1_status score_format(void *self, const sr1_trajectory *const *t, size_
     return SR1_OK;
 }
 
-static sr1_status ground_truths_of(const sr1_trajectory *t, size_t i,
-                                   struct sr1__ground_truths *out)
-{
-    out->trajectory = t;
-    out->texts = NULL;
-    out->n = sr1_trajectory_ground_truth_count(t);
-    return sr1__require_ground_truths(t, i);
-}
-
 /* The seed compares what the rollout extracted, an answer cut short included. */
 static sr1_status score_answer(void *self, const sr1_trajectory *const *t, size_t n,
                                double *out)
@@ -59,7 +52,7 @@ static sr1_status score_answer(void *self, const sr1_trajectory *const *t, size_
         struct sr1__ground_truths truths;
         struct sr1__str answer;
 
-        SR1__TRY(ground_truths_of(t[i], i, &truths));
+        SR1__TRY(sr1__ground_truths_of(t[i], i, &truths));
         answer.s = sr1_trajectory_final_answer(t[i], &answer.n);
         SR1__TRY(
             sr1__best_score(sr1__score_answer, answer, &truths, &c->scales, &out[i]));
@@ -77,7 +70,7 @@ static sr1_status score_closed(const struct sr1__reward_context *c, sr1__score_f
         struct sr1__str answer = sr1__closed_answer(c->protocol, t[i]);
         struct sr1__ground_truths truths;
 
-        SR1__TRY(ground_truths_of(t[i], i, &truths));
+        SR1__TRY(sr1__ground_truths_of(t[i], i, &truths));
         out[i] = 0;
         if (answer.s != NULL)
             SR1__TRY(sr1__best_score(score, answer, &truths, NULL, &out[i]));
@@ -101,6 +94,41 @@ static sr1_status score_f1(void *self, const sr1_trajectory *const *t, size_t n,
                            double *out)
 {
     return score_closed(self, sr1__score_f1, t, n, out);
+}
+
+/* A worked solution: the final answer, else what the policy said last. */
+static sr1_status score_solutions(sr1__score_fn score, const sr1_trajectory *const *t,
+                                  size_t n, double *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct sr1__ground_truths truths;
+
+        SR1__TRY(sr1__ground_truths_of(t[i], i, &truths));
+        SR1__TRY(
+            sr1__best_score(score, sr1__answer_or_message(t[i]), &truths, NULL, &out[i]));
+    }
+    return SR1_OK;
+}
+
+static sr1_status score_gsm8k(void *self, const sr1_trajectory *const *t, size_t n,
+                              double *out)
+{
+    (void)self;
+    return score_solutions(sr1__match_gsm8k, t, n, out);
+}
+
+static sr1_status score_math_reward(void *self, const sr1_trajectory *const *t, size_t n,
+                                    double *out)
+{
+    (void)self;
+    return score_solutions(sr1__match_math_reward, t, n, out);
+}
+
+static sr1_status score_math_dapo(void *self, const sr1_trajectory *const *t, size_t n,
+                                  double *out)
+{
+    (void)self;
+    return score_solutions(sr1__match_math_dapo, t, n, out);
 }
 
 /* The sum of the environment's rewards for the actions; 0 if the environment gives none.
@@ -133,7 +161,7 @@ static sr1_status score_embedding(void *self, const sr1_trajectory *const *t, si
 
     for (i = 0; status == SR1_OK && i < n; i++) {
         items[i].answer = sr1__closed_answer(c->protocol, t[i]);
-        status = ground_truths_of(t[i], i, &items[i].truths);
+        status = sr1__ground_truths_of(t[i], i, &items[i].truths);
     }
     if (status == SR1_OK)
         status = sr1__embedding_scores(c->embedder, items, n, out);
@@ -216,6 +244,10 @@ static const struct builtin_reward {
     {1, {sizeof(sr1_reward_ops), "exact_match", .score = score_exact}},
     {1, {sizeof(sr1_reward_ops), "sub_match", .score = score_sub}},
     {1, {sizeof(sr1_reward_ops), "f1", .score = score_f1}},
+    {1, {sizeof(sr1_reward_ops), "gsm8k", .score = score_gsm8k}},
+    {1, {sizeof(sr1_reward_ops), "math_reward", .score = score_math_reward}},
+    {1, {sizeof(sr1_reward_ops), "math_dapo", .score = score_math_dapo}},
+    {0, {sizeof(sr1_reward_ops), "repetition_penalty", .score = sr1__score_repetition}},
     {0, {sizeof(sr1_reward_ops), "environment", .score = score_environment}},
     {1, {sizeof(sr1_reward_ops), "embedding", .score = score_embedding}},
     {0, {sizeof(sr1_reward_ops), "judge", .score = score_judge, .may_be_unknown = 1}},
@@ -253,14 +285,52 @@ static const char *builtin_reward_name(size_t i)
     return i < N_BUILTINS ? builtins[i].ops.name : NULL;
 }
 
-const char *sr1__reward_set_comparing(const sr1_reward_set *set)
+static int compares_with_truths(const struct sr1__reward_entry *e)
+{
+    for (size_t k = 0; k < N_BUILTINS; k++)
+        if (builtins[k].compares && builtins[k].ops.score == e->ops.score)
+            return 1;
+    return 0;
+}
+
+sr1_status sr1__reward_set_comparing(const sr1_reward_set *set, const char *source,
+                                     const char **name)
+{
+    const char *found = NULL;
+    int applies;
+
+    SR1__TRY(sr1__source_rewards_apply(&set->sources, source, "", &applies));
+    for (size_t i = 0; i < set->n; i++) {
+        const struct sr1__reward_entry *e = &set->entries[i];
+
+        SR1__TRY(sr1__source_rewards_apply(&set->sources, source, e->name, &applies));
+        if (applies && !found && compares_with_truths(e))
+            found = e->name;
+    }
+    *name = found;
+    return SR1_OK;
+}
+
+static int has_reward(const sr1_reward_set *set, struct sr1__str name)
 {
     for (size_t i = 0; i < set->n; i++)
-        for (size_t k = 0; k < N_BUILTINS; k++)
-            if (builtins[k].compares &&
-                builtins[k].ops.score == set->entries[i].ops.score)
-                return set->entries[i].name;
-    return NULL;
+        if (sr1__str_is(name, set->entries[i].name))
+            return 1;
+    return 0;
+}
+
+sr1_status sr1__reward_set_check_sources(const sr1_reward_set *set)
+{
+    for (size_t i = 0; i < set->sources.n; i++) {
+        struct sr1__str name = set->sources.rows[i].reward;
+
+        if (!has_reward(set, name))
+            return sr1__fail(SR1_E_CONFIG,
+                             "data_source_rewards: '%.*s' is none of the rewards; add it "
+                             "to rewards, which has the weights",
+                             name.n < 200 ? (int)name.n : 200, name.s);
+    }
+    return SR1_OK;
 }
 
 static sr1_status fail_unknown_reward(struct sr1__str name)
@@ -403,6 +473,8 @@ sr1_status sr1_reward_set_new(sr1_reward_set **out, const sr1_reward_options *op
     if (status == SR1_OK)
         status =
             add_named(set, o.rewards != NULL ? o.rewards : "format,answer", o.weights);
+    if (status == SR1_OK)
+        status = sr1__source_rewards_read(&set->sources, o.data_source_rewards);
     SR1__RETURN_NEW(out, set, status, sr1_reward_set_free);
 }
 
@@ -420,6 +492,7 @@ void sr1_reward_set_free(sr1_reward_set *set)
         sr1__free(e->name);
     }
     sr1__free(set->entries);
+    sr1__source_rewards_free(&set->sources);
     sr1__free(set->context.no_content_text);
     sr1_embedder_free(set->context.embedder);
     sr1_judge_free(set->context.judge);

@@ -4,6 +4,7 @@
 
 #include "base/life.h"
 #include "signal/reward/reward_context.h"
+#include "signal/reward/source_rewards.h"
 
 /* Bytes of a reward's name, which metrics and messages hold whole. */
 #define SR1__REWARD_NAME_MAX 200
@@ -22,11 +23,17 @@ struct sr1_reward_set {
     struct sr1__reward_context context;
     struct sr1__reward_entry *entries;
     size_t n;
+    struct sr1__source_rewards sources;
     uint64_t keys; /* hash of what a configuration says of them; 0: nothing */
     struct sr1__life life;
 };
 
-/* The name of a reward of the set that compares with gold answers; NULL: none does. */
-const char *sr1__reward_set_comparing(const sr1_reward_set *set);
+/* *name: a reward of the set that compares with gold answers and scores the rows of a
+ * data source; NULL: none does. SR1_E_CONFIG: no rewards are named for that source. */
+sr1_status sr1__reward_set_comparing(const sr1_reward_set *set, const char *source,
+                                     const char **name);
+
+/* SR1_E_CONFIG: a data source is to be scored by a reward that is not in the set. */
+sr1_status sr1__reward_set_check_sources(const sr1_reward_set *set);
 
 #endif

@@ -52,14 +52,77 @@ static sr1_status check_score(const struct sr1__reward_entry *e, size_t i, doubl
     return SR1_OK;
 }
 
+/* Trajectories of the data sources that one reward scores. */
+struct scored_sources {
+    const sr1_trajectory **t; /* [n] */
+    size_t *index;            /* [n] their places among all */
+    double *scores;           /* [n] */
+    int32_t *states;          /* [n] */
+    size_t n;
+};
+
+static void free_scored_sources(struct scored_sources *p)
+{
+    sr1__free(p->t);
+    sr1__free(p->index);
+    sr1__free(p->scores);
+    sr1__free(p->states);
+}
+
+static sr1_status pick_by_source(const sr1_reward_set *set, const char *reward,
+                                 const sr1_trajectory *const *t, size_t n,
+                                 struct scored_sources *p)
+{
+    p->t = sr1__calloc(n, sizeof(*p->t));
+    p->index = sr1__calloc(n, sizeof(*p->index));
+    p->scores = sr1__calloc(n, sizeof(*p->scores));
+    p->states = sr1__calloc(n, sizeof(*p->states));
+    SR1__CHECK_ALLOC(p->t && p->index && p->scores && p->states,
+                     "trajectories of a data source");
+    for (size_t i = 0; i < n; i++) {
+        int applies;
+
+        SR1__TRY(sr1__source_rewards_apply(
+            &set->sources, sr1_trajectory_data_source(t[i]), reward, &applies));
+        if (!applies)
+            continue;
+        p->t[p->n] = t[i];
+        p->index[p->n++] = i;
+    }
+    return SR1_OK;
+}
+
+/* To the trajectories of other sources the reward does not apply. */
+static sr1_status call_reward_by_source(const sr1_reward_set *set,
+                                        const struct sr1__reward_entry *e,
+                                        const sr1_trajectory *const *t, size_t n,
+                                        double *scores, int32_t *states)
+{
+    struct scored_sources p = {0};
+    sr1_status status = pick_by_source(set, e->name, t, n, &p);
+
+    if (status == SR1_OK && p.n > 0)
+        status = call_reward(e, p.t, p.n, p.scores, p.states);
+    for (size_t i = 0; i < n; i++)
+        states[i] = SR1_REWARD_NOT_APPLICABLE;
+    for (size_t k = 0; status == SR1_OK && k < p.n; k++) {
+        scores[p.index[k]] = p.scores[k];
+        states[p.index[k]] = p.states[k];
+    }
+    free_scored_sources(&p);
+    return status;
+}
+
 /* One reward over all trajectories; scores[n], states[n]. */
-static sr1_status score_by_reward(const struct sr1__reward_entry *e,
+static sr1_status score_by_reward(const sr1_reward_set *set,
+                                  const struct sr1__reward_entry *e,
                                   const sr1_trajectory *const *t, size_t n,
                                   double *scores, int32_t *states)
 {
     memset(scores, 0, n * sizeof *scores);
     memset(states, 0, n * sizeof *states);
-    SR1__TRY(call_reward(e, t, n, scores, states));
+    SR1__TRY(set->sources.n > 0 ? call_reward_by_source(set, e, t, n, scores, states)
+                                : call_reward(e, t, n, scores, states));
     for (size_t i = 0; i < n; i++)
         SR1__TRY(check_score(e, i, &scores[i], &states[i]));
     return SR1_OK;
@@ -140,7 +203,7 @@ static sr1_status score_by_all_rewards(const sr1_reward_set *set,
     SR1__CHECK_ALLOC(s->parts && s->states && s->totals && s->column && s->marks,
                      "scores of trajectories");
     for (size_t k = 0; k < set->n; k++) {
-        SR1__TRY(score_by_reward(&set->entries[k], t, n, s->column, s->marks));
+        SR1__TRY(score_by_reward(set, &set->entries[k], t, n, s->column, s->marks));
         for (size_t i = 0; i < n; i++) {
             s->parts[i * set->n + k] = s->column[i];
             s->states[i * set->n + k] = s->marks[i];
@@ -159,7 +222,7 @@ static sr1_status check_trajectories(const sr1_reward_set *set,
     for (i = 0; i < n; i++)
         if (t[i] == NULL)
             return sr1__fail(SR1_E_INVALID, "rewards: trajectory %zu is NULL", i);
-    return SR1_OK;
+    return sr1__reward_set_check_sources(set);
 }
 
 sr1_status sr1_reward_set_score(sr1_reward_set *set,
@@ -261,8 +324,13 @@ static sr1_status begin_all(const sr1_reward_set *set, sr1_trajectory *trajector
 
     for (size_t k = 0; k < set->n; k++) {
         const struct sr1__reward_entry *e = &set->entries[k];
+        int applies;
 
         if (e->ops.begin == NULL || sr1__trajectory_excluded(trajectory))
+            continue;
+        SR1__TRY(sr1__source_rewards_apply(
+            &set->sources, sr1_trajectory_data_source(trajectory), e->name, &applies));
+        if (!applies)
             continue;
         sr1__callback_begin(&before);
         SR1__TRY(sr1__callback_end(&before, e->ops.begin(e->self, trajectory), "reward",
@@ -357,7 +425,7 @@ static sr1_status score_entry_turns(const sr1_reward_set *set, size_t k,
     const struct sr1__reward_entry *e = &set->entries[k];
     size_t i, j;
 
-    SR1__TRY(score_by_reward(e, t, n, s->wholes, s->marks));
+    SR1__TRY(score_by_reward(set, e, t, n, s->wholes, s->marks));
     for (i = 0; i < n; i++) {
         size_t turns = (size_t)(begin[i + 1] - begin[i]), at = (size_t)begin[i];
 

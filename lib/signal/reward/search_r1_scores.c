@@ -205,9 +205,7 @@ static sr1_status score_one_trajectory(struct score_job *j,
                                        struct sr1__buf *all, size_t i, job_fn fn,
                                        double *out)
 {
-    j->truths =
-        (struct sr1__ground_truths){j->t, NULL, sr1_trajectory_ground_truth_count(j->t)};
-    SR1__TRY(sr1__require_ground_truths(j->t, i));
+    SR1__TRY(sr1__ground_truths_of(j->t, i, &j->truths));
     SR1__TRY(append_prompt_and_text(prompt, j->t, all));
     return fn(j, out);
 }

@@ -29,7 +29,9 @@ static const sr1_reward_scales defaults = {.struct_size = sizeof(defaults),
                                            .similarity_threshold = 0.5,
                                            .no_content_text = NO_CONTENT,
                                            .structure_format_score = 0.2,
-                                           .final_format_score = 0.1};
+                                           .final_format_score = 0.1,
+                                           .repetition_n_grams = 3,
+                                           .repetition_max_penalty = -1.0};
 
 void sr1_reward_scales_init(sr1_reward_scales *scales)
 {
@@ -46,8 +48,14 @@ sr1_status sr1__scales_read(sr1_reward_scales *out, const sr1_reward_scales *giv
         !isfinite(out->answer_reward) || !isfinite(out->exact_match_bonus) ||
         !isfinite(out->no_content_reward) || !isfinite(out->similarity_threshold) ||
         !isfinite(out->structure_format_score) || !isfinite(out->final_format_score) ||
-        !isfinite(out->retrieval_score))
+        !isfinite(out->retrieval_score) || !isfinite(out->repetition_max_penalty))
         return sr1__fail(SR1_E_NUMERIC, "reward scales: a number is not finite");
+    if (out->repetition_n_grams < 0 || out->repetition_max_penalty > 0)
+        return sr1__fail(SR1_E_INVALID,
+                         "reward scales: repetition_n_grams is %lld, "
+                         "repetition_max_penalty is %g; they must be at least 0, and at "
+                         "most 0",
+                         (long long)out->repetition_n_grams, out->repetition_max_penalty);
     if (out->no_content_text == NULL)
         out->no_content_text = NO_CONTENT;
     return SR1_OK;

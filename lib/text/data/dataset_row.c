@@ -5,6 +5,8 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/rng.h"
+#include "base/text.h"
+#include "text/data/boxed.h"
 #include "text/data/dataset.h"
 #include "text/data/python_list.h"
 #include "text/data/question.h"
@@ -190,11 +192,12 @@ static sr1_status take_messages(sr1_row *row, const json_t *list, const char *fi
     return sr1__messages_read(&row->history, list, last, field);
 }
 
-/* What other public sets call it: Bamboogle; the queries of BEIR. */
+/* What other public sets call it: Bamboogle; MATH; the queries of BEIR. */
 static const json_t *find_named_question(const json_t *row, const char **field)
 {
     const json_t *v = json_object_get(row, *field = "Question");
 
+    v = v ? v : json_object_get(row, *field = "problem");
     return v || !json_object_get(row, "_id") ? v : json_object_get(row, *field = "text");
 }
 
@@ -238,9 +241,8 @@ static int is_known(const sr1_row *row, const char *text)
     return 0;
 }
 
-/* GSM8K's answer is a worked solution, and what is right stands behind the #### of its
- * last line. */
-static const char *skip_solution(const char *text)
+/* What follows the #### of a last line; NULL: there is none. */
+static const char *find_marked_answer(const char *text)
 {
     size_t n = strlen(text);
 
@@ -250,7 +252,22 @@ static const char *skip_solution(const char *text)
         n--;
     return n && strncmp(text + n, "#### ", 5) == 0 && !is_blank(text + n + 5)
                ? text + n + 5
-               : text;
+               : NULL;
+}
+
+/* What is right in an answer that is a worked solution: of GSM8K it stands behind the
+ * #### of the last line, of MATH in the last \boxed{...}. */
+static struct sr1__str find_result(const char *text)
+{
+    const char *marked = find_marked_answer(text);
+    struct sr1__str result = sr1__str_of(text);
+    size_t begin = 0;
+
+    if (marked || !sr1__boxed(result, &result))
+        return sr1__str_of(marked ? marked : text);
+    sr1__strip(result.s, &begin, &result.n);
+    result.s += begin;
+    return result.n > 0 ? result : sr1__str_of(text);
 }
 
 /* One answer: text, or a number as its text. A blank one, as the gap of a CSV
@@ -261,14 +278,16 @@ static sr1_status add_ground_truth(const struct sr1__fields *f, sr1_row *row,
     char number[32];
     const char *text;
     char **answers;
+    struct sr1__str result;
 
     SR1__TRY(read_scalar_field(v, f->answer, number, &text));
     if (is_blank(text))
         return SR1_OK;
+    result = find_result(text);
     answers = sr1__realloc(row->answers, row->n_answers + 1, sizeof *answers);
     SR1__CHECK_ALLOC(answers, "answers");
     row->answers = answers;
-    answers[row->n_answers] = sr1__strdup(skip_solution(text));
+    answers[row->n_answers] = sr1__strndup(result.s, result.n);
     SR1__CHECK_ALLOC(answers[row->n_answers], "answers");
     row->n_answers++;
     return SR1_OK;
@@ -334,13 +353,22 @@ static sr1_status add_answers(const struct sr1__fields *f, sr1_row *row, const j
 #define MUSIQUE "answer_aliases"
 static const char *const answer_names[] = {"answer", "answers", POPQA, "Answer"};
 
+/* MATH's rows have a solution alone, in which the answer is boxed. */
+static const json_t *find_boxed_answer(const json_t *row)
+{
+    const json_t *v = json_object_get(row, "solution");
+    struct sr1__str text = sr1__str_of(json_string_value(v));
+
+    return sr1__boxed(text, &text) ? v : NULL;
+}
+
 static const json_t *find_named_answers(const json_t *row)
 {
     const json_t *v = sr1__record_target(row);
 
     for (size_t i = 0; !v && i < sizeof answer_names / sizeof answer_names[0]; i++)
         v = json_object_get(row, answer_names[i]);
-    return v;
+    return v ? v : find_boxed_answer(row);
 }
 
 /* The answer field: a member of that name, or else by its path, "answer.aliases". Where

@@ -73,6 +73,46 @@ static void zero_variance_groups_are_replaced(void **state)
     json_decref(rows);
 }
 
+/* Of the questions 0 and 4 some samples are right, and no other's differ in it; that of 5
+ * has no right answer. */
+static sr1_status by_correctness(void *self, const sr1_trajectory *const *t, size_t n,
+                                 double *scores, int32_t *states)
+{
+    (void)self;
+    for (size_t i = 0; i < n; i++) {
+        int k = atoi(sr1_trajectory_query_id(t[i]) + 1);
+
+        scores[i] = k % 4 || sr1_trajectory_sample(t[i]) % 2;
+        states[i] = k == 5 ? SR1_REWARD_NOT_APPLICABLE : SR1_REWARD_SCORED;
+    }
+    return SR1_OK;
+}
+
+/* Those of 0 have equal rewards, those of 1 and 3 do not; 5 is compared by its own. */
+static void groups_are_compared_by_a_metric(void **state)
+{
+    sr1_reward_ops ops = {
+        .struct_size = sizeof ops, .name = "right", .score_states = by_correctness};
+    sr1_trainer *tr = with_reward(open_trainer(
+        ASKED("metric", "dynamic_sampling=10", "filter_groups_metric=right")));
+    json_t *rows;
+
+    (void)state;
+    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_CONFIG,
+            "filter_groups_metric is 'right', which is none of the rewards");
+    OK(sr1_trainer_add_reward(tr, &ops, NULL, 0.0));
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+    rows = metrics("metric");
+    step_asks("metric", 1, "0 1 2 3 4");
+    step_asks("metric", 2, "5 6");
+    tiny_near(metric(rows, 0, "training/zero_variance_groups"), 3, 0);
+    tiny_near(metric(rows, 0, "training/trained_trajectories"), 8, 0);
+    tiny_near(metric(rows, 1, "training/zero_variance_groups"), 1, 0);
+    tiny_near(metric(rows, 1, "training/trained_trajectories"), 4, 0);
+    json_decref(rows);
+}
+
 static void rounds_are_bounded(void **state)
 {
     json_t *rows;
@@ -182,6 +222,57 @@ static void a_row_that_no_reward_can_score_is_refused(void **state)
     OK(sr1_trainer_new(&tr, c, NULL));
     sr1_trainer_free(tr);
     sr1_config_free(c);
+}
+
+/* ---- data sources ---- */
+
+#define BY_SOURCE(name, ...)                                                             \
+    RUN(name, "max_steps=1", "max_tokens=8", "rewards=format,gsm8k", "shuffle=false",    \
+        "batch_size=2", "save_final_model=false", __VA_ARGS__)
+
+/* A row needs what the rewards of its data source need, before the first rollout. */
+static void a_source_without_rewards_is_refused(void **state)
+{
+    const char *rows =
+        "{\"question\": \"A?\", \"golden_answers\": [\"5\"], \"data_source\": \"math\"}\n"
+        "{\"question\": \"B?\", \"data_source\": \"talk\"}\n";
+    char file[600];
+    sr1_trainer *tr = NULL;
+    sr1_config *c;
+
+    (void)state;
+    snprintf(file, sizeof file, "train_file=%s", scratch_file("mixed.jsonl", rows, 0));
+    c = BY_SOURCE("mixed", file, "answers_optional=true",
+                  "data_source_rewards=math=gsm8k+format");
+    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG,
+            "mixed.jsonl:2: data_source_rewards has no entry for the data source 'talk'");
+    OK(sr1_config_set_pair(c, "data_source_rewards=math=format,*=gsm8k"));
+    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG,
+            "mixed.jsonl:2: question 'B?' has no gold answer, and reward gsm8k");
+    OK(sr1_config_set_pair(c, "data_source_rewards=math=gsm8k,*=formal"));
+    OK(sr1_trainer_new(&tr, c, NULL));
+    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_CONFIG,
+            "data_source_rewards: 'formal' is none of the rewards");
+    sr1_trainer_free(tr);
+    sr1_config_free(c);
+}
+
+/* Means are of the rows that a reward applies to. */
+static void sources_have_rewards_of_their_own(void **state)
+{
+    char file[600];
+    json_t *rows;
+
+    (void)state;
+    snprintf(file, sizeof file, "train_file=%s", scratch_path("mixed.jsonl"));
+    run_whole(BY_SOURCE("sources", file, "answers_optional=true", "reward_weights=1,7",
+                        "data_source_rewards=math=gsm8k,*=format", "format_penalty=-4",
+                        "format_reward=-4"));
+    rows = metrics("sources");
+    tiny_near(metric(rows, 0, "rewards/format/mean"), -4, 0);
+    tiny_near(metric(rows, 0, "rewards/gsm8k/mean"), 0, 0);
+    tiny_near(metric(rows, 0, "avg_reward"), -2, 0);
+    json_decref(rows);
 }
 
 /* ---- selection ---- */
@@ -762,11 +853,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(zero_variance_groups_are_replaced),
+        cmocka_unit_test(groups_are_compared_by_a_metric),
         cmocka_unit_test(rounds_are_bounded),
         cmocka_unit_test(passes_end_with_the_questions),
         cmocka_unit_test(baselines_are_asked_again),
         cmocka_unit_test(long_questions_are_left_out),
         cmocka_unit_test(a_row_that_no_reward_can_score_is_refused),
+        cmocka_unit_test(a_source_without_rewards_is_refused),
+        cmocka_unit_test(sources_have_rewards_of_their_own),
         cmocka_unit_test(the_least_seen_come_first),
         cmocka_unit_test(the_most_uncertain_come_first),
         cmocka_unit_test(what_cannot_be_scored_is_not_asked_for_ever),

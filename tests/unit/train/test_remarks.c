@@ -107,6 +107,8 @@ static void keys_without_their_key_are_told_of(void **state)
          "entropy_controller=adaptive"},
         {"overlong_penalty=2", "overlong_penalty is set, and overlong_buffer is 0",
          "overlong_buffer=4"},
+        {"filter_groups_metric=answer",
+         "filter_groups_metric is set, and dynamic_sampling is 0", "dynamic_sampling=1"},
         {"importance_high=5", "importance_high is set, and importance_correction is none",
          "importance_correction=token_truncate"},
         {"loss_length=50", "loss_length is set, and loss_aggregation is token-mean",
