@@ -250,6 +250,26 @@ static void print_question(const char *question)
     fputc('\n', stdout);
 }
 
+/* A line of the input without its end; NULL: it has a NUL, behind which nothing would be
+ * asked. The byte order mark of a file is no part of its first question. */
+static char *trim_input_line(char *line, size_t n, int first)
+{
+    if (memchr(line, '\0', n))
+        return NULL;
+    line[strcspn(line, "\r\n")] = '\0';
+    return first && strncmp(line, "\xef\xbb\xbf", 3) == 0 ? line + 3 : line;
+}
+
+static sr1_status answer_line(sr1_rollout *r, const struct infer_options *o,
+                              const char *question)
+{
+    if (!question)
+        return sr1_set_error(SR1_E_INVALID, "it has a NUL byte, which is no text");
+    if (!isatty(0) && !o->json)
+        print_question(question);
+    return answer_question(r, o, question);
+}
+
 /* Ask what stands on each line of the input. A question that fails is explained and the
  * next one asked. */
 static int answer_input_lines(sr1_rollout *r, const struct infer_options *o)
@@ -261,23 +281,24 @@ static int answer_input_lines(sr1_rollout *r, const struct infer_options *o)
 
     for (int64_t number = 1;; number++) {
         char called[40];
+        const char *question;
+        ssize_t n;
         sr1_status st;
 
         if (prompt) {
             fputs("\nquestion (empty line ends): ", stdout);
             fflush(stdout);
         }
-        if (getline(&line, &cap, stdin) <= 0)
+        n = getline(&line, &cap, stdin);
+        if (n <= 0)
             break;
-        line[strcspn(line, "\r\n")] = '\0';
-        if (line[0] == '\0' && prompt)
+        question = trim_input_line(line, (size_t)n, number == 1);
+        if (question && !*question && prompt)
             break;
-        if (line[0] == '\0')
+        if (question && !*question)
             continue;
         snprintf(called, sizeof(called), "line %lld", (long long)number);
-        if (!prompt && !o->json)
-            print_question(line);
-        st = name_question(answer_question(r, o, line), called);
+        st = name_question(answer_line(r, o, question), called);
         asked = 1;
         if (st != SR1_OK)
             code = tool_failed("sr1-infer", st);

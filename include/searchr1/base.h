@@ -78,7 +78,9 @@ SR1_API void sr1_free(void *memory);
 enum { SR1_LOG_DEBUG = 0, SR1_LOG_INFO = 1, SR1_LOG_WARN = 2 };
 
 /* The library never prints: messages worth a line go here, from any of its threads, one
- * call at a time; one that arises within the call is dropped. text is borrowed for it. */
+ * call at a time; one that arises within the call is dropped. One that another thread has
+ * meanwhile comes next, and that thread does not wait for it, so the call may free a
+ * handle whose thread logs. text is borrowed for it. */
 typedef void (*sr1_log_fn)(void *user, int32_t level, const char *text);
 
 /* Set the function that receives the library's log messages, for the whole process; fn

@@ -15,14 +15,16 @@
 static _Thread_local char last_error[SR1__ERROR_MAX];
 static _Thread_local uint64_t texts_set; /* so far */
 
-/* A text cut by vsnprintf may end inside a character; drop that piece. */
+/* A text cut by vsnprintf may end inside a character: that piece is dropped. A name in it
+ * that "%.64s" cut there, or whose bytes are no UTF-8, is shown with U+FFFD. */
 static void set_error_text(const char *text)
 {
+    char repaired[SR1__ERROR_MAX]; /* text may be of last_error */
     size_t n = strlen(text);
 
     n = sr1__utf8_complete(text, n < SR1__ERROR_MAX ? n : SR1__ERROR_MAX - 1);
-    memmove(last_error, text, n);
-    last_error[n] = '\0';
+    n = sr1__utf8_clean(text, n, repaired, sizeof repaired);
+    memcpy(last_error, repaired, n + 1);
     texts_set++;
 }
 

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,7 +96,8 @@ sr1_status sr1__file_read(const char *path, size_t max, struct sr1__buf *out)
 
 struct sr1__file_writer {
     char *path;
-    char *folder; /* of path */
+    char *target; /* path, or the file that it is a link to */
+    char *folder; /* of target */
     char *temporary;
     int fd;
     uint64_t offset; /* bytes added so far, those still in pending included */
@@ -107,6 +109,7 @@ static void free_file_writer(struct sr1__file_writer *w)
 {
     sr1__free(w->temporary);
     sr1__free(w->folder);
+    sr1__free(w->target);
     sr1__free(w->path);
     sr1__free(w);
 }
@@ -146,21 +149,68 @@ static int lock_new(int fd)
     return fstat(fd, &st) != 0 || st.st_nlink > 0;
 }
 
+/* temporary stays NULL until there is a file of ours of that name. */
 static sr1_status open_temporary(struct sr1__file_writer *w)
 {
+    sr1_status status = SR1_OK;
+
     for (;;) {
-        w->temporary = temporary_name(w->path);
+        w->temporary = temporary_name(w->target);
         SR1__CHECK_ALLOC(w->temporary, "file writer");
         w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (w->fd < 0)
-            return sr1__fail_errno("write", w->path);
-        if (lock_new(w->fd))
+        if (w->fd >= 0 && lock_new(w->fd))
             return SR1_OK;
-        close(w->fd);
+        if (w->fd < 0)
+            status = sr1__fail_errno("write", w->path);
+        else
+            close(w->fd);
         w->fd = -1;
         sr1__free(w->temporary);
         w->temporary = NULL;
+        SR1__TRY(status);
     }
+}
+
+/* The file that is written in the end: a link stays, and what it leads to is replaced. */
+static char *follow_link(const char *path)
+{
+    char real[PATH_MAX];
+    struct stat st;
+
+    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && realpath(path, real))
+        return sr1__strdup(real);
+    return sr1__strdup(path);
+}
+
+/* The new file is for those whom the old one was for. Where its group cannot be kept,
+ * another one gets no rights. */
+static sr1_status keep_rights(const struct sr1__file_writer *w, const struct stat *old)
+{
+    mode_t mode = old->st_mode & (S_IRWXU | S_IRWXG | S_IRWXO);
+    struct stat now;
+
+    if (fchown(w->fd, old->st_uid, old->st_gid) != 0 &&
+        fchown(w->fd, (uid_t)-1, old->st_gid) != 0)
+        mode &= ~(mode_t)S_IRWXG;
+    if (fstat(w->fd, &now) == 0 && (now.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO)) == mode)
+        return SR1_OK;
+    return fchmod(w->fd, mode) == 0 ? SR1_OK : sr1__fail_errno("write", w->path);
+}
+
+static sr1_status begin_file(struct sr1__file_writer *w)
+{
+    struct stat old;
+    int there;
+
+    SR1__CHECK_ALLOC(w->path && w->target, "file writer");
+    there = stat(w->target, &old) == 0;
+    if (there && !S_ISREG(old.st_mode))
+        return sr1__fail(SR1_E_IO, "cannot write %s: it is %s, not a file", w->path,
+                         S_ISDIR(old.st_mode) ? "a folder" : "a special file");
+    w->folder = copy_parent_dir(w->target);
+    SR1__CHECK_ALLOC(w->folder, "file writer");
+    SR1__TRY(open_temporary(w));
+    return there ? keep_rights(w, &old) : SR1_OK;
 }
 
 sr1_status sr1__file_writer_open(struct sr1__file_writer **out, const char *path)
@@ -171,12 +221,10 @@ sr1_status sr1__file_writer_open(struct sr1__file_writer **out, const char *path
     w->fd = -1;
     w->offset = 0;
     w->n_pending = 0;
-    w->temporary = NULL;
+    w->temporary = w->folder = NULL;
     w->path = sr1__strdup(path);
-    w->folder = copy_parent_dir(path);
-    SR1__RETURN_NEW(
-        out, w, w->path && w->folder ? open_temporary(w) : sr1__fail_nomem("file writer"),
-        free_file_writer);
+    w->target = follow_link(path);
+    SR1__RETURN_NEW(out, w, begin_file(w), sr1__file_writer_abort);
 }
 
 static sr1_status write_all_bytes(int fd, const char *path, const char *p, size_t n)
@@ -235,7 +283,7 @@ sr1_status sr1__file_writer_commit(struct sr1__file_writer *w)
     if (close(w->fd) != 0 && status == SR1_OK)
         status = sr1__fail_errno("write", w->path);
     w->fd = -1;
-    if (status == SR1_OK && rename(w->temporary, w->path) != 0)
+    if (status == SR1_OK && rename(w->temporary, w->target) != 0)
         status = sr1__fail_errno("replace", w->path);
     if (status != SR1_OK) {
         sr1__file_writer_abort(w);
@@ -252,7 +300,8 @@ void sr1__file_writer_abort(struct sr1__file_writer *w)
         return;
     if (w->fd >= 0)
         close(w->fd);
-    unlink(w->temporary);
+    if (w->temporary)
+        unlink(w->temporary);
     free_file_writer(w);
 }
 

@@ -10,7 +10,9 @@ sr1_status sr1__file_read(const char *path, size_t max, struct sr1__buf *out);
 
 /* Replace path by these bytes: temporary file beside it, fsync, rename, fsync of the
  * folder. After a failure no temporary file is left, and the old file is unchanged unless
- * it was the last step that failed: then the new one is there, if not yet for good. */
+ * it was the last step that failed: then the new one is there, if not yet for good. The
+ * new file has the mode of the old one (as root its owner and group too), and a symbolic
+ * link to a file stays one: the file is replaced. A folder, pipe or device is none. */
 sr1_status sr1__file_replace(const char *path, const void *bytes, size_t n);
 
 /* The same in pieces, for big files. abort on a NULL writer does nothing. */

@@ -54,6 +54,57 @@ __attribute__((constructor)) static void set_allocator(void)
         json_set_alloc_funcs(allocate_for_json, sr1__free);
 }
 
+/* ---- what a text may become ---- */
+
+/* A value costs jansson far more than the bytes that write it: "{}," becomes 240 bytes.
+ * These are what glibc's allocator gives away for each: an object with its eight
+ * buckets, a list with its eight places and first number, half of a string, a member with
+ * its share of larger tables, a further number with its place. */
+static size_t memory_of_mark(char c)
+{
+    switch (c) {
+    case '{':
+        return 224;
+    case '[':
+        return 160;
+    case '"':
+        return 40;
+    case ':':
+    case ',':
+        return 56;
+    default:
+        return 0;
+    }
+}
+
+size_t sr1__json_memory(const char *text, size_t n)
+{
+    size_t sum = n;
+
+    for (size_t i = 0; i < n; i++) {
+        sum += memory_of_mark(text[i]);
+        if (text[i] != '"')
+            continue;
+        while (++i < n && text[i] != '"')
+            i += text[i] == '\\';
+        sum += memory_of_mark('"');
+    }
+    return sum;
+}
+
+/* Before anything is read. A short text cannot become much. */
+static sr1_status check_memory(const char *text, size_t n, const char *name)
+{
+    size_t most = SR1__JSON_MEMORY_MAX(n);
+
+    if (n <= SR1__JSON_UNCHECKED || sr1__json_memory(text, n) <= most)
+        return SR1_OK;
+    return sr1__fail(SR1_E_LIMIT,
+                     "%s: its values would fill more than %zu MiB of memory, the most "
+                     "for %zu bytes of JSON; ask for fewer values, or divide them",
+                     name ? name : "the row", most >> 20, n);
+}
+
 /* jansson leaves the text empty when an allocation failed midway. */
 static sr1_status parse_error(const json_error_t *e, const char *name)
 {
@@ -68,15 +119,15 @@ static sr1_status parse_error(const json_error_t *e, const char *name)
 static sr1_status parse_with(json_t **out, const char *text, size_t n, const char *name,
                              size_t flags)
 {
+    size_t mark = sr1__utf8_mark(text, n);
     json_error_t e;
     locale_t before;
     json_t *j;
 
-    if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
-        text += 3;
-        n -= 3;
-    }
+    text += mark;
+    n -= mark;
     memset(&e, 0, sizeof e);
+    SR1__TRY(check_memory(text, n, name));
     if (!hold_reserve(n))
         return sr1__fail_nomem(name ? name : "a row");
     before = sr1__c_locale_begin();
@@ -303,6 +354,19 @@ json_t *sr1__json_texts(const char *const *texts, size_t n)
         }
     }
     return list;
+}
+
+void sr1__json_add_text(struct sr1__buf *b, const json_t *string)
+{
+    const char *s = json_string_value(string);
+    size_t n = json_string_length(string);
+
+    for (size_t i = 0; i < n; i++) {
+        if (s[i] != '\0')
+            sr1__buf_char(b, s[i]);
+        else
+            sr1__buf_str(b, "\xEF\xBF\xBD");
+    }
 }
 
 json_t *sr1__json_number(double v)

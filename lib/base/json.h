@@ -6,10 +6,15 @@
 
 #include <jansson.h>
 
+/* The most memory that the values of a text of n bytes may fill. A text of fewer bytes
+ * than SR1__JSON_UNCHECKED cannot fill as much. */
+#define SR1__JSON_MEMORY_MAX(n) (((size_t)256 << 20) + 8 * (size_t)(n))
+#define SR1__JSON_UNCHECKED ((size_t)1 << 20)
+
 /* Parse text[0..n). `name` is what errors call it ("run.yaml"); NULL: a row, whose file
  * and line the caller puts in front.
- * Embedded \u0000 is allowed; depth is bounded by jansson's own limit. *out is a new
- * reference (json_decref). */
+ * Embedded \u0000 is allowed; depth is bounded by jansson's own limit, memory by the
+ * above: SR1_E_LIMIT. *out is a new reference (json_decref). */
 sr1_status sr1__json_parse(json_t **out, const char *text, size_t n, const char *name);
 /* The same for text of other programs, read as Python's json reads it: of repeated names
  * the last, half a surrogate pair (which is U+FFFD here), NaN and Infinity (null), whole
@@ -18,6 +23,8 @@ sr1_status sr1__json_parse_loose(json_t **out, const char *text, size_t n,
                                  const char *name);
 /* Append such a text as JSON that sr1__json_parse reads. */
 void sr1__json_mend(const char *text, size_t n, struct sr1__buf *out);
+/* At least the memory that the values of a text will fill. */
+size_t sr1__json_memory(const char *text, size_t n);
 sr1_status sr1__json_load(json_t **out, const char *path, size_t max_bytes);
 sr1_status sr1__json_load_loose(json_t **out, const char *path, size_t max_bytes);
 /* Compact (indent 0) or pretty text appended to b. Non-finite numbers cannot occur in
@@ -41,6 +48,8 @@ const json_t *sr1__json_at(const json_t *o, const char *path);
 json_t *sr1__json_text(const char *text, size_t n);
 /* A new list of n such strings. */
 json_t *sr1__json_texts(const char *const *texts, size_t n);
+/* Append the text of a JSON string for what takes C strings: NUL becomes U+FFFD. */
+void sr1__json_add_text(struct sr1__buf *b, const json_t *string);
 /* A new json real or integer for v; null for NaN and infinities. */
 json_t *sr1__json_number(double v);
 

@@ -28,9 +28,10 @@ struct sr1__line_process {
     pid_t pid;
     int in, out, err; /* our ends; -1: closed */
     size_t max_line;
-    struct sr1__buf unread; /* bytes behind the last line */
+    struct sr1__buf unread; /* what was read, since lines were dropped last */
     struct sr1__buf tail;   /* of standard error */
-    size_t looked;          /* bytes of unread without a line end */
+    size_t taken;           /* bytes of unread that were given as lines */
+    size_t looked;          /* bytes behind them without a line end */
     int broken;             /* a line was too long */
     double deaf;            /* since then it reads no more; 0: it does */
     pid_t guardian;         /* 0: none */
@@ -370,25 +371,34 @@ static sr1_status report_end(struct sr1__line_process *p)
                      (int)(n < 300 ? n : 300), last);
 }
 
+/* Lines that were given make room: once for all that a read brought. */
+static void drop_lines(struct sr1__line_process *p)
+{
+    if (p->taken == 0)
+        return;
+    p->unread.len -= p->taken;
+    memmove(p->unread.data, p->unread.data + p->taken, p->unread.len);
+    p->taken = 0;
+}
+
 /* The first whole line of what was read. */
 static int take_line(struct sr1__line_process *p, struct sr1__buf *line)
 {
-    char *begin = p->unread.data, *end;
-    size_t n;
+    const char *begin = sr1__buf_cstr(&p->unread) + p->taken;
+    size_t left = p->unread.len - p->taken, n;
+    const char *end =
+        left > p->looked ? memchr(begin + p->looked, '\n', left - p->looked) : NULL;
 
-    if (!begin || p->unread.len == p->looked)
-        return 0;
-    end = memchr(begin + p->looked, '\n', p->unread.len - p->looked);
     if (!end) {
-        p->looked = p->unread.len;
+        drop_lines(p);
+        p->looked = left;
         return 0;
     }
     n = (size_t)(end - begin);
     sr1__buf_clear(line);
     sr1__buf_add(line, begin, n > 0 && begin[n - 1] == '\r' ? n - 1 : n);
-    p->unread.len -= n + 1;
+    p->taken += n + 1;
     p->looked = 0;
-    memmove(begin, end + 1, p->unread.len);
     return 1;
 }
 

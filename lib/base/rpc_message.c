@@ -33,36 +33,37 @@ sr1_status sr1__rpc_write_request(struct sr1__buf *out, int64_t id, const char *
 /* The answer to a request of the other side. */
 static sr1_status write_answer(const json_t *id, const char *method, struct sr1__buf *out)
 {
-    json_t *o = json_pack("{s:s, s:O}", "jsonrpc", "2.0", "id", id);
-    json_t *said = strcmp(method, "ping") == 0
-                       ? json_object()
-                       : json_pack("{s:i, s:s}", "code", METHOD_NOT_FOUND, "message",
-                                   "not supported");
-    const char *key = strcmp(method, "ping") == 0 ? "result" : "error";
-    sr1_status st;
+    int pinged = strcmp(method, "ping") == 0;
+    json_t *said = pinged ? json_object()
+                          : json_pack("{s:i, s:s}", "code", METHOD_NOT_FOUND, "message",
+                                      "not supported");
+    json_t *o = json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id", id,
+                          pinged ? "result" : "error", said);
+    sr1_status st = o ? sr1__json_dump(o, 0, out) : sr1__fail_nomem("an answer");
 
-    if (!o || json_object_set_new(o, key, said) != 0)
-        st = sr1__fail_nomem("an answer");
-    else
-        st = sr1__json_dump(o, 0, out);
     json_decref(o);
     return st;
 }
 
+/* A code beyond 32 bits is the nearest of them. */
 static sr1_status read_error(const json_t *error, struct sr1__rpc_reply *reply)
 {
     const json_t *code = json_object_get(error, "code");
     const char *message = json_string_value(json_object_get(error, "message"));
+    json_int_t value = json_integer_value(code);
 
     if (!json_is_integer(code))
         return sr1__fail(SR1_E_PARSE, "an error without a code");
-    reply->code = (int32_t)json_integer_value(code);
+    reply->code = value > INT32_MAX   ? INT32_MAX
+                  : value < INT32_MIN ? INT32_MIN
+                                      : (int32_t)value;
     snprintf(reply->message, sizeof reply->message, "%s",
              message ? message : "no reason");
     return SR1_OK;
 }
 
-/* One of ours was answered. */
+/* One of ours was answered. An error wins over a result, which servers that write as
+ * JSON-RPC 1.0 does put beside it as null. */
 static sr1_status read_answer(json_t *o, int64_t *id, struct sr1__rpc_reply *reply)
 {
     const json_t *number = json_object_get(o, "id");
@@ -74,9 +75,10 @@ static sr1_status read_answer(json_t *o, int64_t *id, struct sr1__rpc_reply *rep
                          "an answer needs the id of its request, and result or "
                          "error");
     *reply = (struct sr1__rpc_reply){0};
-    if (!result)
+    if (json_is_object(error))
         SR1__TRY(read_error(error, reply));
-    reply->result = json_incref(result);
+    else
+        reply->result = json_incref(result);
     *id = json_integer_value(number);
     return SR1_OK;
 }

@@ -2,6 +2,8 @@
  * second byte, which excludes overlong forms, surrogates and values past U+10FFFF. */
 #include "base/utf8.h"
 
+#include <string.h>
+
 /* Length of the character a first byte opens and the bounds of its second byte; 0: none.
  */
 static int decode_lead_byte(unsigned char c, unsigned char *low, unsigned char *high)
@@ -93,6 +95,42 @@ size_t sr1__utf8_complete(const char *s, size_t n)
         return sr1__utf8_next(s + n - back, back, &cp) == -1 ? n - back : n;
     }
     return n;
+}
+
+/* Bytes of what stands in place of a character at s[0..n): one, or the piece of a
+ * character that they begin. */
+static size_t count_broken_bytes(const char *s, size_t n)
+{
+    uint32_t cp;
+    size_t k = 1;
+
+    while (k < n && k < 3 && sr1__utf8_next(s, k + 1, &cp) == -1)
+        k++;
+    return k;
+}
+
+size_t sr1__utf8_clean(const char *s, size_t n, char *out, size_t size)
+{
+    uint32_t cp;
+    size_t at = 0, step;
+
+    for (size_t i = 0; i < n; i += step) {
+        int len = sr1__utf8_next(s + i, n - i, &cp);
+        size_t more = len > 0 ? (size_t)len : 3;
+
+        step = len > 0 ? more : count_broken_bytes(s + i, n - i);
+        if (at + more >= size)
+            break;
+        memcpy(out + at, len > 0 ? s + i : "\xEF\xBF\xBD", more);
+        at += more;
+    }
+    out[at] = '\0';
+    return at;
+}
+
+size_t sr1__utf8_mark(const char *s, size_t n)
+{
+    return n >= 3 && memcmp(s, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 }
 
 size_t sr1__utf8_count(const char *s, size_t n)

@@ -16,6 +16,11 @@ int sr1__utf8_valid(const char *s, size_t n);
 /* Length of the longest prefix that does not end inside a character that may yet
  * complete. */
 size_t sr1__utf8_complete(const char *s, size_t n);
+/* s[0..n) into out as valid UTF-8 with a NUL, cut at a character where size bytes are too
+ * few. What is no character, such as a piece of one, is U+FFFD. Returns the length. */
+size_t sr1__utf8_clean(const char *s, size_t n, char *out, size_t size);
+/* Bytes of the byte order mark that some editors write before a text: 3, or 0. */
+size_t sr1__utf8_mark(const char *s, size_t n);
 /* Characters in valid UTF-8. */
 size_t sr1__utf8_count(const char *s, size_t n);
 

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/utf8.h"
 
 #include <string.h>
 #include <yaml.h>
@@ -315,18 +316,19 @@ static sr1_status read_events(struct reader *r)
 sr1_status sr1__yaml_parse_lines(json_t **out, json_t *lines, const char *text, size_t n,
                                  const char *name)
 {
+    size_t mark = sr1__utf8_mark(text, n);
     struct reader r;
     sr1_status status;
 
     memset(&r, 0, sizeof r);
     r.name = name;
-    r.text = text;
-    r.size = n;
+    r.text = text + mark;
+    r.size = n - mark;
     r.lines = lines;
     if (!yaml_parser_initialize(&r.parser))
         return sr1__fail_nomem(name);
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, n);
+    yaml_parser_set_input_string(&r.parser, (const unsigned char *)r.text, r.size);
     status = read_events(&r);
     yaml_parser_delete(&r.parser);
     if (status != SR1_OK) {

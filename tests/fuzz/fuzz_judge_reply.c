@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         write_rubric((const char *)data + 1, size - 1);
         return 0;
     }
-    score = sr1__judge_reply_score((const char *)data + 1, size - 1);
+    score = sr1__judge_reply_score((const char *)data + 1, size - 1, 10);
     FUZZ_CHECK(isnan(score) || isfinite(score));
     return 0;
 }

@@ -281,6 +281,25 @@ def test_what_they_raise_comes_out(settings):
                 trainer.train_step([query])
 
 
+def test_an_error_without_a_text_comes_out_too():
+    """Its own __str__ raises: the call has failed all the same."""
+
+    class Mute(Exception):
+        def __str__(self):
+            raise ZeroDivisionError
+
+    @register_policy_loss("mute")
+    def mute(batch, options):
+        raise Mute
+
+    with pytest.raises(Mute):
+        loss.compute("mute", [0.0], [0.0], [1.0], [1.0])
+    assert "Mute: its text cannot be formed" in _callbacks.describe(Mute())
+    carrier = _callbacks.Carrier()
+    carrier.rollouts = 1  # rows are told to the library alone
+    assert carrier.run_rows(mute, None, None) != 0
+
+
 def test_what_they_raise_goes_to_the_call_that_ran_them(settings, tmp_path):
     """Whatever other calls are under way: here another thread's, begun and ended while
     the text of the exception is asked for."""

@@ -144,6 +144,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 "code": -32602, "message": f"it is too dear, {Handler.refused}"}})
             return self.reply(400, data.encode() if name == "dear" else b"", "application/json")
         reply = answer(message)
+        if self.path == "/forged" and message.get("method") == "initialize":
+            reply["result"]["protocolVersion"] = "1\r\nX-Forged: yes"
         if self.path == "/strict" and message.get("method") == "tools/call" and not Handler.greeted:
             reply = {"jsonrpc": "2.0", "id": message["id"], "error": {
                 "code": -32602, "message": "not initialized"}}

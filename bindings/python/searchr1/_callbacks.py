@@ -178,16 +178,22 @@ def describe(error: BaseException) -> str:
     """What is not raised anywhere: with the line that raised it, where one did."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{where}"
+    return f"{text_of(error)}{where}"
 
 
-def _text_of(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
+def text_of(error: BaseException) -> str:
+    """Never raises: the error's own __str__ may, and out of a callback nothing comes but
+    "it went well"."""
+    try:
+        said = str(error)
+    except BaseException:  # noqa: B902 - whatever it is, the first error is told
+        said = "its text cannot be formed"
+    return f"{type(error).__name__}: {said}"
 
 
 def _tell_raised(error: BaseException) -> int:
     failed = isinstance(error, Exception) and not isinstance(error, CancelledError)
-    return _tell(_text_of(error), CallbackError if failed else CancelledError)
+    return _tell(text_of(error), CallbackError if failed else CancelledError)
 
 
 def run_shared(function: Any, *arguments: Any) -> int:
@@ -197,7 +203,7 @@ def run_shared(function: Any, *arguments: Any) -> int:
     try:
         function(*arguments)
     except BaseException as error:  # noqa: B902 - KeyboardInterrupt too goes back
-        text = _text_of(error)[:200].strip()  # by code of the user's, which may wait for others
+        text = text_of(error)[:200].strip()  # by code of the user's, which may wait for others
         with _counting:
             _shared.append((text, error))
         return _tell_raised(error)

@@ -673,7 +673,7 @@ def _clean(text: str) -> bytes:
 
 
 def _message(error: Exception) -> bytes:
-    return _clean(f"{type(error).__name__}: {error}")
+    return _clean(_callbacks.text_of(error))
 
 
 def _search_of(engine: Union[Search, SearchFunction, Any]) -> Search:

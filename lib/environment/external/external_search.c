@@ -5,8 +5,6 @@
 #include "base/error.h"
 #include "base/json.h"
 
-#include <stdio.h>
-
 static json_t *pack_queries(const char *const *queries, size_t n, int32_t top_k)
 {
     return json_pack("{s:o, s:i}", "queries", sr1__json_texts(queries, n), "top_k",
@@ -25,37 +23,54 @@ static sr1_status check_hit(const json_t *id, const json_t *title, const json_t 
     return SR1_OK;
 }
 
+/* The text of a hit, NULL: it has none. */
+static const json_t *find_contents(const json_t *hit)
+{
+    const json_t *contents = json_object_get(hit, "contents");
+
+    if (!json_is_string(contents))
+        contents = json_is_string(hit) ? hit : json_object_get(hit, "text");
+    return json_is_string(contents) ? contents : NULL;
+}
+
+static void write_hit(const json_t *id, const json_t *title, const json_t *contents,
+                      struct sr1__buf *name, struct sr1__buf *text)
+{
+    if (json_is_integer(id))
+        sr1__buf_fmt(name, "%lld", (long long)json_integer_value(id));
+    else
+        sr1__json_add_text(name, id);
+    if (title) {
+        sr1__json_add_text(text, title);
+        sr1__buf_char(text, '\n');
+    }
+    sr1__json_add_text(text, contents);
+}
+
 /* A hit: a text, or {"id", "title", "contents" or "text", "score"}. k: its place. */
 static sr1_status take_hit(sr1_search_sink *sink, size_t query, size_t k,
                            const json_t *hit)
 {
-    const char *contents = json_string_value(json_object_get(hit, "contents"));
+    const json_t *contents = find_contents(hit);
     const json_t *id = sr1__json_given(hit, "id");
     const json_t *title = sr1__json_given(hit, "title");
     const json_t *score = sr1__json_given(hit, "score");
-    const char *name = json_string_value(id);
-    struct sr1__buf text;
-    char number[24];
+    struct sr1__buf name, text;
     sr1_status st;
 
     if (!contents)
-        contents = json_is_string(hit) ? json_string_value(hit)
-                                       : json_string_value(json_object_get(hit, "text"));
-    if (!contents)
         return sr1__fail(SR1_E_PARSE, "a hit must be a text, or an object with contents");
     SR1__TRY(check_hit(id, title, score));
-    if (json_is_integer(id)) {
-        snprintf(number, sizeof number, "%lld", (long long)json_integer_value(id));
-        name = number;
-    }
+    sr1__buf_init(&name, 0);
     sr1__buf_init(&text, 0);
-    if (title)
-        sr1__buf_fmt(&text, "%s\n", json_string_value(title));
-    sr1__buf_str(&text, contents);
-    st = sr1__buf_status(&text, "a hit");
+    write_hit(id, title, contents, &name, &text);
+    st = sr1__buf_status(&name, "a hit");
     if (st == SR1_OK)
-        st = sr1_search_sink_hit(sink, query, name ? name : "", sr1__buf_cstr(&text),
+        st = sr1__buf_status(&text, "a hit");
+    if (st == SR1_OK)
+        st = sr1_search_sink_hit(sink, query, sr1__buf_cstr(&name), sr1__buf_cstr(&text),
                                  score ? json_number_value(score) : -(double)k);
+    sr1__buf_free(&name);
     sr1__buf_free(&text);
     return st;
 }

@@ -230,6 +230,23 @@ static sr1_status request_by_http(struct sr1__mcp_http *h, int64_t id, const cha
 
 /* ---- the session ---- */
 
+/* The version that the server chose goes into a header of ours, where a line end would
+ * begin another one. */
+static sr1_status check_version(const struct sr1__mcp_http *h, const json_t *result)
+{
+    const json_t *version = json_object_get(result, "protocolVersion");
+    const char *s = json_string_value(version);
+    size_t n = json_string_length(version);
+
+    if (n >= sizeof h->version ||
+        strspn(s, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-_") !=
+            n)
+        return sr1__fail(
+            SR1_E_PARSE,
+            "%s: its 'protocolVersion' is no version, such as \"2025-06-18\"", h->name);
+    return SR1_OK;
+}
+
 /* Requests are sent in it from now on, of which the first says that it is made. */
 static void keep_session(struct sr1__mcp_http *h, const char *session,
                          const json_t *result)
@@ -238,7 +255,7 @@ static void keep_session(struct sr1__mcp_http *h, const char *session,
 
     pthread_mutex_lock(&h->lock);
     snprintf(h->session, sizeof h->session, "%s", session);
-    snprintf(h->version, sizeof h->version, "%.31s", version);
+    snprintf(h->version, sizeof h->version, "%s", version);
     pthread_mutex_unlock(&h->lock);
 }
 
@@ -264,6 +281,8 @@ static sr1_status initialize_session(struct sr1__mcp_http *h, double until)
     json_decref(params);
     if (st == SR1_OK)
         st = sr1__mcp_check_greeting(h->name, &reply);
+    if (st == SR1_OK)
+        st = check_version(h, reply.result);
     if (st == SR1_OK)
         keep_session(h, o.given, reply.result);
     sr1__rpc_reply_free(&reply);

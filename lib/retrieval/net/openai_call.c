@@ -77,7 +77,8 @@ static sr1_status check_requests(const struct openai_call *c)
 {
     size_t size = c->n ? c->requests->struct_size : 0;
 
-    if (c->n && size < SR1__STRUCT_END(sr1_openai_request, max_tokens))
+    if (c->n && (size < SR1__STRUCT_END(sr1_openai_request, max_tokens) ||
+                 size % _Alignof(sr1_openai_request)))
         return sr1__fail(SR1_E_INVALID, "openai request: struct_size is not set");
     for (size_t i = 0; i < c->n; i++) {
         const sr1_openai_request *q =

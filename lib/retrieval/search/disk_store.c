@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -52,14 +53,16 @@ struct sr1__disk_store {
     struct store_record *slots; /* open addressing; offset UINT64_MAX: free */
     size_t n_slots;             /* a power of two */
     size_t used;
+    uint64_t salt; /* of places in slots: hashes in the file cannot choose them */
 };
 
 /* ---- the index ---- */
 
-static struct store_record *find_record_slot(struct store_record *slots, size_t n,
+static struct store_record *find_record_slot(const struct sr1__disk_store *s,
+                                             struct store_record *slots, size_t n,
                                              uint64_t key_hash)
 {
-    size_t at = (size_t)key_hash & (n - 1);
+    size_t at = (size_t)sr1__hash64(&key_hash, sizeof(key_hash), s->salt) & (n - 1);
 
     while (slots[at].offset != UINT64_MAX && slots[at].key_hash != key_hash)
         at = (at + 1) & (n - 1);
@@ -84,7 +87,7 @@ static int grow_record_slots(struct sr1__disk_store *s)
         return 0;
     for (size_t i = 0; i < s->n_slots; i++)
         if (s->slots[i].offset != UINT64_MAX)
-            *find_record_slot(slots, n, s->slots[i].key_hash) = s->slots[i];
+            *find_record_slot(s, slots, n, s->slots[i].key_hash) = s->slots[i];
     sr1__free(s->slots);
     s->slots = slots;
     s->n_slots = n;
@@ -98,7 +101,7 @@ static void index_record(struct sr1__disk_store *s, const struct store_record *r
 
     if (4 * (s->used + 1) > 3 * s->n_slots && !grow_record_slots(s))
         return;
-    slot = find_record_slot(s->slots, s->n_slots, r->key_hash);
+    slot = find_record_slot(s, s->slots, s->n_slots, r->key_hash);
     s->used += slot->offset == UINT64_MAX;
     *slot = *r;
 }
@@ -454,7 +457,7 @@ int32_t sr1__disk_store_get(struct sr1__disk_store *s, const void *key, size_t k
 
     pthread_mutex_lock(&s->lock);
     if (refresh_store(s, &size) == SR1_OK) {
-        const struct store_record *r = find_record_slot(s->slots, s->n_slots, hash);
+        const struct store_record *r = find_record_slot(s, s->slots, s->n_slots, hash);
 
         ok = r->offset != UINT64_MAX && read_record_value(s, r, key, key_len, value);
         if (ok)
@@ -474,6 +477,8 @@ static sr1_status set_up_store(struct sr1__disk_store *s, const char *folder)
     SR1__TRY(sr1__dir_make(folder));
     s->path = sr1__path_join(folder, "answers");
     lock_path = sr1__path_join(folder, "lock");
+    if (getrandom(&s->salt, sizeof(s->salt), 0) != (ssize_t)sizeof(s->salt))
+        s->salt = (uint64_t)(uintptr_t)s; /* where the system put it is chance too */
     s->n_slots = 1024;
     s->slots = new_slots(s->n_slots);
     if (s->path == NULL || lock_path == NULL || s->slots == NULL) {

@@ -182,7 +182,7 @@ sr1_status sr1__client_fail_unreadable(const char *origin, sr1_status status,
 {
     char text[SR1__ERROR_MAX];
 
-    if (status != SR1_E_PARSE)
+    if (status != SR1_E_PARSE && status != SR1_E_LIMIT)
         return status;
     snprintf(text, sizeof text, "%.150s: %.800s", origin, sr1_last_error());
     for (size_t i = 0; i < n; i++)

@@ -47,7 +47,8 @@ sr1_status sr1__client_fail(struct sr1__client *c, const struct sr1__http_respon
                             sr1_search_sink *sink, size_t first, size_t n);
 
 /* End these queries as failures of the server at origin, whose answer cannot be read as
- * this thread's error says. A status other than SR1_E_PARSE is passed on. */
+ * this thread's error says: SR1_E_PARSE, or SR1_E_LIMIT where it holds too much. Another
+ * status is passed on. */
 sr1_status sr1__client_fail_unreadable(const char *origin, sr1_status status,
                                        sr1_search_sink *sink, size_t first, size_t n);
 

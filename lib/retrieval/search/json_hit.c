@@ -6,24 +6,11 @@
 
 #include <math.h>
 
-void sr1__add_json_text(struct sr1__buf *b, const json_t *string)
-{
-    const char *s = json_string_value(string);
-    size_t n = json_string_length(string);
-
-    for (size_t i = 0; i < n; i++) {
-        if (s[i] != '\0')
-            sr1__buf_char(b, s[i]);
-        else
-            sr1__buf_str(b, "\xEF\xBF\xBD");
-    }
-}
-
 /* 0: it has none, and its rank stands there. */
 static int write_hit_id(struct sr1__buf *b, const struct sr1__json_hit *hit)
 {
     if (json_is_string(hit->id) && json_string_length(hit->id) > 0)
-        sr1__add_json_text(b, hit->id);
+        sr1__json_add_text(b, hit->id);
     else if (json_is_integer(hit->id))
         sr1__buf_fmt(b, "%lld", (long long)json_integer_value(hit->id));
     else

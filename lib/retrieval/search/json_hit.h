@@ -20,7 +20,4 @@ sr1_status sr1__json_hit_give(const struct sr1__json_hit *hit,
                               const struct sr1__buf *contents, size_t query,
                               sr1_search_sink *sink);
 
-/* text[0..] of a JSON string for a sink, which takes C strings: NUL becomes U+FFFD. */
-void sr1__add_json_text(struct sr1__buf *b, const json_t *string);
-
 #endif

@@ -92,16 +92,16 @@ static int write_document_contents(struct sr1__buf *b, const json_t *document)
     if (json_is_string(document))
         contents = document;
     if (json_is_string(contents)) {
-        sr1__add_json_text(b, contents);
+        sr1__json_add_text(b, contents);
         return 1;
     }
     if (!json_is_string(text))
         return 0;
     if (json_is_string(title)) {
-        sr1__add_json_text(b, title);
+        sr1__json_add_text(b, title);
         sr1__buf_char(b, '\n');
     }
-    sr1__add_json_text(b, text);
+    sr1__json_add_text(b, text);
     return 1;
 }
 

@@ -82,7 +82,7 @@ static void append_line(struct sr1__buf *b, const json_t *text, int *found)
         return;
     if (*found)
         sr1__buf_char(b, '\n');
-    sr1__add_json_text(b, text);
+    sr1__json_add_text(b, text);
     *found = 1;
 }
 

@@ -237,7 +237,7 @@ static sr1_status add_plain(struct sr1__buf *b, const json_t *string, int is_tit
     size_t n;
 
     sr1__buf_init(&raw, 0);
-    sr1__add_json_text(&raw, string);
+    sr1__json_add_text(&raw, string);
     for (const char *s = sr1__buf_cstr(&raw); *s != '\0'; s += n) {
         const char *as = NULL;
 
@@ -301,7 +301,7 @@ static sr1_status emit_web_hit(const struct sr1__web_provider *p, const json_t *
     status = write_hit_contents(&contents, json_object_get(hit, "title"), first,
                                 json_object_get(hit, p->text));
     if (is_filled_text(link))
-        sr1__add_json_text(&id, link);
+        sr1__json_add_text(&id, link);
     else
         sr1__buf_fmt(&id, "%d", (int)*rank + 1);
     if (status == SR1_OK)

@@ -94,10 +94,10 @@ static int reject_missing(struct body_reading *r, const char *name, const char *
 /* Past a byte order mark. */
 static void skip_mark(char **body, size_t *n)
 {
-    if (*n >= 3 && memcmp(*body, "\xef\xbb\xbf", 3) == 0) {
-        *body += 3;
-        *n -= 3;
-    }
+    size_t mark = sr1__utf8_mark(*body, *n);
+
+    *body += mark;
+    *n -= mark;
 }
 
 static int check_body_json(struct body_reading *r, char *body, size_t n)

@@ -257,7 +257,7 @@ static sr1_status take_reply(struct judge_call *c, size_t i, const sr1_openai_re
         refuse_cut_reply(j);
         return SR1_OK;
     }
-    number = sr1__judge_reply_score(r->text, r->text_len);
+    number = sr1__judge_reply_score(r->text, r->text_len, j->o.max_score);
     score = number / j->o.max_score;
     if (!(score >= 0 && score <= 1)) {
         if (atomic_fetch_add(&j->unreadable, 1) == 0)

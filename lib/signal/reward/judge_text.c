@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/num.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,36 +93,92 @@ void sr1__judge_prompt_write(struct sr1__buf *b, const char *prompt,
 
 /* ---- the reply ---- */
 
-static const char *find_last_score(const char *reply, size_t n)
+static const char *skip_marks(const char *at, const char *end, const char *marks)
 {
-    static const char word[] = "score:";
+    while (at < end && *at && strchr(marks, *at))
+        at++;
+    return at;
+}
+
+/* Behind the word at s, with or without marks ("**Score**:"), and its colon, of East
+ * Asian width too; NULL: it is none. */
+static const char *skip_score_word(const char *s, const char *end)
+{
+    static const char word[] = "score", wide_colon[] = "\xef\xbc\x9a";
+
+    if ((size_t)(end - s) < sizeof(word) || strncasecmp(s, word, sizeof(word) - 1) != 0)
+        return NULL;
+    s = skip_marks(s + sizeof(word) - 1, end, " *_\t");
+    if (s < end && *s == ':')
+        return s + 1;
+    return end - s >= 3 && memcmp(s, wide_colon, 3) == 0 ? s + 3 : NULL;
+}
+
+static const char *find_last_score(const char *reply, const char *end)
+{
     const char *last = NULL;
 
-    for (size_t i = 0; i + sizeof(word) - 1 <= n; i++)
-        if (strncasecmp(reply + i, word, sizeof(word) - 1) == 0)
-            last = reply + i + sizeof(word) - 1;
+    for (const char *s = reply; s < end; s++) {
+        const char *at = skip_score_word(s, end);
+
+        last = at ? at : last;
+    }
     return last;
 }
 
-/* "** 7.5 / 10": marks, then digits with a sign and a point. */
-double sr1__judge_reply_score(const char *reply, size_t n)
+/* Digits with a sign and a point, without the point of a sentence; *at is behind them. */
+static double read_number(const char **at, const char *end)
 {
-    const char *at = find_last_score(reply, n), *end = reply + n;
+    const char *s = *at;
     size_t digits = 0;
-    double score;
+    double number;
+
+    while (s + digits < end && s[digits] &&
+           (strchr("0123456789.", s[digits]) || (digits == 0 && strchr("+-", s[digits]))))
+        digits++;
+    while (digits > 0 && s[digits - 1] == '.')
+        digits--;
+    *at = s + digits;
+    return sr1__parse_real(s, digits, &number) ? number : NAN;
+}
+
+/* What makes another number of the one before it: "0,5", "1e-3", "0x1", "50%". */
+static int goes_on(const char *at, const char *end)
+{
+    if (at < end && *at == ',')
+        return at + 1 < end && isdigit((unsigned char)at[1]);
+    return at < end && (isalnum((unsigned char)*at) || *at == '%');
+}
+
+/* "/ 10", "out of 10": the best score that the judge had in mind; NaN: none is named. */
+static double read_best_score(const char *at, const char *end)
+{
+    static const char *const words[] = {"/", "out of", "of"};
+
+    at = skip_marks(at, end, " *_\t");
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        size_t n = strlen(words[i]);
+
+        if ((size_t)(end - at) < n || strncasecmp(at, words[i], n) != 0)
+            continue;
+        at = skip_marks(at + n, end, " *_\t");
+        return read_number(&at, end);
+    }
+    return NAN;
+}
+
+/* "** 7.5 / 10" */
+double sr1__judge_reply_score(const char *reply, size_t n, double max_score)
+{
+    const char *end = reply + n, *at = find_last_score(reply, end);
+    double score, best;
 
     if (!at)
         return NAN;
-    while (at < end && strchr(" *_\t[(\"'", *at) && *at)
-        at++;
-    while (at + digits < end &&
-           (strchr("0123456789.", at[digits]) ||
-            (digits == 0 && strchr("+-", at[digits]))) &&
-           at[digits])
-        digits++;
-    while (digits > 0 && at[digits - 1] == '.')
-        digits--; /* of the sentence */
-    return sr1__parse_real(at, digits, &score) ? score : NAN;
+    at = skip_marks(at, end, " *_\t[(\"'");
+    score = read_number(&at, end);
+    best = read_best_score(at, end);
+    return goes_on(at, end) || (isfinite(best) && best != max_score) ? NAN : score;
 }
 
 static int compare_scores(const void *a, const void *b)

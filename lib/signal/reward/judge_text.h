@@ -17,8 +17,9 @@ void sr1__judge_prompt_write(struct sr1__buf *b, const char *prompt,
                              const sr1_judge_item *item);
 
 /* The number behind the last "Score:" of a reply, in any case, with marks such as ** and
- * "/10" around it; NaN where there is none. */
-double sr1__judge_reply_score(const char *reply, size_t n);
+ * "/10" around it; NaN where there is none, where it is written in another way ("0,5",
+ * "1e-3", "50%") and where the best score beside it is not max_score. */
+double sr1__judge_reply_score(const char *reply, size_t n, double max_score);
 
 /* Of scores[n], n > 0, by SR1_JUDGE_*. Sorts them. */
 double sr1__judge_vote(double *scores, size_t n, int32_t vote);

@@ -240,13 +240,16 @@ static sr1_status read_demo_history(struct sr1__demo *demo)
 static sr1_status read_demo_tools(struct sr1__demo *demo)
 {
     const json_t *tools = json_object_get(demo->json, "tools");
+    const char *written = NULL;
     struct sr1__buf text;
 
     if (!json_array_size(tools) && !json_string_length(tools))
         return SR1_OK;
-    sr1__buf_init(&text, 0);
     if (json_is_string(tools))
-        sr1__buf_str(&text, json_string_value(tools));
+        SR1__TRY(get_text(demo->json, "tools", &written));
+    sr1__buf_init(&text, 0);
+    if (written)
+        sr1__buf_str(&text, written);
     else if (sr1__json_dump(tools, 0, &text) != SR1_OK)
         text.status = SR1_E_NOMEM;
     return sr1__buf_finish(&text, "'tools'", &demo->tools);

@@ -284,6 +284,16 @@ static sr1_status take_header(struct sr1__row_file *f,
     return status;
 }
 
+/* Where the first line that is not blank begins. */
+static size_t skip_blank_lines(const struct sr1__row_file *f, const char *s)
+{
+    const char *space = f->format == SR1__ROWS_TSV ? " \r" : " \t\r", *line = s;
+
+    while (line[strspn(line, space)] == '\n')
+        line += strspn(line, space) + 1;
+    return (size_t)(line - s);
+}
+
 /* Blank lines and a byte-order mark may stand before the header. */
 static sr1_status read_csv_header(struct sr1__row_file *f, uint64_t end)
 {
@@ -299,8 +309,8 @@ static sr1_status read_csv_header(struct sr1__row_file *f, uint64_t end)
     status = read_range(f, 0, (size_t)end, &b);
     if (status == SR1_OK) {
         s = sr1__buf_cstr(&b);
-        skip = strncmp(s, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-        skip += strspn(s + skip, " \t\r\n");
+        skip = sr1__utf8_mark(s, b.len);
+        skip += skip_blank_lines(f, s + skip);
         status = sr1__csv_parse(record, s + skip, b.len - skip, &used, f->path);
     }
     if (status == SR1_OK)

@@ -100,6 +100,12 @@ static int skip_row_space(struct index_scan *s)
     return peek_char(s);
 }
 
+/* A tab between cells is no space: a row of empty cells is a row. */
+static int is_blank_char(const struct index_scan *s, int c)
+{
+    return sr1__is_json_space((char)c) && (c != '\t' || s->file->format != SR1__ROWS_TSV);
+}
+
 /* Take one line or record; *blank tells whether it held anything. */
 static sr1_status take_record(struct index_scan *s, int quotes, int *blank)
 {
@@ -110,7 +116,7 @@ static sr1_status take_record(struct index_scan *s, int quotes, int *blank)
 
     *blank = 1;
     while ((c = take_char(s)) != END && (c != '\n' || quoted)) {
-        *blank &= sr1__is_json_space((char)c);
+        *blank &= is_blank_char(s, c);
         quoted ^= quotes && c == '"';
         if (scan_offset(s) - start > SR1__ROW_MAX) {
             s->line = line;

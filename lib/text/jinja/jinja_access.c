@@ -75,6 +75,7 @@ static sr1_status find_in_list(struct sr1__jrun *r, struct sr1__jcall *c, size_t
     int equal;
 
     *count = 0;
+    SR1__TRY(sr1__jrun_spend(r, c->self.list->n));
     for (size_t i = 0; i < c->self.list->n; i++) {
         SR1__TRY(sr1__jvalue_equal(r, &c->self.list->v[i], &c->arg[0], &equal));
         if (equal && (*count)++ == 0)
@@ -253,6 +254,8 @@ sr1_status sr1__jvalue_attribute(struct sr1__jrun *r, const struct sr1__jvalue *
 
     if (v->kind == SR1__J_UNDEFINED)
         return fail_undefined(r, v, name);
+    if (v->kind == SR1__J_DICT || v->kind == SR1__J_NAMESPACE)
+        SR1__TRY(sr1__jrun_spend(r, v->dict->n / 8));
     if (v->kind == SR1__J_LOOP)
         SR1__TRY(sr1__jloop_attribute(r, v->loop, name, out, &known));
     if (known || find_in_namespace(v, name, out) || find_member(v, name, out))
@@ -261,7 +264,7 @@ sr1_status sr1__jvalue_attribute(struct sr1__jrun *r, const struct sr1__jvalue *
         return status;
     there = v->kind == SR1__J_DICT ? sr1__jdict_named(v->dict, name) : NULL;
     *out = there ? *there : sr1__jvalue_undefined(name);
-    return v->kind == SR1__J_DICT ? sr1__jrun_spend(r, v->dict->n / 8) : SR1_OK;
+    return SR1_OK;
 }
 
 /* Position in a list of n by a number that may count from the end; 0: there is none. */
@@ -306,6 +309,8 @@ static sr1_status named_item(struct sr1__jrun *r, const struct sr1__jvalue *v,
     sr1_status status;
     int known = 0;
 
+    if (v->kind == SR1__J_NAMESPACE)
+        SR1__TRY(sr1__jrun_spend(r, v->dict->n / 8));
     SR1__TRY(keep_hint(r, key, &name));
     *out = sr1__jvalue_undefined(name);
     if (!name)
@@ -408,6 +413,21 @@ static sr1_status slice_text(struct sr1__jrun *r, struct sr1__jtext t,
     return sr1__jout_value(&o, out);
 }
 
+/* Start, stop and step of a part of a range. */
+static sr1_status slice_range_bounds(struct sr1__jrun *r, const struct sr1__jlist *whole,
+                                     const struct slice_range *s, struct sr1__jlist *out)
+{
+    int64_t start, stop;
+
+    if (__builtin_mul_overflow(s->start, whole->step, &start) ||
+        __builtin_add_overflow(whole->start, start, &out->start) ||
+        __builtin_mul_overflow(s->stop, whole->step, &stop) ||
+        __builtin_add_overflow(whole->start, stop, &out->stop) ||
+        __builtin_mul_overflow(s->step, whole->step, &out->step))
+        return sr1__jrun_fail(r, "a slice of a range does not fit in 64 bits");
+    return SR1_OK;
+}
+
 sr1_status sr1__jvalue_slice(struct sr1__jrun *r, const struct sr1__jvalue *v,
                              const struct sr1__jvalue bound[3], struct sr1__jvalue *out)
 {
@@ -428,10 +448,6 @@ sr1_status sr1__jvalue_slice(struct sr1__jrun *r, const struct sr1__jvalue *v,
     SR1__TRY(sr1__jlist_new(r, v->form, out));
     for (int64_t i = s.start; s.step > 0 ? i < s.stop : i > s.stop; i += s.step)
         SR1__TRY(sr1__jlist_add(r, out->list, v->list->v[i]));
-    if (v->form == SR1__J_IS_RANGE) {
-        out->list->start = v->list->start + s.start * v->list->step;
-        out->list->stop = v->list->start + s.stop * v->list->step;
-        out->list->step = v->list->step * s.step;
-    }
-    return SR1_OK;
+    return v->form == SR1__J_IS_RANGE ? slice_range_bounds(r, v->list, &s, out->list)
+                                      : SR1_OK;
 }

@@ -317,13 +317,15 @@ static sr1_status eval_name(struct sr1__jrun *r, const struct sr1__jnode *n,
                             struct sr1__jvalue *out)
 {
     const struct sr1__jfunction *f;
+    size_t passed = 0;
 
     for (const struct sr1__jscope *s = r->scope; s; s = s->up)
-        for (const struct sr1__jvar *v = s->vars; v; v = v->next)
+        for (const struct sr1__jvar *v = s->vars; v; v = v->next, passed++)
             if (v->name == n->name) {
                 *out = v->value;
-                return SR1_OK;
+                return sr1__jrun_spend(r, passed / 64);
             }
+    SR1__TRY(sr1__jrun_spend(r, passed / 64));
     f = sr1__jinja_global(n->name);
     if (f)
         return sr1__jvalue_function(r, f, sr1__jvalue_none(), out);

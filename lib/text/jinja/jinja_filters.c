@@ -12,13 +12,11 @@
 static sr1_status filter_trim(struct sr1__jrun *r, struct sr1__jcall *c,
                               struct sr1__jvalue *out)
 {
-    struct sr1__jtext t, chars;
-    int given = sr1__jarg_given(&c->arg[0]);
+    struct sr1__jtext t;
 
     SR1__TRY(sr1__jvalue_str(r, &c->self, &t));
-    if (given)
-        SR1__TRY(sr1__jarg_text(r, &c->arg[0], "trim", &chars));
-    *out = sr1__jvalue_text(sr1__jtext_strip(t, given ? &chars : NULL, 3));
+    SR1__TRY(sr1__jtext_strip_by(r, t, &c->arg[0], 3, &t));
+    *out = sr1__jvalue_text(t);
     out->form = c->self.kind == SR1__J_TEXT ? c->self.form : 0;
     return SR1_OK;
 }
@@ -191,7 +189,7 @@ static int read_plain_number(struct sr1__jtext t, char *out, size_t size)
 {
     size_t n = 0;
 
-    t = sr1__jtext_strip(t, NULL, 3);
+    t = sr1__jtext_strip(t, 3);
     for (size_t i = 0; i < t.n; i++) {
         int between = i && i + 1 < t.n && t.s[i - 1] >= '0' && t.s[i - 1] <= '9' &&
                       t.s[i + 1] >= '0' && t.s[i + 1] <= '9';
@@ -360,13 +358,14 @@ static sr1_status round_half(struct sr1__jrun *r, const struct sr1__jvalue *v,
         *out = sr1__jvalue_int(v->i);
         return SR1_OK;
     }
-    if (digits < 0) {
-        scale = pow(10, (double)-digits);
-        *out = sr1__jvalue_real(nearbyint(v->real / scale) * scale);
-        return SR1_OK;
-    }
     if (!isfinite(v->real) || digits > 22) {
         *out = *v;
+        return SR1_OK;
+    }
+    if (digits < 0) {
+        scale = pow(10, -(double)digits);
+        *out = sr1__jvalue_real(isinf(scale) ? 0 * v->real
+                                             : nearbyint(v->real / scale) * scale);
         return SR1_OK;
     }
     snprintf(text, sizeof text, "%.*f", (int)digits, v->real);

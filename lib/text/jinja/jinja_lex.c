@@ -62,7 +62,7 @@ static const char *strip_right(const char *from, const char *to)
 {
     struct sr1__jtext t = {from, (size_t)(to - from), NULL};
 
-    return from + sr1__jtext_strip(t, NULL, 2).n;
+    return from + sr1__jtext_strip(t, 2).n;
 }
 
 /* Where the indentation before a tag begins; `to` when something else stands there. */

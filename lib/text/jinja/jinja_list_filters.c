@@ -16,6 +16,7 @@ static sr1_status follow_path(struct sr1__jrun *r, struct sr1__jtext path,
     const struct sr1__jtext dot = {".", 1, NULL};
     size_t from = 0, at;
 
+    SR1__TRY(sr1__jrun_spend(r, 1 + path.n / 64));
     do {
         struct sr1__jvalue key, item;
         int digits;
@@ -264,6 +265,7 @@ static sr1_status select_items(struct sr1__jrun *r, struct sr1__jcall *c,
         SR1__TRY(find_named_row(r, c, at, 1, &f, &call));
     SR1__TRY(sr1__jlist_new(r, SR1__J_IS_GENERATOR, out));
     SR1__TRY(sr1__jvalue_iterate(r, &c->self, &l));
+    SR1__TRY(sr1__jrun_spend(r, l->n));
     for (size_t i = 0; i < l->n; i++) {
         v = l->v[i];
         if (attribute)
@@ -516,6 +518,7 @@ static sr1_status find_extreme(struct sr1__jrun *r, struct sr1__jcall *c,
     int order;
 
     SR1__TRY(sr1__jvalue_iterate(r, &c->self, &l));
+    SR1__TRY(sr1__jrun_spend(r, l->n));
     *out = sr1__jvalue_undefined("the extreme of nothing");
     for (size_t i = 0; i < l->n; i++) {
         SR1__TRY(make_key(r, &c->arg[1], sr1__jarg_true(&c->arg[0], 0), &l->v[i], &key));
@@ -539,6 +542,7 @@ static sr1_status filter_sum(struct sr1__jrun *r, struct sr1__jcall *c,
     if (c->arg[1].kind != SR1__J_ABSENT)
         sum = c->arg[1];
     SR1__TRY(sr1__jvalue_iterate(r, &c->self, &l));
+    SR1__TRY(sr1__jrun_spend(r, l->n));
     for (size_t i = 0; i < l->n; i++) {
         SR1__TRY(get_attribute(r, &c->arg[0], NULL, &l->v[i], &v));
         if (!sr1__jvalue_is_number(&v) || !sr1__jvalue_is_number(&sum))

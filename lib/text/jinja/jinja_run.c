@@ -20,9 +20,11 @@ sr1_status sr1__jinja_set(struct sr1__jrun *r, struct sr1__jscope *s, const char
                           struct sr1__jvalue v)
 {
     struct sr1__jvar *var = s->vars;
+    size_t passed = 0;
 
-    while (var && var->name != name)
+    for (; var && var->name != name; passed++)
         var = var->next;
+    SR1__TRY(sr1__jrun_spend(r, passed / 64));
     if (!var) {
         SR1__J_TAKE(r, var, 1);
         var->name = name;

@@ -44,14 +44,6 @@ size_t sr1__jtext_find(struct sr1__jtext t, struct sr1__jtext what, size_t from)
     return at ? (size_t)(at - t.s) : SR1__J_NOWHERE;
 }
 
-static int is_stripped(const struct sr1__jtext *chars, const char *s, size_t n,
-                       uint32_t cp)
-{
-    if (!chars)
-        return sr1__is_space(cp);
-    return sr1__jtext_find(*chars, (struct sr1__jtext){s, n, NULL}, 0) != SR1__J_NOWHERE;
-}
-
 /* Bytes of the last character of s[0..n). */
 static size_t last_char(const char *s, size_t n, uint32_t *cp)
 {
@@ -64,25 +56,72 @@ static size_t last_char(const char *s, size_t n, uint32_t *cp)
     return sr1__jinja_char(s + n - 1, 1, cp);
 }
 
-struct sr1__jtext sr1__jtext_strip(struct sr1__jtext t, const struct sr1__jtext *chars,
-                                   int sides)
+struct sr1__jtext sr1__jtext_strip(struct sr1__jtext t, int sides)
 {
     size_t begin = 0, end = t.n, n;
     uint32_t cp;
 
     while ((sides & 1) && begin < end) {
         n = sr1__jinja_char(t.s + begin, end - begin, &cp);
-        if (!is_stripped(chars, t.s + begin, n, cp))
+        if (!sr1__is_space(cp))
             break;
         begin += n;
     }
     while ((sides & 2) && begin < end) {
         n = last_char(t.s + begin, end - begin, &cp);
-        if (!is_stripped(chars, t.s + end - n, n, cp))
+        if (!sr1__is_space(cp))
             break;
         end -= n;
     }
     return sr1__jtext_slice(t, begin, end);
+}
+
+/* Is t[at, at + n) among the characters? */
+static sr1_status is_stripped(struct sr1__jrun *r, struct sr1__jtext chars,
+                              struct sr1__jtext t, size_t at, size_t n, int *is)
+{
+    SR1__TRY(sr1__jrun_spend(r, 1 + chars.n / 64));
+    *is = sr1__jtext_find(chars, sr1__jtext_slice(t, at, at + n), 0) != SR1__J_NOWHERE;
+    return SR1_OK;
+}
+
+static sr1_status strip_chars(struct sr1__jrun *r, struct sr1__jtext t,
+                              struct sr1__jtext chars, int sides, struct sr1__jtext *out)
+{
+    size_t begin = 0, end = t.n, n;
+    uint32_t cp;
+    int is = 1;
+
+    while ((sides & 1) && begin < end) {
+        n = sr1__jinja_char(t.s + begin, end - begin, &cp);
+        SR1__TRY(is_stripped(r, chars, t, begin, n, &is));
+        if (!is)
+            break;
+        begin += n;
+    }
+    while ((sides & 2) && begin < end) {
+        n = last_char(t.s + begin, end - begin, &cp);
+        SR1__TRY(is_stripped(r, chars, t, end - n, n, &is));
+        if (!is)
+            break;
+        end -= n;
+    }
+    *out = sr1__jtext_slice(t, begin, end);
+    return SR1_OK;
+}
+
+sr1_status sr1__jtext_strip_by(struct sr1__jrun *r, struct sr1__jtext t,
+                               const struct sr1__jvalue *chars, int sides,
+                               struct sr1__jtext *out)
+{
+    struct sr1__jtext these;
+
+    if (sr1__jarg_given(chars)) {
+        SR1__TRY(sr1__jarg_text(r, chars, "characters to strip", &these));
+        return strip_chars(r, t, these, sides, out);
+    }
+    *out = sr1__jtext_strip(t, sides);
+    return sr1__jrun_spend(r, (t.n - out->n) / 64);
 }
 
 /* ---- case ---- */
@@ -191,6 +230,7 @@ sr1_status sr1__jtext_lines(struct sr1__jrun *r, struct sr1__jtext t, int keep_e
     size_t from = 0, i = 0, end;
     uint32_t cp;
 
+    SR1__TRY(sr1__jrun_spend(r, t.n / 64));
     SR1__TRY(sr1__jlist_new(r, SR1__J_IS_LIST, out));
     while (i < t.n) {
         end = i;

@@ -18,14 +18,8 @@ static sr1_status method_case(struct sr1__jrun *r, struct sr1__jcall *c,
 static sr1_status strip_sides(struct sr1__jrun *r, struct sr1__jcall *c,
                               struct sr1__jvalue *out)
 {
-    struct sr1__jtext chars = {NULL, 0, NULL};
-    int given = sr1__jarg_given(&c->arg[0]);
-
-    if (given)
-        SR1__TRY(sr1__jarg_text(r, &c->arg[0], "strip", &chars));
     *out = c->self;
-    out->text = sr1__jtext_strip(c->self.text, given ? &chars : NULL, c->how);
-    return SR1_OK;
+    return sr1__jtext_strip_by(r, c->self.text, &c->arg[0], c->how, &out->text);
 }
 
 /* ---- split ---- */
@@ -45,12 +39,11 @@ static sr1_status split_spaces(struct sr1__jrun *r, struct sr1__jtext t, int64_t
     size_t i;
 
     for (;;) {
-        t = sr1__jtext_strip(t, NULL, 1);
+        t = sr1__jtext_strip(t, 1);
         if (t.n == 0)
             return SR1_OK;
         if (most-- == 0)
-            return add_part(r, out, sr1__jtext_strip(t, NULL, 2), 0,
-                            sr1__jtext_strip(t, NULL, 2).n);
+            return add_part(r, out, t, 0, sr1__jtext_strip(t, 2).n);
         for (i = 0; i < t.n;) {
             size_t n = sr1__jinja_char(t.s + i, t.n - i, &cp);
 
@@ -86,13 +79,26 @@ static sr1_status text_split(struct sr1__jrun *r, struct sr1__jcall *c,
     return add_part(r, out, t, from, t.n);
 }
 
-/* The last place where `what` stands before `end`. */
-static size_t find_last(struct sr1__jtext t, struct sr1__jtext what, size_t end)
+/* The last place where `what` stands before `end`; 64 bytes that are compared or looked
+ * through are a step. */
+static sr1_status find_last(struct sr1__jrun *r, struct sr1__jtext t,
+                            struct sr1__jtext what, size_t end, size_t *out)
 {
-    for (size_t i = end >= what.n ? end - what.n + 1 : 0; i-- > 0;)
-        if (memcmp(t.s + i, what.s, what.n) == 0)
-            return i;
-    return SR1__J_NOWHERE;
+    size_t n = end >= what.n ? end - what.n + 1 : 0;
+
+    *out = SR1__J_NOWHERE;
+    while (n > 0) {
+        const char *at = what.n ? memrchr(t.s, what.s[0], n) : t.s + n - 1;
+        size_t passed = at ? n - (size_t)(at - t.s) : n;
+
+        SR1__TRY(sr1__jrun_spend(r, 1 + (passed + what.n) / 64));
+        n -= passed;
+        if (at && (what.n == 0 || memcmp(at, what.s, what.n) == 0)) {
+            *out = n;
+            return SR1_OK;
+        }
+    }
+    return SR1_OK;
 }
 
 static sr1_status text_rsplit(struct sr1__jrun *r, struct sr1__jcall *c,
@@ -109,13 +115,26 @@ static sr1_status text_rsplit(struct sr1__jrun *r, struct sr1__jcall *c,
     if (by.n == 0)
         return sr1__jrun_fail(r, "rsplit: the separator is empty");
     SR1__TRY(sr1__jlist_new(r, SR1__J_IS_LIST, out));
-    SR1__TRY(sr1__jrun_spend(r, t.n));
-    while (most-- > 0 && (at = find_last(t, by, end)) != SR1__J_NOWHERE) {
+    while (most-- > 0) {
+        SR1__TRY(find_last(r, t, by, end, &at));
+        if (at == SR1__J_NOWHERE)
+            break;
         SR1__TRY(add_part(r, out, t, at + by.n, end));
         end = at;
     }
     SR1__TRY(add_part(r, out, t, 0, end));
     sr1__jlist_reverse(out->list);
+    return SR1_OK;
+}
+
+/* The first place where a text stands, or (last) the last. */
+static sr1_status find_place(struct sr1__jrun *r, struct sr1__jtext t,
+                             struct sr1__jtext what, int last, size_t *out)
+{
+    if (last)
+        return find_last(r, t, what, t.n, out);
+    SR1__TRY(sr1__jrun_spend(r, t.n / 16));
+    *out = sr1__jtext_find(t, what, 0);
     return SR1_OK;
 }
 
@@ -129,9 +148,8 @@ static sr1_status part_text(struct sr1__jrun *r, struct sr1__jcall *c,
     SR1__TRY(sr1__jarg_text(r, &c->arg[0], "partition", &by));
     if (by.n == 0)
         return sr1__jrun_fail(r, "partition: the separator is empty");
-    SR1__TRY(sr1__jrun_spend(r, t.n));
     SR1__TRY(sr1__jlist_new(r, SR1__J_IS_TUPLE, out));
-    at = c->how ? find_last(t, by, t.n) : sr1__jtext_find(t, by, 0);
+    SR1__TRY(find_place(r, t, by, c->how, &at));
     behind = at == SR1__J_NOWHERE ? (c->how ? 0 : t.n) : at + by.n;
     at = at == SR1__J_NOWHERE ? behind : at;
     SR1__TRY(add_part(r, out, t, 0, at));
@@ -166,6 +184,7 @@ static sr1_status test_affix(struct sr1__jrun *r, struct sr1__jcall *c,
                                  "text");
     for (size_t i = 0; i < (many ? v->list->n : 1); i++) {
         SR1__TRY(sr1__jarg_text(r, many ? &v->list->v[i] : v, "startswith", &what));
+        SR1__TRY(sr1__jrun_spend(r, 1 + what.n / 64));
         is |= has_affix(c->self.text, what, c->how);
     }
     *out = sr1__jvalue_bool(is);
@@ -178,6 +197,7 @@ static sr1_status remove_affix(struct sr1__jrun *r, struct sr1__jcall *c,
     struct sr1__jtext what, t = c->self.text;
 
     SR1__TRY(sr1__jarg_text(r, &c->arg[0], "removeprefix", &what));
+    SR1__TRY(sr1__jrun_spend(r, what.n / 64));
     *out = c->self;
     if (has_affix(t, what, c->how))
         out->text = sr1__jtext_slice(t, c->how ? 0 : what.n, c->how ? t.n - what.n : t.n);
@@ -195,9 +215,7 @@ static sr1_status find_text(struct sr1__jrun *r, struct sr1__jcall *c,
     SR1__TRY(sr1__jarg_text(r, &c->arg[0], "find", &what));
     if (c->arg[1].kind != SR1__J_ABSENT)
         return sr1__jrun_fail(r, "find takes no bounds here; slice the text");
-    SR1__TRY(sr1__jrun_spend(r, c->self.text.n / 16));
-    at = c->how ? find_last(c->self.text, what, c->self.text.n)
-                : sr1__jtext_find(c->self.text, what, 0);
+    SR1__TRY(find_place(r, c->self.text, what, c->how, &at));
     *out = sr1__jvalue_int(-1);
     if (at == SR1__J_NOWHERE)
         return SR1_OK;
@@ -279,11 +297,11 @@ static sr1_status are_all(struct sr1__jrun *r, struct sr1__jcall *c,
     int are = t.n > 0;
     uint32_t cp;
 
+    SR1__TRY(sr1__jrun_spend(r, t.n));
     for (size_t i = 0; i < t.n && are;) {
         i += sr1__jinja_char(t.s + i, t.n - i, &cp);
         are = is_of_class(cp, (enum char_class)c->how);
     }
-    (void)r;
     *out = sr1__jvalue_bool(are);
     return SR1_OK;
 }
@@ -310,7 +328,7 @@ static int has_only_case(struct sr1__jtext t, int upper)
 static sr1_status test_only_case(struct sr1__jrun *r, struct sr1__jcall *c,
                                  struct sr1__jvalue *out)
 {
-    (void)r;
+    SR1__TRY(sr1__jrun_spend(r, c->self.text.n));
     *out = sr1__jvalue_bool(has_only_case(c->self.text, c->how == SR1__J_UPPER));
     return SR1_OK;
 }

@@ -286,34 +286,52 @@ sr1_status sr1__jdict_new(struct sr1__jrun *r, int kind, struct sr1__jvalue *out
     return SR1_OK;
 }
 
-/* Lists and dicts have no hash. */
-static int is_hashable(const struct sr1__jvalue *v)
+/* Lists and dicts have no hash, a tuple has one if its items have. Like a comparison this
+ * goes down level by level: a tuple may hold another twice, and that one again. */
+static sr1_status is_hashable(struct sr1__jrun *r, const struct sr1__jvalue *v, int *is)
 {
-    if (v->kind != SR1__J_LIST)
-        return v->kind != SR1__J_DICT;
-    if (v->form != SR1__J_IS_TUPLE)
-        return v->form == SR1__J_IS_RANGE || v->form == SR1__J_IS_GENERATOR;
-    for (size_t i = 0; i < v->list->n; i++)
-        if (!is_hashable(&v->list->v[i]))
-            return 0;
-    return 1;
+    sr1_status status = SR1_OK;
+
+    *is = v->kind == SR1__J_LIST
+              ? v->form == SR1__J_IS_RANGE || v->form == SR1__J_IS_GENERATOR
+              : v->kind != SR1__J_DICT;
+    if (v->kind != SR1__J_LIST || v->form != SR1__J_IS_TUPLE)
+        return SR1_OK;
+    SR1__TRY(sr1__jrun_enter(r));
+    *is = 1;
+    status = sr1__jrun_spend(r, v->list->n);
+    for (size_t i = 0; status == SR1_OK && *is && i < v->list->n; i++)
+        status = is_hashable(r, &v->list->v[i], is);
+    sr1__jrun_leave(r);
+    return status;
+}
+
+/* Most keys are short texts, of which dict_find counts eight as a step. */
+static sr1_status equal_keys(struct sr1__jrun *r, const struct sr1__jvalue *a,
+                             const struct sr1__jvalue *b, int *equal)
+{
+    if (a->kind != SR1__J_TEXT || b->kind != SR1__J_TEXT)
+        return sr1__jvalue_equal(r, a, b, equal);
+    *equal = a->text.n == b->text.n;
+    if (*equal && a->text.n) {
+        SR1__TRY(sr1__jrun_spend(r, a->text.n / 64));
+        *equal = memcmp(a->text.s, b->text.s, a->text.n) == 0;
+    }
+    return SR1_OK;
 }
 
 sr1_status sr1__jdict_find(struct sr1__jrun *r, const struct sr1__jdict *d,
                            const struct sr1__jvalue *key, struct sr1__jvalue **out)
 {
-    int equal = 0;
+    int hashable, equal = 0;
 
     *out = NULL;
-    if (!is_hashable(key))
+    SR1__TRY(is_hashable(r, key, &hashable));
+    if (!hashable)
         return sr1__jrun_fail(r, "a %s cannot be a key", sr1__jvalue_type(key));
     SR1__TRY(sr1__jrun_spend(r, d->n / 8));
     for (size_t i = 0; i < d->n; i++) {
-        if (d->v[i].key.kind == SR1__J_TEXT && key->kind == SR1__J_TEXT)
-            equal = d->v[i].key.text.n == key->text.n &&
-                    memcmp(d->v[i].key.text.s, key->text.s, key->text.n) == 0;
-        else
-            SR1__TRY(sr1__jvalue_equal(r, &d->v[i].key, key, &equal));
+        SR1__TRY(equal_keys(r, &d->v[i].key, key, &equal));
         if (equal) {
             *out = &d->v[i].value;
             return SR1_OK;
@@ -550,6 +568,7 @@ static sr1_status equal_lists(struct sr1__jrun *r, const struct sr1__jvalue *a,
         a->form == SR1__J_IS_GENERATOR || a->form == SR1__J_IS_VALUES)
         return SR1_OK;
     *equal = 1;
+    SR1__TRY(sr1__jrun_spend(r, a->list->n));
     for (size_t i = 0; i < a->list->n && *equal; i++)
         SR1__TRY(sr1__jvalue_equal(r, &a->list->v[i], &b->list->v[i], equal));
     return SR1_OK;
@@ -576,8 +595,9 @@ static sr1_status equal_same_kind(struct sr1__jrun *r, const struct sr1__jvalue 
     switch (a->kind) {
     case SR1__J_TEXT:
     case SR1__J_BIG:
+        SR1__TRY(sr1__jrun_spend(r, a->text.n / 64));
         *equal = order_bytes(a->text, b->text) == 0;
-        return sr1__jrun_spend(r, a->text.n / 64);
+        return SR1_OK;
     case SR1__J_LIST:
         return equal_lists(r, a, b, equal);
     case SR1__J_DICT:
@@ -620,6 +640,7 @@ static sr1_status compare_lists(struct sr1__jrun *r, const struct sr1__jlist *a,
 {
     int equal;
 
+    SR1__TRY(sr1__jrun_spend(r, a->n < b->n ? a->n : b->n));
     for (size_t i = 0; i < a->n && i < b->n; i++) {
         SR1__TRY(sr1__jvalue_equal(r, &a->v[i], &b->v[i], &equal));
         if (!equal)
@@ -639,6 +660,8 @@ sr1_status sr1__jvalue_compare(struct sr1__jrun *r, const struct sr1__jvalue *a,
         return SR1_OK;
     }
     if (a->kind == SR1__J_TEXT && b->kind == SR1__J_TEXT) {
+        SR1__TRY(
+            sr1__jrun_spend(r, (a->text.n < b->text.n ? a->text.n : b->text.n) / 64));
         *order = order_bytes(a->text, b->text);
         return SR1_OK;
     }
@@ -674,6 +697,7 @@ sr1_status sr1__jvalue_contains(struct sr1__jrun *r, const struct sr1__jvalue *i
         return SR1_OK;
     }
     SR1__TRY(sr1__jvalue_iterate(r, in, &list));
+    SR1__TRY(sr1__jrun_spend(r, list->n));
     for (size_t i = 0; i < list->n && !*found; i++)
         SR1__TRY(sr1__jvalue_equal(r, &list->v[i], item, found));
     return SR1_OK;

@@ -290,9 +290,12 @@ static inline int sr1__jtext_is(struct sr1__jtext t, const char *text)
 struct sr1__jtext sr1__jtext_slice(struct sr1__jtext t, size_t begin, size_t end);
 size_t sr1__jtext_find(struct sr1__jtext t, struct sr1__jtext what, size_t from);
 #define SR1__J_NOWHERE ((size_t)-1)
-/* chars NULL: white space. sides: 1 left, 2 right, 3 both. */
-struct sr1__jtext sr1__jtext_strip(struct sr1__jtext t, const struct sr1__jtext *chars,
-                                   int sides);
+/* White space. sides: 1 left, 2 right, 3 both. */
+struct sr1__jtext sr1__jtext_strip(struct sr1__jtext t, int sides);
+/* The characters of an argument; white space where it is not given. */
+sr1_status sr1__jtext_strip_by(struct sr1__jrun *r, struct sr1__jtext t,
+                               const struct sr1__jvalue *chars, int sides,
+                               struct sr1__jtext *out);
 enum { SR1__J_UPPER, SR1__J_LOWER, SR1__J_CAPITALIZE, SR1__J_TITLE };
 sr1_status sr1__jtext_case(struct sr1__jrun *r, struct sr1__jtext t, int how,
                            struct sr1__jvalue *out);

@@ -33,7 +33,9 @@ static sr1_status add_piece_token(struct sr1__load *l, struct sr1__str text, uin
     SR1__TRY(sr1__context(sr1__vocab_add(&t->vocab, id, text.s, text.n, SR1__TOKEN_MODEL),
                           "%s: model.vocab", l->name));
     if (text.n)
-        SR1__TRY(sr1__trie_add(&t->trie, SR1__TRIE_ROOT, text.s, text.n, (int32_t)id));
+        SR1__TRY(sr1__context(
+            sr1__trie_add(&t->trie, SR1__TRIE_ROOT, text.s, text.n, (int32_t)id),
+            "%s: model.vocab", l->name));
     if (!prefix || text.n <= prefix->len ||
         memcmp(text.s, sr1__buf_cstr(prefix), prefix->len) != 0)
         return SR1_OK;

@@ -12,7 +12,11 @@
 
 #include <string.h>
 
-#define PUT_MAX 64 /* bytes that one Replace may put in; a bound on growth */
+#define PUT_MAX 64 /* bytes that one Replace may put in */
+
+/* The most that the steps may make of each byte of a text, beyond the first MiB: several
+ * steps that put in more than they take out multiply. NFKC makes at most 11 of one. */
+#define GROWTH_MAX 64
 
 enum { STRIP_LEFT = 1, STRIP_RIGHT = 2 };
 
@@ -370,6 +374,9 @@ static sr1_status run_normalizer_steps(const struct sr1__normalizer *steps,
                                        size_t *n, int continued,
                                        const struct sr1__normalizer_step **last)
 {
+    size_t most = *n < SR1__BUF_DEFAULT_MAX / GROWTH_MAX
+                      ? GROWTH_MAX * *n + ((size_t)1 << 20)
+                      : SR1__BUF_DEFAULT_MAX;
     int turn = 0;
 
     for (size_t i = 0; i < steps->n && *n; i++) {
@@ -380,7 +387,9 @@ static sr1_status run_normalizer_steps(const struct sr1__normalizer *steps,
         if ((continued && s->kind->leads) || (s->kind->same && s->kind->same(*text, *n)))
             continue;
         sr1__buf_clear(out);
-        SR1__TRY(s->kind->run(s, *text, *n, out));
+        out->max = most;
+        SR1__TRY(sr1__context(s->kind->run(s, *text, *n, out), "normalizer %s",
+                              s->kind->type));
         *text = sr1__buf_cstr(out);
         *n = out->len;
         turn = !turn;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define NODES_MAX (1u << 24)
+#define TOKEN_MAX ((size_t)1024) /* bytes; what a place of a text may cost */
 
 void sr1__trie_free(struct sr1__trie *t)
 {
@@ -56,6 +57,10 @@ sr1_status sr1__trie_add(struct sr1__trie *t, uint32_t root, const char *bytes, 
 {
     uint32_t node = root;
 
+    if (n > TOKEN_MAX)
+        return sr1__fail(SR1_E_LIMIT,
+                         "the vocabulary has a token of %zu bytes; at most %zu are read",
+                         n, TOKEN_MAX);
     while (t->n <= SR1__TRIE_SECOND_ROOT)
         SR1__TRY(new_trie_node(t));
     for (size_t i = 0; i < n; i++) {

@@ -23,7 +23,8 @@ struct sr1__trie {
 };
 
 void sr1__trie_free(struct sr1__trie *t);
-/* A token of n > 0 bytes; a later one of the same bytes takes its place. */
+/* A token of n > 0 bytes; a later one of the same bytes takes its place. SR1_E_LIMIT: it
+ * is so long that texts full of it would take too long. */
 sr1_status sr1__trie_add(struct sr1__trie *t, uint32_t root, const char *bytes, size_t n,
                          int32_t id);
 

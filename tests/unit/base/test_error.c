@@ -5,8 +5,10 @@
 #include "base/utf8.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static void text_is_set_and_kept(void **state)
 {
@@ -37,6 +39,34 @@ static void long_text_is_cut_between_characters(void **state)
     }
     sr1_set_error(SR1_E_CALLBACK, NULL);
     assert_string_equal(sr1_last_error(), "");
+}
+
+/* A name within a text, cut as it stands there, or of bytes that are no text. */
+static void names_in_a_text_are_whole(void **state)
+{
+    const char *name = "a\xc3\xa9\xe6\x9c\xaa\xf0\x9f\x98\x80";
+    static const char *const shown[] = {
+        "'a'",
+        "'a\xef\xbf\xbd'",
+        "'a\xc3\xa9'",
+        "'a\xc3\xa9\xef\xbf\xbd'",
+        "'a\xc3\xa9\xef\xbf\xbd'",
+        "'a\xc3\xa9\xe6\x9c\xaa'",
+        "'a\xc3\xa9\xe6\x9c\xaa\xef\xbf\xbd'",
+        "'a\xc3\xa9\xe6\x9c\xaa\xef\xbf\xbd'",
+        "'a\xc3\xa9\xe6\x9c\xaa\xef\xbf\xbd'",
+        "'a\xc3\xa9\xe6\x9c\xaa\xf0\x9f\x98\x80'",
+    };
+
+    (void)state;
+    for (int n = 1; n <= 10; n++) {
+        sr1__fail(SR1_E_INVALID, "'%.*s'", n, name);
+        assert_string_equal(sr1_last_error(), shown[n - 1]);
+    }
+    sr1__fail(SR1_E_IO, "K\xf6ln.txt \x80\xff");
+    assert_string_equal(sr1_last_error(), "K\xef\xbf\xbdln.txt \xef\xbf\xbd\xef\xbf\xbd");
+    sr1__context(SR1_E_IO, "%s", sr1_last_error());
+    assert_true(sr1__utf8_valid(sr1_last_error(), strlen(sr1_last_error())));
 }
 
 static void *other_thread(void *arg)
@@ -131,6 +161,127 @@ static void what_a_sink_logs_is_dropped(void **state)
     assert_string_equal(seen, "2 step 3");
 }
 
+struct waiting_log {
+    char seen[256];
+    int joined;
+};
+
+static void *log_two(void *arg)
+{
+    (void)arg;
+    sr1__log(SR1_LOG_INFO, "second");
+    sr1__log(SR1_LOG_WARN, "third");
+    return NULL;
+}
+
+/* A sink may wait for a thread that logs, as one does that frees a server: the first time
+ * that this one is called. */
+static void join_in_sink(void *user, int32_t level, const char *text)
+{
+    struct waiting_log *w = user;
+    pthread_t thread;
+
+    snprintf(w->seen + strlen(w->seen), sizeof w->seen - strlen(w->seen), "%d %s;",
+             (int)level, text);
+    if (w->joined++)
+        return;
+    assert_int_equal(pthread_create(&thread, NULL, log_two, NULL), 0);
+    pthread_join(thread, NULL);
+    assert_string_equal(w->seen, "1 first;");
+}
+
+static void no_thread_waits_for_the_sink(void **state)
+{
+    struct waiting_log w = {.joined = 0};
+
+    (void)state;
+    sr1_log_set(join_in_sink, &w);
+    sr1__log(SR1_LOG_INFO, "first");
+    assert_string_equal(w.seen, "1 first;1 second;2 third;");
+    sr1__log(SR1_LOG_INFO, "last");
+    assert_string_equal(w.seen, "1 first;1 second;2 third;1 last;");
+    sr1_log_set(NULL, NULL);
+}
+
+struct flood {
+    unsigned long calls;
+    char last[128];
+    int began;
+};
+
+static void *log_much(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 100000; i++)
+        sr1__log(SR1_LOG_INFO, "message %d", i);
+    return NULL;
+}
+
+static void count_calls(void *user, int32_t level, const char *text)
+{
+    struct flood *f = user;
+    pthread_t thread;
+
+    (void)level;
+    f->calls++;
+    snprintf(f->last, sizeof f->last, "%s", text);
+    if (f->began++)
+        return;
+    assert_int_equal(pthread_create(&thread, NULL, log_much, NULL), 0);
+    pthread_join(thread, NULL);
+}
+
+/* What waits for a slow sink is bounded, and what was lost is told. */
+static void messages_that_wait_are_bounded(void **state)
+{
+    struct flood f = {.calls = 0};
+    unsigned long lost = 0;
+
+    (void)state;
+    sr1_log_set(count_calls, &f);
+    sr1__log(SR1_LOG_INFO, "first");
+    sr1_log_set(NULL, NULL);
+    assert_true(f.calls > 100 && f.calls < 100000);
+    assert_int_equal(sscanf(f.last, "log: %lu messages were lost", &lost), 1);
+    assert_int_equal(lost + f.calls - 2, 100000);
+}
+
+static void *set_none(void *arg)
+{
+    sr1_log_set(NULL, NULL);
+    *(atomic_int *)arg = 1;
+    return NULL;
+}
+
+struct removal {
+    pthread_t thread;
+    atomic_int removed, within;
+};
+
+static void remove_meanwhile(void *user, int32_t level, const char *text)
+{
+    struct removal *m = user;
+
+    (void)level;
+    (void)text;
+    assert_int_equal(pthread_create(&m->thread, NULL, set_none, &m->removed), 0);
+    usleep(20000);
+    m->within = m->removed;
+}
+
+/* Once it is removed no thread is in it any more. */
+static void removing_a_sink_waits_for_it(void **state)
+{
+    struct removal m = {.removed = 0};
+
+    (void)state;
+    sr1_log_set(remove_meanwhile, &m);
+    sr1__log(SR1_LOG_INFO, "first");
+    pthread_join(m.thread, NULL);
+    assert_int_equal(m.within, 0);
+    assert_int_equal(m.removed, 1);
+}
+
 static sr1_status two_blocks(void *leak)
 {
     char *a = sr1__strdup("a");
@@ -197,11 +348,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_is_set_and_kept),
         cmocka_unit_test(long_text_is_cut_between_characters),
+        cmocka_unit_test(names_in_a_text_are_whole),
         cmocka_unit_test(errors_cross_threads_as_values),
         cmocka_unit_test(what_was_set_since_is_known),
         cmocka_unit_test(every_status_has_name_and_text),
         cmocka_unit_test(log_goes_to_the_sink_only),
         cmocka_unit_test(what_a_sink_logs_is_dropped),
+        cmocka_unit_test(no_thread_waits_for_the_sink),
+        cmocka_unit_test(messages_that_wait_are_bounded),
+        cmocka_unit_test(removing_a_sink_waits_for_it),
         cmocka_unit_test(torture_counts_allocations),
         cmocka_unit_test(unknown_names_are_refused_with_those_known),
     };

@@ -82,6 +82,50 @@ static void replacing_keeps_the_old_on_failure(void **state)
     assert_int_equal(entries(), before);
 }
 
+/* What editors and git keep of a file that they replace. */
+static void a_replaced_file_keeps_its_mode_and_links(void **state)
+{
+    static const mode_t modes[] = {0600, 0640, 0444, 0664, 0755};
+    const char *path = scratch_file("mode", "old", 0), *soft = scratch_path("to-mode");
+    mode_t mask = umask(027);
+    struct stat st;
+    size_t before;
+
+    (void)state;
+    assert_int_equal(symlink("mode", soft), 0);
+    before = entries();
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        const char *name = i % 2 ? soft : path;
+
+        assert_int_equal(chmod(path, modes[i]), 0);
+        assert_int_equal(sr1__file_replace(name, name, strlen(name)), SR1_OK);
+        assert_holds(path, name);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_mode & 07777, modes[i]);
+        assert_int_equal(lstat(soft, &st), 0);
+        assert_true(S_ISLNK(st.st_mode));
+        assert_int_equal(entries(), before);
+    }
+    assert_int_equal(sr1__file_replace(scratch_path("fresh"), "x", 1), SR1_OK);
+    assert_int_equal(stat(scratch_path("fresh"), &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0640);
+    umask(mask);
+}
+
+static void what_is_no_file_is_not_replaced(void **state)
+{
+    const char *pipe = scratch_path("written-pipe");
+    struct stat st;
+
+    (void)state;
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    assert_int_equal(sr1__file_replace(pipe, "x", 1), SR1_E_IO);
+    assert_non_null(strstr(sr1_last_error(), "it is a special file, not a file"));
+    assert_int_equal(stat(pipe, &st), 0);
+    assert_true(S_ISFIFO(st.st_mode));
+    assert_int_equal(unlink(pipe), 0);
+}
+
 static void unwritable_places_are_named(void **state)
 {
     struct sr1__file_writer *w = NULL;
@@ -415,6 +459,8 @@ int main(void)
         cmocka_unit_test(reads_are_bounded),
         cmocka_unit_test(a_pipe_does_not_hang),
         cmocka_unit_test(replacing_keeps_the_old_on_failure),
+        cmocka_unit_test(a_replaced_file_keeps_its_mode_and_links),
+        cmocka_unit_test(what_is_no_file_is_not_replaced),
         cmocka_unit_test(unwritable_places_are_named),
         cmocka_unit_test(a_read_only_disk_is_named),
         cmocka_unit_test(a_full_disk_keeps_the_old),

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 
+#include <malloc.h>
 #include <math.h>
 
 /* expected: compact JSON, or for failures a part of the error. */
@@ -101,8 +102,8 @@ static void good_yaml(void **state)
         {"---\na: b\n...\n", "{\"a\":\"b\"}"},
         {"a: |\n  one\n  two\n", "{\"a\":\"one\\ntwo\\n\"}"},
         {"\xef\xbb\xbf"
-         "a: \xe6\x9c\xaa",
-         "{\"a\":\"\xe6\x9c\xaa\"}"},
+         "a: \xe6\x9c\xaa\r\nb: 1\r\n",
+         "{\"a\":\"\xe6\x9c\xaa\",\"b\":1}"},
         {"1: x", "{\"1\":\"x\"}"},
         {"\"<<\": x", "{\"<<\":\"x\"}"},
         {"a: \"x\\0y\"", "{\"a\":\"x\\u0000y\"}"},
@@ -229,6 +230,138 @@ static void files_by_ending(void **state)
     json_decref(a);
 }
 
+/* begin, then n times the piece (its number in place of %zu) with commas between, end. */
+static struct sr1__buf repeat_json(const char *begin, const char *piece, size_t n,
+                                   const char *end)
+{
+    const char *number = strstr(piece, "%zu");
+    size_t before = number ? (size_t)(number - piece) : strlen(piece);
+    struct sr1__buf b;
+
+    sr1__buf_init(&b, 0);
+    sr1__buf_str(&b, begin);
+    for (size_t i = 0; i < n; i++) {
+        sr1__buf_str(&b, i ? "," : "");
+        sr1__buf_add(&b, piece, before);
+        if (number)
+            sr1__buf_fmt(&b, "%zu%s", i, number + 3);
+    }
+    sr1__buf_str(&b, end);
+    assert_int_equal(b.status, SR1_OK);
+    return b;
+}
+
+/* What the values of a text fill is measured by the C library's own count. */
+static size_t bytes_in_use(void)
+{
+    struct mallinfo2 m = mallinfo2();
+
+    return m.uordblks + m.hblkhd;
+}
+
+static void what_values_fill_is_known_before(void **state)
+{
+    static const char *const rows[][3] = {
+        {"[", "{}", "]"},
+        {"[", "[]", "]"},
+        {"[", "1", "]"},
+        {"[", "[1]", "]"},
+        {"[", "1.5", "]"},
+        {"[", "\"\"", "]"},
+        {"[", "\"a text of some forty characters, no more\"", "]"},
+        {"[", "[[[[]]]]", "]"},
+        {"[", "{\"\":1}", "]"},
+        {"[", "{\"a\":{\"b\":[1,\"c\"]}}", "]"},
+        {"[", "{\"1\":1,\"2\":2,\"3\":3,\"4\":4,\"5\":5,\"6\":6,\"7\":7,\"8\":8}", "]"},
+        {"{", "\"%zu\":1", "}"},
+        {"{", "\"%zu\":\"\"", "}"},
+        {"{", "\"%zu\":[]", "}"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        for (size_t n = 1; n < 70000; n = 8 * n + 1) {
+            struct sr1__buf b = repeat_json(rows[i][0], rows[i][1], n, rows[i][2]);
+            size_t before = bytes_in_use(), filled;
+            json_t *j = NULL;
+
+            assert_int_equal(sr1__json_parse(&j, b.data, b.len, "t"), SR1_OK);
+            filled = bytes_in_use() - before;
+            if (filled > sr1__json_memory(b.data, b.len))
+                fail_msg("%zu times %s: %zu bytes, not %zu", n, rows[i][1], filled,
+                         sr1__json_memory(b.data, b.len));
+            json_decref(j);
+            sr1__buf_free(&b);
+        }
+}
+
+static void many_values_are_refused(void **state)
+{
+    static const char *const pieces[] = {"{}", "[]", "{\"\":0}", "[[]]", "1", "\"\""};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(pieces); i++) {
+        struct sr1__buf b = repeat_json("[", pieces[i], (size_t)10 << 20, "]");
+        json_t *j = NULL;
+
+        assert_int_equal(sr1__json_parse(&j, b.data, b.len, "the answer"), SR1_E_LIMIT);
+        assert_non_null(strstr(sr1_last_error(), "the answer: its values would fill"));
+        assert_non_null(strstr(sr1_last_error(), "ask for fewer"));
+        assert_int_equal(sr1__json_parse_loose(&j, b.data, b.len, NULL), SR1_E_LIMIT);
+        assert_non_null(strstr(sr1_last_error(), "the row: its values"));
+        assert_null(j);
+        sr1__buf_free(&b);
+    }
+}
+
+/* What large texts of real files and servers are made of takes at most half of it. */
+static void what_is_common_is_well_within(void **state)
+{
+    static const struct {
+        const char *begin, *piece;
+        size_t n;
+        const char *end;
+    } rows[] = {
+        /* a vocabulary and merges of tokenizer.json, in both forms */
+        {"{\"model\":{\"vocab\":{", "\"\u0120token%zu\": 1", 300000, "}}}"},
+        {"{\"merges\":[", "\"\u0120tok en%zu\"", 300000, "]}"},
+        {"{\"merges\":[", "[\n        \"\u0120tok\",\n        \"en%zu\"\n      ]", 300000,
+         "]}"},
+        /* the header of a safetensors file, and an index of many */
+        {"{",
+         "\"model.layers.%zu.mlp.experts.3.up_proj.weight\":{\"dtype\":\"BF16\","
+         "\"shape\":"
+         "[4096,1024],\"data_offsets\":[123456789,132456789]}",
+         50000, "}"},
+        {"{\"weight_map\":{",
+         "\"model.layers.%zu.mlp.experts.3.up_proj.weight\": "
+         "\"model-00001-of-00163.safetensors\"",
+         300000, "}}"},
+        /* hits, ids of tokens, log-probs, an embedding */
+        {"{\"result\":[[",
+         "{\"document\":{\"id\":\"%zu\",\"contents\":\"\\\"Title\\\"\\nA passage of a "
+         "hundred words would be longer than this one is.\"},\"score\":9.5}",
+         100000, "]]}"},
+        {"{\"token_ids\":[", "%zu", 1000000, "]}"},
+        {"{\"content\":[",
+         "{\"token\": \" tok\", \"logprob\": -0.123456, \"bytes\": [32, 116, 111, 107], "
+         "\"top_logprobs\": []}",
+         65536, "]}"},
+        {"{\"embedding\":[", "-0.01234567", 1000000, "]}"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct sr1__buf b =
+            repeat_json(rows[i].begin, rows[i].piece, rows[i].n, rows[i].end);
+
+        if (sr1__json_memory(b.data, b.len) > SR1__JSON_MEMORY_MAX(b.len) / 2)
+            fail_msg("%s: %zu of %zu", rows[i].piece, sr1__json_memory(b.data, b.len),
+                     SR1__JSON_MEMORY_MAX(b.len));
+        sr1__buf_free(&b);
+    }
+}
+
 static void a_bounded_buffer_bounds_a_dump(void **state)
 {
     json_t *j = json_string("0123456789");
@@ -309,6 +442,9 @@ int main(void)
         cmocka_unit_test(members),
         cmocka_unit_test(numbers_keep_their_kind),
         cmocka_unit_test(files_by_ending),
+        cmocka_unit_test(what_values_fill_is_known_before),
+        cmocka_unit_test(many_values_are_refused),
+        cmocka_unit_test(what_is_common_is_well_within),
         cmocka_unit_test(a_bounded_buffer_bounds_a_dump),
         cmocka_unit_test(memory_may_fail),
         cmocka_unit_test(memory_may_fail_at_a_quote),

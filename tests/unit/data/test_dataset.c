@@ -394,6 +394,31 @@ static void the_published_sets_are_read(void **state)
     }
 }
 
+/* pandas writes its index so. Blank lines before the header are none of it. */
+static void a_first_column_may_have_no_name(void **state)
+{
+    static const char *const files[][2] = {
+        {"index.tsv", "\tquestion\tanswer\n0\tq\ta\n"},
+        {"index.csv", ",question,answer\n0,q,a\n"},
+        {"late.tsv", "\xef\xbb\xbf \r\n\n\tquestion\tanswer\n\n0\tq\ta\n"},
+        {"late.csv", " \t\n\n,question,answer\n\t\n0,q,a\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(files); i++) {
+        sr1_dataset *d = NULL;
+        sr1_row *row = NULL;
+
+        if (open_one(&d, scratch_file(files[i][0], files[i][1], 0), NULL) != SR1_OK)
+            fail_msg("%s: %s", files[i][0], sr1_last_error());
+        assert_int_equal(sr1_dataset_count(d), 1);
+        assert_int_equal(sr1_dataset_read(d, 0, &row), SR1_OK);
+        assert_string_equal(sr1_row_question(row), "q");
+        sr1_row_free(row);
+        sr1_dataset_free(d);
+    }
+}
+
 /* The same rows, ids and lines of errors as of the plain file. */
 static void packed_files_are_read(void **state)
 {
@@ -613,6 +638,7 @@ static const struct {
      "b.csv:2: column 'golden_answers' is not UTF-8"},
     {"b.csv", "question,\x80\nx,y\n", "the header is not UTF-8"},
     {"b.csv", "question,golden_answers\n,y\n", "b.csv:2: field 'question' is empty"},
+    {"b.tsv", "question\tanswer\nq\ta\n\t\n", "b.tsv:3: field 'question' is empty"},
     {"b.parquet", "PAR1", "python3 -m searchr1.parquet "},
     {"b.tab", "question\tanswer\n", "must end in .jsonl, .json, .csv or .tsv"},
     {"noending", "x", "must end in .jsonl, .json, .csv or .tsv"},
@@ -1331,6 +1357,7 @@ int main(void)
         cmocka_unit_test(nested_answers_are_found),
         cmocka_unit_test(rows_as_published_are_read),
         cmocka_unit_test(the_published_sets_are_read),
+        cmocka_unit_test(a_first_column_may_have_no_name),
         cmocka_unit_test(packed_files_are_read),
         cmocka_unit_test(files_have_weights_and_rows_grades),
         cmocka_unit_test(too_many_aliases_are_refused),

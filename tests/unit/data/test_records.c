@@ -363,6 +363,9 @@ static void bad_demonstrations(void **state)
         {"{\"messages\":[{\"role\":\"assistant\",\"content\":\"x\"}]}",
          "no message of the user"},
         {"{\"messages\":[{\"role\":\"bot\",\"content\":\"x\"}]}", "'role' is 'bot'"},
+        {"{\"tools\":\"[]\\u0000\",\"messages\":[{\"role\":\"user\",\"content\":\"x\"},"
+         "{\"role\":\"assistant\",\"content\":\"x\"}]}",
+         "'tools' holds a NUL"},
         {"{\"messages\":[{\"role\":\"assistant\",\"content\":\"x\",\"weight\":0.5}]}",
          "messages[0]: 'weight' must be 0 or 1"},
         {"{\"messages\":[{\"role\":\"user\",\"content\":\"x\"},"

@@ -243,11 +243,21 @@ static const char *parrot_program(void)
 static void members_of_a_hit_have_their_types(void **state)
 {
     static const struct {
-        const char *hit, *id, *error;
+        const char *hit, *id, *error, *contents;
     } rows[] = {
-        {"[{\"id\": 17, \"text\": \"a\"}]", "17", NULL},
-        {"[{\"id\": \"x\", \"text\": \"a\"}]", "x", NULL},
-        {"[{\"id\": null, \"title\": null, \"score\": null, \"text\": \"a\"}]", "", NULL},
+        {"[{\"id\": 17, \"text\": \"a\"}]", "17", NULL, "a"},
+        {"[{\"id\": \"x\", \"text\": \"a\"}]", "x", NULL, "a"},
+        {"[{\"id\": null, \"title\": null, \"score\": null, \"text\": \"a\"}]", "", NULL,
+         "a"},
+        /* NUL, which a C string would end at */
+        {"[{\"id\": \"x\\u0000y\", \"title\": \"t\\u0000u\", \"contents\": "
+         "\"a\\u0000b\"}]",
+         "x\xEF\xBF\xBDy", NULL,
+         "t\xEF\xBF\xBDu\na\xEF\xBF\xBD"
+         "b"},
+        {"[\"a\\u0000b\"]", "", NULL,
+         "a\xEF\xBF\xBD"
+         "b"},
         {"[{\"id\": 1.5, \"text\": \"a\"}]", NULL, "the id of a hit"},
         {"[{\"title\": 3, \"text\": \"a\"}]", NULL, "the title of a hit"},
         {"[{\"score\": \"1\", \"text\": \"a\"}]", NULL, "the score of a hit"},
@@ -269,6 +279,7 @@ static void members_of_a_hit_have_their_types(void **state)
         OK(st);
         OK(sr1_search_results_hit(found, 0, 0, &hit));
         assert_string_equal(hit.id, rows[i].id);
+        assert_string_equal(hit.contents, rows[i].contents);
         sr1_search_results_free(found);
     }
     sr1_search_free(engine);

@@ -176,6 +176,12 @@ static void values_follow_python(void **state)
          "!\xe5\xa5\xbd\xe4\xbd\xa0"
          "1"},
         {"{{ strftime_now('%d %b %Y, %H:%M') }}", "14 Nov 2023, 22:13"},
+        {"{{ 1.5|round(-9223372036854775807 - 1) }}", "0.0"},
+        {"{{ 'abcab'.rfind('ab') }} {{ 'aab'.rfind('') }} {{ 'ab'.rfind('abc') }} "
+         "{{ ''.rfind('') }} {{ 'a-b-c'.rsplit('-', 1) }} {{ 'aaa'.rpartition('aa') }}",
+         "3 3 -1 0 ['a-b', 'c'] ('a', 'aa', '')"},
+        {"{{ {(1, (2, 'x')): 'found'}[(1, (2, 'x'))] }}|{{ {(1, 2): 3}.get((1, 2)) }}",
+         "|3"},
     };
     struct sr1__buf text;
 
@@ -254,6 +260,8 @@ static void refusals_name_line_and_reason(void **state)
          SR1_E_LIMIT, "too deep"},
         {"{{ 'x' * 9999999999 }}", SR1_E_LIMIT, "line 1"},
         {"{{ range(1000000) }}", SR1_E_INVALID, "more than 100000"},
+        {"{{ range(0, 9223372036854775807, 922337203685477580)[::100] }}", SR1_E_INVALID,
+         "64 bits"},
     };
     struct sr1__buf text;
 
@@ -265,6 +273,72 @@ static void refusals_name_line_and_reason(void **state)
         if (!strstr(sr1_last_error(), cases[i].says))
             fail_msg("%s: %s", cases[i].source, sr1_last_error());
         assert_int_equal(text.len, 0);
+        sr1__buf_free(&text);
+    }
+}
+
+/* Tuples that hold one another, twice each or one in the other: a hash of them is as
+ * bounded as a comparison. */
+static void hashes_of_tuples_are_bounded(void **state)
+{
+    static const char doubles[] = "{% set t = (t, t) %}", use[] = "{{ {t: 1} }}";
+    struct sr1__buf source, text;
+
+    (void)state;
+    sr1__buf_init(&source, 0);
+    sr1__buf_init(&text, 0);
+    sr1__buf_str(&source, "{% set t = (1,) %}");
+    for (int i = 0; i < 64; i++)
+        sr1__buf_str(&source, doubles);
+    sr1__buf_str(&source, use);
+    assert_int_equal(render_text(sr1__buf_cstr(&source), "{}", &text, NULL), SR1_E_LIMIT);
+    assert_non_null(strstr(sr1_last_error(), "not done within"));
+    assert_int_equal(
+        render_text("{% set ns = namespace(t=()) %}{% for i in range(9) %}{% for j in "
+                    "range(100000) %}{% set ns.t = (ns.t,) %}{% endfor %}{% endfor %}{{ "
+                    "{}.get(ns.t) }}",
+                    "{}", &text, NULL),
+        SR1_E_LIMIT);
+    assert_non_null(strstr(sr1_last_error(), "nest too deep"));
+    assert_int_equal(render_text("{{ {(1, [2]): 3} }}", "{}", &text, NULL),
+                     SR1_E_INVALID);
+    sr1__buf_free(&source);
+    sr1__buf_free(&text);
+}
+
+/* Each would take minutes or hours if what one call compares were not counted. */
+static void long_comparisons_are_counted(void **state)
+{
+    static const char *const cases[] = {
+        "{{ a.strip('b' * 4000000 ~ 'a') }}",
+        "{{ a.rfind('a' * 2000000 ~ 'b') }}",
+        "{% for i in many %}{% if d.get(b) %}{% endif %}{% endfor %}",
+        "{% for i in many %}{% if a < b %}{% endif %}{% endfor %}",
+        "{% for i in many %}{% if a.startswith(a) %}{% endif %}{% endfor %}",
+        "{% for i in many %}{% if b.isalpha() %}{% endif %}{% endfor %}",
+        "{% for i in many %}{% if many == as_many %}{% endif %}{% endfor %}",
+        "{% for i in many %}{% if -1 in many %}{% endif %}{% endfor %}",
+        "{% set n = namespace(dict(range(20000)|slice(10000))) %}{% for i in many %}{% "
+        "if "
+        "n.x %}{% endif %}{% endfor %}",
+        "{% for i in many %}{% if many|sum %}{% endif %}{% endfor %}",
+        "{% for i in many %}{% if many|max %}{% endif %}{% endfor %}",
+        "{% for i in many %}{% if many|select('none')|list %}{% endif %}{% endfor %}",
+    };
+    struct sr1__buf source, text;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        sr1__buf_init(&source, 0);
+        sr1__buf_init(&text, 0);
+        sr1__buf_str(&source, "{% set a = 'a' * 4000000 %}{% set b = 'a' * 3999999 ~ 'b' "
+                              "%}{% set d = {a: 1} %}{% set many = range(100000) %}"
+                              "{% set as_many = range(100000) %}");
+        sr1__buf_str(&source, cases[i]);
+        if (render_text(sr1__buf_cstr(&source), "{}", &text, NULL) != SR1_E_LIMIT)
+            fail_msg("%s: it is done", cases[i]);
+        assert_non_null(strstr(sr1_last_error(), "not done within"));
+        sr1__buf_free(&source);
         sr1__buf_free(&text);
     }
 }
@@ -320,6 +394,8 @@ int main(void)
         cmocka_unit_test(values_follow_python),
         cmocka_unit_test(texts_from_outside_stay_apart),
         cmocka_unit_test(refusals_name_line_and_reason),
+        cmocka_unit_test(hashes_of_tuples_are_bounded),
+        cmocka_unit_test(long_comparisons_are_counted),
         cmocka_unit_test(nesting_is_bounded),
         cmocka_unit_test(memory_may_run_out),
     };

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static char server[512];
 
@@ -383,6 +384,103 @@ static void a_program_that_says_much_first_is_heard(void **state)
     free(request);
 }
 
+#define EMPTY_LINES 4000000
+
+static double cpu_seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* What it takes to look for the ends of so many lines in a text that lies still. */
+static double look_for_lines(struct sr1__buf *line)
+{
+    char *text = malloc(65536);
+    double begin = cpu_seconds();
+
+    memset(text, '\n', 65536);
+    for (size_t i = 0; i < EMPTY_LINES; i++) {
+        const char *at = text + i % 65536;
+
+        sr1__buf_clear(line);
+        sr1__buf_add(line, at, (size_t)((char *)memchr(at, '\n', 1) - at));
+    }
+    free(text);
+    return cpu_seconds() - begin;
+}
+
+/* Lines are taken where they stand: the time of each does not depend on how many were
+ * read with it, of which moving the others makes it twenty times as long. */
+static void empty_lines_cost_little(void **state)
+{
+    char command[200];
+    const char *const argv[] = {"sh", "-c", command, NULL};
+    struct sr1__line_process_options o = {.name = "sh", .argv = argv, .max_line = 100};
+    struct sr1__line_process *p = NULL;
+    struct sr1__buf line;
+    double begin, took;
+    size_t empty = 0;
+
+    (void)state;
+    snprintf(command, sizeof command,
+             "printf 'a\\r\\n\\nb'; printf 'c\\n'; yes '' | head -n %d; echo done",
+             EMPTY_LINES);
+    OK(sr1__line_process_start(&p, &o));
+    sr1__buf_init(&line, 0);
+    read_line(p, &line);
+    assert_string_equal(sr1__buf_cstr(&line), "a");
+    read_line(p, &line);
+    assert_string_equal(sr1__buf_cstr(&line), "");
+    read_line(p, &line);
+    assert_string_equal(sr1__buf_cstr(&line), "bc");
+    begin = cpu_seconds();
+    for (read_line(p, &line); line.len == 0; read_line(p, &line))
+        empty++;
+    took = cpu_seconds() - begin;
+    assert_string_equal(sr1__buf_cstr(&line), "done");
+    assert_int_equal(empty, EMPTY_LINES);
+    assert_true(took < 8 * look_for_lines(&line) + 0.1);
+    sr1__line_process_free(p);
+    sr1__buf_free(&line);
+}
+
+static void answers_are_read(void **state)
+{
+    static const struct {
+        const char *text, *message;
+        int32_t code;
+    } rows[] = {
+        {"{\"id\":1,\"result\":null}", "", 0},
+        {"{\"id\":1,\"result\":null,\"error\":null}", "", 0},
+        {"{\"id\":1,\"error\":{\"code\":-5,\"message\":\"no\"}}", "no", -5},
+        /* as JSON-RPC 1.0 has it */
+        {"{\"id\":1,\"result\":null,\"error\":{\"code\":7,\"message\":\"no\"}}", "no", 7},
+        {"{\"id\":1,\"error\":{\"code\":4294967297}}", "no reason", INT32_MAX},
+        {"{\"id\":1,\"error\":{\"code\":-4294967297}}", "no reason", INT32_MIN},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct sr1__rpc_reply reply = {0};
+        enum sr1__rpc_kind kind;
+        struct sr1__buf answer;
+        int64_t id = 0;
+
+        sr1__buf_init(&answer, 0);
+        OK(sr1__rpc_read(rows[i].text, strlen(rows[i].text), &kind, &id, &reply,
+                         &answer));
+        assert_int_equal(kind, SR1__RPC_ANSWER);
+        assert_int_equal(id, 1);
+        assert_int_equal(reply.result == NULL, rows[i].code != 0);
+        assert_int_equal(reply.code, rows[i].code);
+        assert_string_equal(reply.message, rows[i].message);
+        sr1__rpc_reply_free(&reply);
+        sr1__buf_free(&answer);
+    }
+}
+
 /* ---- HTTP ---- */
 
 /* The test's server, the line that it wrote last, and its tools. */
@@ -532,6 +630,20 @@ static void names_of_sessions_may_be_long(void **state)
     close_http_tools(&h);
 }
 
+/* A version that would begin a header of its own. */
+static void a_version_is_no_header(void **state)
+{
+    struct http_tools h;
+
+    (void)state;
+    start_http_server(&h, "forged");
+    h.env = open_tools();
+    assert_int_equal(sr1_env_add_mcp(h.env, scratch_path("http.json"), NULL),
+                     SR1_E_PARSE);
+    assert_non_null(strstr(sr1_last_error(), "'protocolVersion' is no version"));
+    close_http_tools(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -545,11 +657,14 @@ int main(void)
         cmocka_unit_test(two_servers_with_one_tool_are_refused),
         cmocka_unit_test(a_server_that_lingers_is_ended),
         cmocka_unit_test(a_program_that_says_much_first_is_heard),
+        cmocka_unit_test(empty_lines_cost_little),
+        cmocka_unit_test(answers_are_read),
         cmocka_unit_test(an_http_servers_tools_are_called),
         cmocka_unit_test(a_refused_call_keeps_its_session),
         cmocka_unit_test(without_a_session_nothing_is_sent_twice),
         cmocka_unit_test(a_new_session_is_made_before_calls),
         cmocka_unit_test(names_of_sessions_may_be_long),
+        cmocka_unit_test(a_version_is_no_header),
     };
 
     return cmocka_run_group_tests(tests, make, scratch_remove);

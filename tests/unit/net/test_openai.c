@@ -193,7 +193,7 @@ static void requests_that_make_no_sense_are_refused(void **state)
     struct told t = {.reply = {.code = 200, .headers = "", .body = vllm_completion}};
     static const char *const holes[] = {"</search>", NULL};
     sr1_openai_request bad[] = {by_ids, by_ids, by_ids,      by_messages, by_ids,
-                                by_ids, by_ids, by_messages, by_messages};
+                                by_ids, by_ids, by_messages, by_messages, by_ids};
     sr1_openai_results *said = NULL;
     struct server s;
     sr1_openai *c = open_at(&s, &t);
@@ -209,6 +209,7 @@ static void requests_that_make_no_sense_are_refused(void **state)
     bad[6].stop = holes;
     bad[7].roles = holes;
     bad[8].contents = holes;
+    bad[9].struct_size -= 1; /* where the next one would begin there is none */
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(sr1_openai_run(c, &bad[i], 1, &said), SR1_E_INVALID);
     bad[0] = by_ids;

@@ -195,13 +195,24 @@ static void the_last_score_counts(void **state)
         {"Score:", NAN},
         {"Score: high", NAN},
         {"Score: 1.2.3", NAN},
+        {"**Score**: 7.", 7},
+        {"Score : _7_ / 10 points", 7},
+        {"Score\xef\xbc\x9a 7", 7},
+        {"Score: 7 out of 10, as it is right", 7},
+        {"Score: 7, 8 would be too much", 7},
+        {"Score: 7/100", NAN},
+        {"Score: 7 out of 5", NAN},
+        {"Score: 0,5", NAN},
+        {"Score: 1e-3", NAN},
+        {"Score: 0x1", NAN},
+        {"Score: 50%", NAN},
         {"scored 1", NAN},
         {"", NAN},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        double score = sr1__judge_reply_score(cases[i].reply, strlen(cases[i].reply));
+        double score = sr1__judge_reply_score(cases[i].reply, strlen(cases[i].reply), 10);
 
         if (isnan(cases[i].score) ? !isnan(score) : score != cases[i].score)
             fail_msg("'%s' is %g", cases[i].reply, score);

@@ -548,6 +548,25 @@ static void what_is_no_answer_is_an_error(void **state)
     }
 }
 
+/* A short text of many values: refused before they fill memory, and the queries fail as
+ * those of any unreadable answer. */
+static void an_answer_of_too_many_values_is_an_error(void **state)
+{
+    struct reply reply = {.code = 200, .headers = ""};
+    struct sr1__buf body;
+
+    (void)state;
+    sr1__buf_init(&body, 0);
+    sr1__buf_str(&body, "{\"result\": [[], [");
+    for (size_t i = 0; i < (size_t)3 << 19; i++)
+        sr1__buf_str(&body, "{},");
+    sr1__buf_str(&body, "{}]]}");
+    assert_int_equal(body.status, SR1_OK);
+    reply.body = body.data;
+    expect_failed(&reply, SR1_ACTION_ERROR, "the answer: its values would fill", 1);
+    sr1__buf_free(&body);
+}
+
 /* Turns down a batch that holds a query of more than 20 characters. */
 static void turn_down(void *user, int nth, const char *request, struct reply *r)
 {
@@ -727,6 +746,7 @@ int main(void)
         cmocka_unit_test(shared_answers_are_read),
         cmocka_unit_test(what_only_python_reads_is_an_answer),
         cmocka_unit_test(what_is_no_answer_is_an_error),
+        cmocka_unit_test(an_answer_of_too_many_values_is_an_error),
         cmocka_unit_test(a_query_that_is_turned_down_finds_nothing),
         cmocka_unit_test(one_bad_list_fails_its_query_only),
         cmocka_unit_test(a_list_too_long_fails_its_query_only),

@@ -117,6 +117,73 @@ static void refuses_by_name(void **state)
     }
 }
 
+/* A text full of one would take its length at each place. */
+static void tokens_of_the_trie_have_a_length(void **state)
+{
+    for (size_t n = 1024; n <= 1025; n++) {
+        json_t *j = file_of(WP);
+        struct sr1__buf vocab;
+        sr1_tokenizer *t = NULL;
+        sr1_status status;
+
+        (void)state;
+        sr1__buf_init(&vocab, 0);
+        sr1__buf_str(&vocab, "{\"[UNK]\": 0, \"");
+        for (size_t i = 0; i < n; i++)
+            sr1__buf_char(&vocab, 'a');
+        sr1__buf_str(&vocab, "\": 1}");
+        set_path(j, "model.vocab", sr1__buf_cstr(&vocab));
+        set_path(j, "added_tokens", "[]");
+        set_path(j, "post_processor", "null");
+        status = parse_tree(&t, j);
+        if (n == 1024)
+            assert_int_equal(status, SR1_OK);
+        else
+            assert_int_equal(status, SR1_E_LIMIT);
+        if (n == 1025 && !strstr(sr1_last_error(), "t.json: model.vocab: the vocabulary "
+                                                   "has a token of 1025 bytes"))
+            fail_msg("%s", sr1_last_error());
+        sr1_tokenizer_free(t);
+        sr1__buf_free(&vocab);
+        json_decref(j);
+    }
+}
+
+/* Sixteen steps that each make 64 bytes of one: 64 of them is all that a text becomes. */
+static void steps_of_a_normalizer_do_not_multiply(void **state)
+{
+    json_t *j = file_of(WP);
+    struct sr1__buf steps;
+    sr1_tokenizer *t = NULL;
+    int32_t *ids = NULL;
+    size_t n = 0;
+
+    (void)state;
+    sr1__buf_init(&steps, 0);
+    sr1__buf_str(&steps, "{\"type\": \"Sequence\", \"normalizers\": [");
+    for (int i = 0; i < 16; i++) {
+        sr1__buf_fmt(&steps,
+                     "%s{\"type\": \"Replace\", \"pattern\": {\"String\": \"a\"}, "
+                     "\"content\": \"",
+                     i ? ", " : "");
+        for (int k = 0; k < 64; k++)
+            sr1__buf_char(&steps, 'a');
+        sr1__buf_str(&steps, "\"}");
+    }
+    sr1__buf_str(&steps, "]}");
+    set_path(j, "normalizer", sr1__buf_cstr(&steps));
+    OK(parse_tree(&t, j));
+    assert_int_equal(sr1_tokenizer_encode_input(t, "aa", NULL, 512, &ids, NULL, &n),
+                     SR1_E_LIMIT);
+    if (!strstr(sr1_last_error(), "normalizer Replace: text in normal form: longer than "
+                                  "1048704 bytes"))
+        fail_msg("%s", sr1_last_error());
+    assert_null(ids);
+    sr1_tokenizer_free(t);
+    sr1__buf_free(&steps);
+    json_decref(j);
+}
+
 /* Cut anywhere, a file is refused and nothing leaks. */
 static void refuses_cut_files(void **state)
 {
@@ -507,6 +574,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refuses_by_name),
+        cmocka_unit_test(tokens_of_the_trie_have_a_length),
+        cmocka_unit_test(steps_of_a_normalizer_do_not_multiply),
         cmocka_unit_test(refuses_cut_files),
         cmocka_unit_test(bounds_of_inputs),
         cmocka_unit_test(other_models_give_inputs_too),
