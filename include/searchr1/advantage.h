@@ -94,6 +94,9 @@ typedef struct sr1_advantage_batch {
 #define SR1_ADVANTAGE_STD_POPULATION 1 /* divided by n */
 #define SR1_ADVANTAGE_STD_UNBIASED 2   /* divided by n - 1, as torch.std */
 
+#define SR1_ADVANTAGE_STD_OVER_GROUP 0
+#define SR1_ADVANTAGE_STD_OVER_BATCH 1 /* of all rewards of the batch */
+
 /* Of steps and of trajectories (gigpo, rlvmr), or of levels (rlvcr). */
 #define SR1_ADVANTAGE_MEAN_NORM 1     /* the mean is taken off */
 #define SR1_ADVANTAGE_MEAN_STD_NORM 2 /* and divided by std + eps */
@@ -108,7 +111,7 @@ typedef struct sr1_advantage_options {
     double eps;            /* added to the standard deviation (whitening over tokens:
                               to the variance), >= 0 */
     int32_t divide_by_std; /* 0: only the mean is taken off */
-    int32_t std_kind;      /* SR1_ADVANTAGE_STD_*, of groups */
+    int32_t std_kind;      /* SR1_ADVANTAGE_STD_DEFAULT, _POPULATION or _UNBIASED */
     int32_t single_raw;    /* a group of one: 0 gives 0; 1 lets its reward through, as if
                               mean 0 and std 1 (verl) */
     int32_t whiten;        /* SR1_ADVANTAGE_WHITEN*: afterwards to mean 0, std 1 over
@@ -125,6 +128,9 @@ typedef struct sr1_advantage_options {
     double thinking_cost_max;    /* RLVCR: > 0, tokens */
     int32_t pass_k;              /* pass_at_k: at least 2; 0: the size of the group */
     int32_t gpg_nonzero;         /* gpg: 1 scales by the rewards that are not 0 (verl) */
+    int32_t std_over;            /* SR1_ADVANTAGE_STD_OVER_*: whose deviation divides,
+                                    that of single_raw too; means are of groups. Since
+                                    0.1 */
 } sr1_advantage_options;
 
 /* Where results go; each may be NULL. The arrays are the caller's. */

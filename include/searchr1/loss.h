@@ -32,18 +32,20 @@ typedef struct sr1_loss_batch {
                                        where old_log_probs were computed anew; NULL:
                                        old_log_probs */
     const float *entropies;         /* of the distribution at each token; may be NULL when
-                                       entropy_coef is 0 */
+                                       entropy_coef and entropy_threshold are 0 */
     size_t n_seqs;
     const int64_t *seq_begin;  /* [n_seqs + 1] rising from 0 to n: sequence i has tokens
                                   [seq_begin[i], seq_begin[i + 1]); NULL: not known */
     const int64_t *seq_tokens; /* [n_seqs] tokens each sequence has in the whole batch;
                                   one that was cut is then refused; NULL: none is */
+    const uint8_t *chosen;     /* 1: sr1_loss_choose chose the token in the whole batch
+                                  (clip_cov, kl_cov); NULL: none. Since 0.1 */
 } sr1_loss_batch;
 
 /* What is 0 or NULL is off; begin with sr1_loss_options_init for published values.
  * Each loss reads the fields that sr1_loss_describe lists, and those of all: beta,
  * kl_kind, kl_weighted, entropy_coef, correction, correction_low, correction_high,
- * off_policy_delta. */
+ * off_policy_delta, entropy_threshold. */
 typedef struct sr1_loss_options {
     size_t struct_size;
     double clip_low;     /* ratio kept above 1 - clip_low */
@@ -57,16 +59,24 @@ typedef struct sr1_loss_options {
     double lambda_positive;
     double k_negative; /* and for others */
     double lambda_negative;
-    const char *kl_kind;     /* NULL: "k3"; sr1_loss_kl_name lists them */
-    int32_t kl_weighted;     /* 1: KL times the token's ratio, unbiased off policy */
-    double entropy_coef;     /* weight of the entropy bonus */
-    const char *correction;  /* of tokens another policy sampled; NULL: "none";
-                                sr1_loss_correction_name lists them */
-    double correction_low;   /* importance weights below are raised to it or dropped */
-    double correction_high;  /* and those above cut to it or dropped; > 0 */
-    double off_policy_delta; /* tokens with A < 0 count nothing in a sequence whose mean
-                                of rollout minus new log-probs is above (TRL:
-                                off_policy_mask_threshold) */
+    const char *kl_kind;      /* NULL: "k3"; sr1_loss_kl_name lists them */
+    int32_t kl_weighted;      /* 1: KL times the token's ratio, unbiased off policy */
+    double entropy_coef;      /* weight of the entropy bonus */
+    const char *correction;   /* of tokens another policy sampled; NULL: "none";
+                                 sr1_loss_correction_name lists them */
+    double correction_low;    /* importance weights below are raised to it or dropped */
+    double correction_high;   /* and those above cut to it or dropped; > 0 */
+    double off_policy_delta;  /* tokens with A < 0 count nothing in a sequence whose mean
+                                 of rollout minus new log-probs is above (TRL:
+                                 off_policy_mask_threshold) */
+    double entropy_threshold; /* tokens of a lower entropy have no policy loss and no
+                                 entropy bonus, their KL stays (TRL:
+                                 top_entropy_quantile); 0: all have. Since 0.1 */
+    double clip_cov_ratio;    /* clip_cov: share of tokens that are drawn, > 0 */
+    double clip_cov_lb;       /* of those whose covariance is above, */
+    double clip_cov_ub;       /* and below */
+    double kl_cov_ratio; /* kl_cov: share of tokens, of the largest covariance, > 0 */
+    double ppo_kl_coef;  /* weight of their |new - old| */
 } sr1_loss_options;
 
 /* What a loss needs of the batch beside new_log_probs. */

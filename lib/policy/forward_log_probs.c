@@ -223,6 +223,20 @@ sr1_status sr1__score_log_probs(sr1_model *m, const struct sr1__microbatch *mb,
                                                                     logit_chunk, out);
 }
 
+sr1_status sr1__score_entropies(sr1_model *m, const struct sr1__microbatch *mb,
+                                double temperature, int64_t logit_chunk, float *out)
+{
+    sr1_scope *s = sr1__scope_open(m->device, "entropies");
+    sr1_tensor *entropy = NULL;
+    struct sr1__log_prob_options o = {
+        .temperature = temperature, .logit_chunk = logit_chunk, .entropy = &entropy};
+
+    sr1__scope_no_grad(s);
+    (void)sr1__forward_log_probs(s, m, mb, &o);
+    t_to_host_f32(s, entropy, out, mb->n_targets);
+    return sr1__scope_close(s);
+}
+
 /* ---- public recomputation, by each trajectory's own sampling distribution ---- */
 
 static struct sr1__sampling sampling_of(const sr1_trajectory *t)

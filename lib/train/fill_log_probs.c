@@ -1,8 +1,8 @@
 /* train/fill_log_probs.c - forward passes without gradient: log-probs of the policy's
  * tokens under the reference (verl: compute_ref_log_prob) or under the policy before the
- * update (verl: compute_log_prob), and the critic's values. They become columns of the
- * trajectories, so that estimators, the update and reports read one and the same number.
- */
+ * update (verl: compute_log_prob), that policy's entropies, and the critic's values. They
+ * become columns of the trajectories, so that estimators, the update and reports read one
+ * and the same number. */
 #include "train/ranks.h"
 #include "train/step_batch.h"
 
@@ -15,6 +15,7 @@
 
 #define REFERENCE (1u << SR1_COLUMN_REFERENCE)
 #define OLD (1u << SR1_COLUMN_OLD)
+#define ENTROPY (1u << SR1_COLUMN_ENTROPY)
 
 /* ---- one column by one model ---- */
 
@@ -46,6 +47,13 @@ static sr1_status forward_policy(const sr1_trainer *tr, int32_t worker,
     return forward_model(tr, tr->policy.replicas[worker], mb, numbers);
 }
 
+static sr1_status forward_entropies(const sr1_trainer *tr, int32_t worker,
+                                    const struct sr1__microbatch *mb, float *numbers)
+{
+    return sr1__score_entropies(tr->policy.replicas[worker], mb, tr->set.temperature,
+                                tr->set.logit_chunk, numbers);
+}
+
 static sr1_status forward_critic(const sr1_trainer *tr, int32_t worker,
                                  const struct sr1__microbatch *mb, float *numbers)
 {
@@ -61,6 +69,7 @@ static const struct column_forward forwards[] = {
     {SR1_COLUMN_REFERENCE, "reference", forward_reference},
     {SR1_COLUMN_VALUE, "critic", forward_critic},
     {SR1_COLUMN_OLD, "policy before the update", forward_policy},
+    {SR1_COLUMN_ENTROPY, "entropies before the update", forward_entropies},
 };
 #define FORWARDS (sizeof(forwards) / sizeof(forwards[0]))
 
@@ -254,7 +263,7 @@ static uint32_t find_needed(const struct sr1__step_batch *b, size_t i)
     if (!sr1__counts_in_group(b, i))
         return 0;
     if (b->is_masked)
-        return set->policy_columns & (REFERENCE | OLD);
+        return set->policy_columns & (REFERENCE | OLD | ENTROPY);
     if (!scored) /* it may be dropped yet, and the update is far */
         return set->advantage_columns | (set->update_columns & REFERENCE);
     if (b->drop[i] != SR1__DROP_NONE || sr1__masks_loss(set))

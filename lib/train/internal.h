@@ -96,6 +96,7 @@ struct sr1__settings {
     int32_t dense_rewards, partial_rollout;
     uint64_t seed;
     double loss_length;
+    double top_entropy_quantile; /* share of tokens with a policy loss; 1: all */
     const struct sr1__loss_row *loss;
     const struct sr1__aggregation *aggregation;
     sr1_loss_options loss_options; /* its texts: the configuration's */
@@ -125,6 +126,15 @@ struct sr1__entropy {
     double target, delta, least, most;
     double coef; /* its weight; moves where it is adaptive */
     double now;  /* as this step uses it; 0 until one begins, and in imitation */
+};
+
+/* Policy tokens of a mini-batch that the loss treats apart. */
+struct sr1__token_choice {
+    double threshold; /* of a lower entropy they have no policy loss; 0: all have */
+    int64_t kept;     /* so many have */
+    size_t first;     /* trajectory of the mini-batch */
+    size_t *begin;    /* [trajectories] places of each one's tokens in chosen */
+    uint8_t *chosen;  /* by sr1_loss_choose; NULL: the loss has none */
 };
 
 /* Statistics of each row of the data, for choosing among them. */
@@ -242,6 +252,7 @@ struct sr1_trainer {
     char *server_loaded; /* the checkpoint's, if it still has them; else NULL */
     int32_t in_update;   /* the step under way may have changed weights */
     struct sr1__token_dropout dropout; /* of the epoch of an update that is under way */
+    struct sr1__token_choice choice;   /* of its mini-batch */
     struct sr1__route_log *routes; /* of the update under way; NULL: experts are chosen */
     int32_t resumed;
     atomic_int stop;

@@ -58,6 +58,10 @@ struct sr1__objective {
     /* The loss's gradient; its figures are added to *sums. SR1_E_NUMERIC: not finite. */
     sr1_status (*loss)(const sr1_trainer *tr, const struct sr1__microbatch *mb,
                        const struct sr1__loss_arrays *a, struct sr1__loss_sums *sums);
+    /* What the loss has to know of all trajectories [begin, end) of a mini-batch, before
+     * the passes over it; NULL: nothing. */
+    sr1_status (*survey)(sr1_trainer *tr, struct sr1__trajectory_store *from,
+                         size_t begin, size_t end);
     /* How tokens are weighed. */
     const struct sr1__aggregation *(*aggregation)(const sr1_trainer *tr);
     /* May trajectories whose advantages are all 0 be passed over: is their share of the
@@ -73,6 +77,16 @@ struct sr1__objective {
     void (*report_epoch)(const struct sr1__loss_sums *sums, double grad_norm, double rate,
                          struct sr1_step_metrics *m);
 };
+
+/* ---- choose_tokens.c ---- */
+
+/* tr->choice of a mini-batch of the policy's. */
+sr1_status sr1__choose_tokens(sr1_trainer *tr, struct sr1__trajectory_store *from,
+                              size_t begin, size_t end);
+void sr1__token_choice_free(struct sr1__token_choice *c); /* a zeroed one is fine */
+/* Those of a micro-batch, [M], freed with sr1__free; NULL: none are chosen. */
+sr1_status sr1__chosen_of(const sr1_trainer *tr, const struct sr1__microbatch *mb,
+                          const int64_t *seq_begin, uint8_t **out);
 
 /* ---- optimise.c ---- */
 

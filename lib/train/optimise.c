@@ -629,6 +629,8 @@ static sr1_status run_epoch(struct update *u, size_t n)
         st = make_plan(u);
         if (st == SR1_OK && sr1__aggregation_by_group(u->objective->aggregation(u->tr)))
             st = sr1__group_counts_make(&u->groups, u->from, u->begin, u->end);
+        if (st == SR1_OK && u->objective->survey)
+            st = u->objective->survey(u->tr, u->from, u->begin, u->end);
         skipped = u->tr->skipped;
         if (st == SR1_OK && u->plan.n_policy_tokens > 0)
             st = run_mini_batch(u);

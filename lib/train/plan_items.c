@@ -337,6 +337,11 @@ static void plan_log_probs(struct planner *p)
         [SR1_COLUMN_VALUE] = &p->critic};
     double most = 0;
 
+    if (columns_of(p) & 1u << SR1_COLUMN_ENTROPY) {
+        pass.entropy = 1;
+        most = p->out->step.workers * sr1__memory_forward(&p->policy, &pass);
+        pass.entropy = 0;
+    }
     for (uint32_t i = 0; i < SR1_COLUMN_COUNT; i++)
         if (models[i] && columns_of(p) & 1u << i)
             most = fmax(most, sr1__memory_score(models[i], &pass, p->out->step.workers));

@@ -126,6 +126,11 @@ static void read_loss_options(struct sr1__settings *s, const sr1_config *c)
     o->correction_low = sr1__config_real(c, "importance_low");
     o->correction_high = sr1__config_real(c, "importance_high");
     o->off_policy_delta = sr1__config_real(c, "off_policy_delta");
+    o->clip_cov_ratio = sr1__config_real(c, "clip_cov_ratio");
+    o->clip_cov_lb = sr1__config_real(c, "clip_cov_lb");
+    o->clip_cov_ub = sr1__config_real(c, "clip_cov_ub");
+    o->kl_cov_ratio = sr1__config_real(c, "kl_cov_ratio");
+    o->ppo_kl_coef = sr1__config_real(c, "ppo_kl_coef");
 }
 
 static sr1_status check_correction(const struct sr1__settings *s)
@@ -171,6 +176,7 @@ static sr1_status read_loss(struct sr1__settings *s, const sr1_config *c)
     s->loss = sr1__loss_find(sr1__config_str(c, "loss"));
     s->router_aux_loss_coef = sr1__config_real(c, "router_aux_loss_coef");
     s->router_replay = sr1__config_is(c, "router_replay", "r2");
+    s->top_entropy_quantile = sr1__config_real(c, "top_entropy_quantile");
     s->loss_length = (double)(length ? length : sr1__config_int(c, "max_tokens"));
     SR1__TRY(
         sr1__aggregation_find(sr1__config_str(c, "loss_aggregation"), &s->aggregation));

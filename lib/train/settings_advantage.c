@@ -33,6 +33,8 @@ static const struct {
     size_t offset;
     int32_t value;
 } choices[] = {
+    {"advantage_std_over", "batch", offsetof(sr1_advantage_options, std_over),
+     SR1_ADVANTAGE_STD_OVER_BATCH},
     {"advantage_std_kind", "population", offsetof(sr1_advantage_options, std_kind),
      SR1_ADVANTAGE_STD_POPULATION},
     {"advantage_std_kind", "unbiased", offsetof(sr1_advantage_options, std_kind),
@@ -151,6 +153,8 @@ static sr1_status check_asked(const sr1_advantage_info *estimator, const sr1_con
         {"advantage_std", "divide_by_std",
          !sr1__config_bool(c, "advantage_std") &&
              sr1__settings_lists(estimator->options, "std_kind")}, /* it does divide */
+        {"advantage_std_over", "std_over",
+         sr1__config_is(c, "advantage_std_over", "batch")},
     };
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
@@ -159,6 +163,11 @@ static sr1_status check_asked(const sr1_advantage_info *estimator, const sr1_con
                              "%s: advantage %s does not look at it; leave it out or take "
                              "an estimator that does",
                              keys[i].key, estimator->name);
+    if (sr1__config_is(c, "advantage_std_over", "batch") &&
+        !sr1__config_bool(c, "advantage_std"))
+        return sr1__fail(SR1_E_CONFIG,
+                         "advantage_std_over: batch says whose deviation divides, and "
+                         "advantage_std: false that none does; leave one of them out");
     return SR1_OK;
 }
 
@@ -301,12 +310,13 @@ static void plan_columns(struct sr1__settings *s)
     /* Where tokens are corrected for the policy that sampled them, the ratio's
      * denominator is the present weights before the update. */
     uint32_t old = s->loss_options.correction ? 1u << SR1_COLUMN_OLD : 0;
+    uint32_t entropies = s->top_entropy_quantile < 1.0 ? 1u << SR1_COLUMN_ENTROPY : 0;
     int values = s->estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES;
 
     s->advantage_columns =
         (s->kl_in_reward ? reference : 0) | (values ? 1u << SR1_COLUMN_VALUE : 0);
-    s->update_columns = old | (reference & ~s->advantage_columns);
-    s->policy_columns = 1u << SR1_COLUMN_ADVANTAGE | reference | old;
+    s->update_columns = old | entropies | (reference & ~s->advantage_columns);
+    s->policy_columns = 1u << SR1_COLUMN_ADVANTAGE | reference | old | entropies;
 }
 
 sr1_status sr1__settings_read_advantage(struct sr1__settings *s, const sr1_config *c)

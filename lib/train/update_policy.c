@@ -8,6 +8,7 @@
 #include "train/objective.h"
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "policy/rollout.h"
 #include "environment/trajectory/trajectory.h"
 
@@ -55,17 +56,31 @@ static void add_differences(struct sr1__loss_sums *sums, const struct sr1__micro
     }
 }
 
+/* Token i's share in the bonus, of those that have a policy loss. */
+static double entropy_weight(const sr1_trainer *tr, const struct sr1__microbatch *mb,
+                             const struct sr1__loss_arrays *a, size_t i)
+{
+    const float *before = mb->columns[SR1_COLUMN_ENTROPY];
+
+    if (before && before[i] < tr->choice.threshold)
+        return 0.0;
+    if (!tr->entropy.by_token)
+        return a->weights[i];
+    return before ? 1.0 / (double)tr->choice.kept : a->mean_weight;
+}
+
 /* The bonus: off the loss in *part, its gradient behind that of the log-probs. */
-static sr1_status add_entropy(const sr1_trainer *tr, size_t n,
+static sr1_status add_entropy(const sr1_trainer *tr, const struct sr1__microbatch *mb,
                               const struct sr1__loss_arrays *a, sr1_loss_report *part,
                               double *sum)
 {
+    size_t n = mb->n_targets;
     double coef = tr->entropy.now;
     const float *entropies = a->outputs + n;
 
     SR1__TRY(sr1__loss_check_finite("entropies", entropies, n));
     for (size_t i = 0; i < n; i++) {
-        double w = tr->entropy.by_token ? a->mean_weight : (double)a->weights[i];
+        double w = entropy_weight(tr, mb, a, i);
 
         a->gradient[n + i] = (float)(-coef * w);
         part->loss -= coef * w * entropies[i];
@@ -92,6 +107,9 @@ static sr1_status compute_policy_loss(const sr1_trainer *tr,
     const float *recomputed = mb->columns[SR1_COLUMN_OLD];
     const float *old = recomputed ? recomputed : mb->rollout_log_probs;
     sr1_loss_report part = {.struct_size = sizeof(part)};
+    sr1_loss_options o = set->loss_options;
+    uint8_t *chosen = NULL;
+    sr1_status st;
     sr1_loss_batch b = {.struct_size = sizeof(b),
                         .n = mb->n_targets,
                         .new_log_probs = a->outputs,
@@ -100,13 +118,19 @@ static sr1_status compute_policy_loss(const sr1_trainer *tr,
                         .advantages = mb->columns[SR1_COLUMN_ADVANTAGE],
                         .weights = a->weights,
                         .rollout_log_probs = mb->rollout_log_probs,
+                        .entropies = mb->columns[SR1_COLUMN_ENTROPY],
                         .n_seqs = mb->n_seqs,
                         .seq_begin = a->seq_begin};
 
+    o.entropy_threshold = tr->choice.threshold;
     add_differences(sums, mb, recomputed ? recomputed : a->outputs);
-    SR1__TRY(sr1__loss_run(set->loss, &b, &set->loss_options, a->gradient, NULL, &part));
+    SR1__TRY(sr1__chosen_of(tr, mb, a->seq_begin, &chosen));
+    b.chosen = chosen;
+    st = sr1__loss_run(set->loss, &b, &o, a->gradient, NULL, &part);
+    sr1__free(chosen);
+    SR1__TRY(st);
     if (count_outputs(tr) == 2)
-        SR1__TRY(add_entropy(tr, mb->n_targets, a, &part, &sums->entropy_sum));
+        SR1__TRY(add_entropy(tr, mb, a, &part, &sums->entropy_sum));
     add_router_loss(tr, a, &part, &sums->aux_loss);
     sr1__loss_report_add(&sums->loss, &part);
     return SR1_OK;
@@ -212,6 +236,7 @@ static const struct sr1__objective policy_objective = {
     .width = count_outputs,
     .forward = forward_policy,
     .loss = compute_policy_loss,
+    .survey = sr1__choose_tokens,
     .aggregation = choose_aggregation,
     .can_skip_without_advantage = can_skip_without_advantage,
     .columns = list_columns,
@@ -222,9 +247,13 @@ static const struct sr1__objective policy_objective = {
 /* Not before the critic's warm-up is over. */
 static sr1_status run_epochs(struct sr1__step_batch *b)
 {
+    sr1_status st;
+
     if (sr1__in_critic_warmup(b->tr))
         return SR1_OK;
-    return sr1__optimise(b, &b->tr->policy, &policy_objective, b->epochs);
+    st = sr1__optimise(b, &b->tr->policy, &policy_objective, b->epochs);
+    sr1__token_choice_free(&b->tr->choice);
+    return st;
 }
 
 sr1_status sr1__update_policy(struct sr1__step_batch *b)

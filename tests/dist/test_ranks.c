@@ -216,7 +216,7 @@ static const char *const variants[][VARIANT_PAIRS] = {
     {"dynamic_sampling=2"},
     {"advantage=remax", "overlong_buffer=4"},
     {"advantage=mt_grpo"},
-    {"distributed_debug=true"},
+    {"distributed_debug=true", "advantage_std_over=batch", "top_entropy_quantile=0.3"},
 };
 #define VARIANTS (sizeof variants / sizeof variants[0])
 

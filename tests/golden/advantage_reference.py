@@ -19,7 +19,7 @@ import numpy as np
 COMPONENT_WEIGHTS = [1.0, 0.5, 2.0]  # of every batch here
 
 DEFAULTS = {
-    "grpo": {"eps": 1e-8, "divide_by_std": 1, "std_kind": 1},
+    "grpo": {"eps": 1e-8, "divide_by_std": 1, "std_kind": 1, "std_over": 0},
     "dr_grpo": {},
     "rloo": {},
     "reinforce_plus_plus": {"eps": 1e-8, "gamma": 1.0, "whiten": 1},
@@ -113,7 +113,12 @@ def tokens_of(batch, value):
 
 
 def grpo(batch, o):
-    return by_group(batch, [score(t) for t in batch], o, o["divide_by_std"]), *[None] * 3
+    scores = [score(t) for t in batch]
+    of_batch = o["divide_by_std"] and o["std_over"]
+    each = by_group(batch, scores, o, o["divide_by_std"] and not of_batch)
+    if of_batch and np.ptp(scores) > 0:
+        each /= np.std(scores, ddof=1 if o["std_kind"] == 2 else 0) + o["eps"]
+    return each, *[None] * 3
 
 
 def dr_grpo(batch, o):
@@ -420,6 +425,7 @@ def random_options(rng, name):
     """Some options of the estimator away from their defaults."""
     choices = {
         "eps": [1e-8, 1e-4, 0.1], "divide_by_std": [0, 1], "std_kind": [1, 2],
+        "std_over": [0, 1],
         "single_raw": [0, 1], "gamma": [1.0, 0.9, 0.0], "lam": [1.0, 0.95, 0.0],
         "whiten": [0, 1], "turn_advantage_coef": [1.0, 0.3], "pass_k": [0, 2, 3],
         "step_advantage_w": [1.0, 0.25], "step_mode": [1, 2],

@@ -22,6 +22,7 @@ CORRECTIONS = ["none", "token_truncate", "token_mask", "sequence_truncate",
 KINDS = ["k1", "kl", "abs", "k2", "mse", "k3", "low_var_kl"]
 CLIPPED = ["grpo", "ppo", "dapo", "dr_grpo", "gspo", "gspo_token", "luspo"]
 OTHERS = ["cispo", "sapo", "vespo", "reinforce"]
+LATER = ["geo_mean", "clip_cov", "kl_cov"]
 
 
 def ratio_of(log_ratio):
@@ -49,9 +50,16 @@ def weights_of(mode, begin, groups, length):
     return np.array(out).astype(np.float32).astype(np.float64)
 
 
+def geometric(d, a, o):
+    """log-ratios of which GMPO takes the mean, and what holds them."""
+    held = {"low": (a < 0) & (d < -o["clip_low"]), "high": (a > 0) & (d > o["clip_high"])}
+    d = torch.where(held["low"], -o["clip_low"], torch.where(held["high"], o["clip_high"], d))
+    return torch.where(a == 0, 0.0, d), held
+
+
 def log_ratios(name, d, begin):
     """What each token's ratio is the exponential of."""
-    if name not in ("gspo", "gspo_token", "luspo", "vespo"):
+    if name not in ("gspo", "gspo_token", "luspo", "vespo", "geo_mean"):
         return d
     parts = []
     for s in spans(begin):
@@ -66,12 +74,15 @@ def log_ratios(name, d, begin):
     return torch.cat(parts)
 
 
-def policy(name, new, d, a, begin, o):
+def policy(name, new, d, a, begin, o, chosen):
     """(loss of each token, its ratio, what holds it)"""
-    log_ratio = log_ratios(name, d, begin)
-    r = ratio_of(log_ratio)
     none = torch.zeros_like(a, dtype=torch.bool)
     held = {"low": none, "high": none, "dual": none}
+    if name == "geo_mean":
+        d, bounds = geometric(d, a, o)
+        held |= bounds
+    log_ratio = log_ratios(name, d, begin)
+    r = ratio_of(log_ratio)
     if name in CLIPPED:
         bounded = torch.clamp(r, 1 - o["clip_low"], 1 + o["clip_high"])
         capped = torch.clamp(r, max=o["ratio_cap"]) if o.get("ratio_cap") else r
@@ -98,6 +109,15 @@ def policy(name, new, d, a, begin, o):
         w = torch.clamp(log_ratio, -LIMIT, LIMIT)
         phi = torch.exp(lam + k * w - lam * torch.exp(w))
         loss = -phi.detach() * a * new
+    elif name == "geo_mean":
+        loss = -r * a
+    elif name == "clip_cov":
+        bounded = torch.clamp(r, 1 - o["clip_low"], 1 + o["clip_high"])
+        loss = torch.where(chosen, 0.0, -torch.min(r * a, bounded * a))
+        won = ~chosen & (bounded * a < r * a)
+        held = {"low": won & (a < 0), "high": won & (a > 0), "dual": chosen}
+    elif name == "kl_cov":
+        loss = -r * a + torch.where(chosen, o["ppo_kl_coef"] * d.abs(), 0.0)
     else:
         loss = -a * new
     return loss, r.detach(), held
@@ -162,7 +182,8 @@ def losses(name, given, begin, weights, o):
     w, a = torch.tensor(weights), given["advantage"]
     d = new - given["old"]
     rho, factor, cut, off = importance(given, begin, o)
-    pg, r, held = policy(name, new, d, a, begin, o)
+    chosen = given.get("chosen", torch.zeros_like(a)) > 0
+    pg, r, held = policy(name, new, d, a, begin, o, chosen)
     kl = divergence(o.get("kl_kind", "k3"), new, given["ref"])
     if o.get("kl_weighted"):
         kl = kl * ratio_of(d)
@@ -208,9 +229,15 @@ def loss_case(rng, name, k):
     }
     if k % 5 == 4:
         given["advantage"] *= 0
+    if name in ("clip_cov", "kl_cov"):
+        given["chosen"] = (rng.random(n) < 0.3) * 1.0
     o = {"beta": [0.0, 0.25, 1.0][k % 3], "entropy_coef": [0.0, 0.125][k // 2 % 2],
          "kl_kind": KINDS[k % 7] + ["", "+"][k // 7 % 2], "kl_weighted": k // 3 % 2}
-    if name in CLIPPED + ["cispo"]:
+    if name == "kl_cov":
+        o |= {"kl_cov_ratio": 0.5, "ppo_kl_coef": [1.0, 0.25][k % 2]}
+    if name == "clip_cov":
+        o |= {"clip_cov_ratio": 0.5, "clip_cov_lb": 1.0, "clip_cov_ub": 5.0}
+    if name in CLIPPED + ["cispo", "geo_mean", "clip_cov"]:
         low, high = [(0.2, 0.28), (3e-4, 4e-4), (0.05, 0.1), (1.0, 4.0)][k % 4]
         o |= {"clip_low": low, "clip_high": high}
     if name in CLIPPED:
@@ -274,6 +301,9 @@ def main():
             print(json.dumps(loss_case(rng, name, k)))
     for k in range(12):
         print(json.dumps(value_case(rng, k)))
+    for name in LATER:
+        for k in range(12):
+            print(json.dumps(loss_case(rng, name, k)))
 
 
 if __name__ == "__main__":

@@ -1,25 +1,28 @@
 #!/usr/bin/env python3
-"""Write peer_estimators.jsonl: advantages and returns by verl's own code, of the batches of
-advantage_reference.py whose trajectories have one turn.
+"""Write peer_estimators.jsonl: advantages and returns by verl's own code, and advantages
+by TRL's, of the batches of advantage_reference.py whose trajectories have one turn.
 
     make_peer_estimator_vectors.py > peer_estimators.jsonl   (peer_sources.py: what it needs)
 
-The form is that of estimators.jsonl; "by" says which of verl's functions was called. verl
-gets a padded matrix with gaps, as observations leave them: what its mask leaves out holds
-numbers too.
+The form is that of estimators.jsonl; "by" says what was called. verl gets a padded matrix
+with gaps, as observations leave them: what its mask leaves out holds numbers too. TRL gets
+groups of one size that follow each other.
 """
 import collections
 import json
+import types
 import typing
 
 import numpy as np
 import torch
-from advantage_reference import flatten, random_batch
-from peer_sources import VERL, functions
+from advantage_reference import flatten, random_batch, score
+from peer_sources import TRL, VERL, block_before, functions
 
 torch.set_default_dtype(torch.float64)
 MASKED = functions("verl", "utils/torch_functional.py",
                    ["masked_sum", "masked_mean", "masked_var", "masked_whiten"])
+TRL_ADVANTAGES = block_before("trl", "trainer/grpo_trainer.py",
+                              "_generate_and_score_completions", "advantages")
 OUTCOMES = ["grpo", "grpo_passk", "rloo", "opo", "gpg", "reinforce_plus_plus_baseline"]
 
 
@@ -82,9 +85,15 @@ def short(tensor):
     return [float(f"{v:.11g}") for v in tensor.tolist()]
 
 
-def write(name, function, options, want):
-    print(json.dumps({"estimator": name, "by": f"{VERL}: {function}", "options": options,
+def write(name, function, options, want, by=VERL):
+    print(json.dumps({"estimator": name, "by": f"{by}: {function}", "options": options,
                       "want": want}, separators=(",", ":")))
+
+
+def write_batch(batch):
+    flat = {k: [number(v) for v in values] for k, values in flatten(batch).items()}
+    print(json.dumps({"batch": flat}, separators=(",", ":")))
+    return flat
 
 
 def write_outcomes(rewards, mask, index, divide):
@@ -146,6 +155,32 @@ def write_returns(rewards, values, mask, baselines, gamma, lam):
             "returns": short(returns[live])})
 
 
+# ---- TRL ----
+
+
+def make_groups(rng, size):
+    """Three groups of this size, one after the other."""
+    batch = []
+    while len(batch) < 3 * size:
+        batch += random_batch(rng, 0)
+    for i, traj in enumerate(batch[:3 * size]):
+        traj["group"] = i // size
+    return batch[:3 * size]
+
+
+def write_scaled(batch, size, scale):
+    scope = {"torch": torch, "device": "cpu", "num_generations": size,
+             "rewards_per_func": torch.tensor([[score(traj)] for traj in batch]),
+             "unscorable_mask": torch.zeros(len(batch), dtype=bool),
+             "nanstd": functions("trl", "trainer/utils.py", ["nanstd"]).nanstd,
+             "self": types.SimpleNamespace(reward_weights=torch.ones(1), scale_rewards=scale)}
+    exec(TRL_ADVANTAGES, scope)
+    write("grpo", f"scale_rewards {scale}",
+          {"eps": 1e-4, "std_kind": 2, "divide_by_std": int(scale != "none"),
+           "std_over": int(scale == "batch")},
+          {"advantages": short(scope["advantages"])}, by=TRL)
+
+
 def main():
     rng = np.random.default_rng(20261126)
     for case in range(8):
@@ -156,13 +191,17 @@ def main():
             traj["completed"] = 1  # verl begins with the value 0 behind the last token
             if case % 2:
                 traj["group"] = [3, 12][i % 2]  # no group of one, where there are four
-        flat = {k: [number(v) for v in values] for k, values in flatten(batch).items()}
-        print(json.dumps({"batch": flat}, separators=(",", ":")))
+        flat = write_batch(batch)
         rewards, values, mask = matrices(rng, batch)
         write_outcomes(rewards, mask, [t["group"] for t in batch], case // 2 % 2)
         write_components(rewards, mask, batch, flat["component_weights"], case // 2 % 2)
         write_returns(rewards, values, mask, [t["baseline"] for t in batch],
                       *[(1.0, 1.0), (0.9, 0.8), (0.99, 0.95)][case % 3])
+    for size in 2, 3, 4, 8:
+        batch = make_groups(rng, size)
+        write_batch(batch)
+        for scale in "group", "batch", "none":
+            write_scaled(batch, size, scale)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,13 @@ compute_rollout_correction_weights, compute_value_loss) and torch's autograd in 
 
 A batch is a padded matrix with gaps in it, as both packages have it: what a mask leaves
 out holds numbers too. A row has its policy tokens one after the other, as the library
-has them. "by" says what was called; "loss", "aggregation", "length" and "options" are
-what the library calls the same. "report" has the figures that the package gives. Inputs
-are multiples of 2^-12, exact in float32.
+has them. "by" says what was called; "loss", "aggregation", "length", "options" and
+"top_entropy_quantile" are what the library calls the same. "report" has the figures that
+the package gives. Inputs are multiples of 2^-12, exact in float32. Rows with a
+"threshold" have the quantile of entropies that torch finds.
 """
 import collections
+import functools
 import json
 import math
 import types
@@ -27,7 +29,8 @@ LENGTH = 16  # a constant that a sum is divided by
 
 TRL_FILE = ("trl", "trainer/grpo_trainer.py")
 nan = functions("trl", "trainer/utils.py", ["nanmin", "nanmax"])
-GRPO = functions(*TRL_FILE, ["_compute_loss", "get_off_policy_mask", "get_gamma_weights"],
+GRPO = functions(*TRL_FILE, ["_compute_loss", "get_off_policy_mask", "get_gamma_weights",
+                             "get_high_entropy_mask"],
                  math=math, nanmin=nan.nanmin, nanmax=nan.nanmax)
 TRL_RATIO = block_before(*TRL_FILE, "_generate_and_score_completions",
                          "vllm_importance_sampling_ratio")
@@ -42,7 +45,8 @@ MASKED = functions("verl", "utils/torch_functional.py",
                    ["masked_sum", "masked_mean", "clip_by_value"])
 CORE = functions("verl", "trainer/ppo/core_algos.py",
                  ["agg_loss", "compute_value_loss"] + [f"compute_policy_loss_{name}" for name in (
-                     "vanilla", "gspo", "sapo", "gpg", "cispo")],
+                     "vanilla", "gspo", "sapo", "gpg", "cispo", "geo_mean", "clip_cov",
+                     "kl_cov")],
                  verl_F=MASKED, ActorConfig=ActorConfig, AlgoConfig=dict, DictConfig=dict,
                  Optional=typing.Optional, Any=object,
                  register_policy_loss=lambda name: lambda function: function)
@@ -109,13 +113,13 @@ TRL_LOSSES = [("grpo", "grpo", "token"), ("grpo", "gspo", "sequence"),
               ("vespo", "vespo", "token")]
 
 
-def trl_trainer(loss_type, level, o, batch):
-    identity = lambda x, reduction=None: x  # noqa: E731  (one process)
+def trl_trainer(loss_type, level, o, batch, quantile):
+    identity = lambda x, *_, **__: x  # noqa: E731  (one process)
     high = o.get("clip_high", 0)
-    return Bag(
+    trainer = Bag(
         _get_per_token_logps_and_entropies=lambda *a, **k: (batch["new"], batch["entropy"],
                                                             None),
-        aux_loss_enabled=False, top_entropy_quantile=1.0, use_adaptive_entropy=False,
+        aux_loss_enabled=False, top_entropy_quantile=quantile, use_adaptive_entropy=False,
         off_policy_mask_threshold=o.get("off_policy_delta"),
         importance_sampling_level=level, beta=o["beta"], loss_type=loss_type,
         epsilon_low=o.get("clip_low", 0), entropy_coef=o["entropy_coef"],
@@ -132,10 +136,12 @@ def trl_trainer(loss_type, level, o, batch):
         model=Bag(training=True), current_gradient_accumulation_steps=1,
         max_completion_length=LENGTH, _entropy_bonus_enabled=o["entropy_coef"] > 0,
         accelerator=Bag(gather=identity, reduce=identity, num_processes=1,
-                        sync_gradients=True),
+                        pad_across_processes=identity, sync_gradients=True),
         _metrics={"train": collections.defaultdict(list)},
         get_off_policy_mask=GRPO.get_off_policy_mask,
         get_gamma_weights=GRPO.get_gamma_weights)
+    trainer.get_high_entropy_mask = functools.partial(GRPO.get_high_entropy_mask, trainer)
+    return trainer
 
 
 def trl_options(name, level, aggregation, k):
@@ -162,13 +168,14 @@ def trl_options(name, level, aggregation, k):
     return o
 
 
-def trl_case(rng, loss_type, name, level, k):
+def trl_case(rng, loss_type, name, level, k, quantile=1.0):
     aggregation = TRL_AGGREGATIONS[loss_type]
     batch, mask = make_batch(rng, k, by_sequence=True)
     o = trl_options(name, level, aggregation, k)
+    o |= {"entropy_coef": 0.0} if quantile < 1 else {}  # TRL's mean is of those alone
     if "correction" not in o:
         batch["rollout"] = batch["old"].clone()
-    trainer = trl_trainer(loss_type, level, o, batch)
+    trainer = trl_trainer(loss_type, level, o, batch, quantile)
     nothing = torch.zeros(len(mask), 1)
     inputs = {"prompt_ids": nothing, "prompt_mask": nothing, "completion_ids": mask,
               "completion_mask": torch.ones_like(mask), "tool_mask": mask,
@@ -193,8 +200,23 @@ def trl_case(rng, loss_type, name, level, k):
         report = {ours: told[theirs][0] for ours, theirs in names.items()}
     if o["kl_weighted"]:
         report.pop("kl", None)  # TRL reports it weighted
+    more = {}
+    if quantile < 1:
+        more["top_entropy_quantile"] = quantile
+        report.pop("entropy", None)
     write(batch, mask, loss, report, loss=name, aggregation=aggregation, options=o,
-          by=f"{TRL}: {loss_type}, {level}")
+          by=f"{TRL}: {loss_type}, {level}", **more)
+
+
+def threshold_case(rng, k):
+    """Of 1 to 64 entropies, from the tenth on with many that are equal."""
+    entropies = torch.tensor(grid(rng.random([1, 2, 11, 41, 64][k % 5]) * 3),
+                             dtype=torch.float32)
+    if k >= 10:
+        entropies = torch.round(entropies * 4) / 4
+    quantile = [0.2, 0.7, 0.9, 0.3, 0.0, 1.0, 0.5][k % 7]
+    print(json.dumps({"threshold": float(torch.quantile(entropies, 1 - quantile)),
+                      "top_entropy_quantile": quantile, "entropy": entropies.tolist()}))
 
 
 # ---- verl ----
@@ -203,6 +225,7 @@ VERL_AGGREGATIONS = ["token-mean", "token-sum", "seq-mean-token-sum", "seq-mean-
                      "seq-mean-token-sum-norm"]
 VERL_LOSSES = [("vanilla", "ppo"), ("vanilla", "grpo"), ("gspo", "gspo_token"),
                ("sapo", "sapo"), ("cispo", "cispo"), ("gpg", "reinforce")]
+VERL_LATER = [("geo_mean", "geo_mean"), ("clip_cov", "clip_cov"), ("kl_cov", "kl_cov")]
 
 
 def verl_weights(batch, mask, o):
@@ -217,23 +240,32 @@ def verl_weights(batch, mask, o):
 
 
 def verl_case(rng, function, name, k):
-    aggregation = "seq-mean-token-mean" if function == "sapo" else VERL_AGGREGATIONS[k % 5]
+    own = function in ("sapo", "geo_mean")  # its aggregation
+    aggregation = "seq-mean-token-mean" if own else VERL_AGGREGATIONS[k % 5]
     batch, mask = make_batch(rng, k, by_sequence=function == "gspo")
     o = {"beta": 0.0, "entropy_coef": 0.0, "kl_kind": "k3", "kl_weighted": 0}
     config = ActorConfig(global_batch_info={"loss_scale_factor": LENGTH})
     if function == "sapo":
         o |= {"tau_positive": 1.0, "tau_negative": [1.05, 2.5][k % 2]}
         config.tau_pos, config.tau_neg = o["tau_positive"], o["tau_negative"]
+    elif function == "kl_cov":
+        o |= {"kl_cov_ratio": [0.2, 0.0002, 0.5][k % 3], "ppo_kl_coef": [1.0, 0.25][k % 2]}
     elif function != "gpg":
         low, high = [(0.2, 0.2), (0.2, 0.28), (3e-4, 4e-4)][k % 3]
         o |= {"clip_low": low, "clip_high": high}
         config.clip_ratio = config.clip_ratio_low = low
         config.clip_ratio_high = high
+    if function == "clip_cov":  # of all that may be drawn, as draws differ
+        o |= {"clip_cov_ratio": 1.0, "clip_cov_lb": [0.0, 0.1, 1.0][k % 3],
+              "clip_cov_ub": [5.0, 1.5][k % 2]}
+    if function.endswith("_cov"):
+        config.policy_loss = Bag(**o)
     if function == "vanilla":
         o["dual_clip"] = config.clip_ratio_c = [3.0, 1.2][k % 2]
     if k >= 3:
-        o["correction"] = ["token_truncate", "token_mask", "sequence_truncate",
-                           "sequence_mask"][k % 4]
+        kinds = ["token_truncate", "token_mask", "sequence_truncate", "sequence_mask"]
+        # geo_mean: a geometric mean over the sequence there, by token here
+        o["correction"] = kinds[k % 4 | 2 * (function == "geo_mean")]
         o |= {"correction_low": 0.5} if "mask" in o["correction"] else {}
         o["correction_high"] = [2.0, 1.2][k % 2]
     else:
@@ -243,10 +275,12 @@ def verl_case(rng, function, name, k):
         batch["old"], batch["new"], batch["advantage"], mask, aggregation, config,
         verl_weights(batch, mask, o))
     report = {}
-    if aggregation == "token-mean" and function != "gpg":
+    if aggregation == "token-mean" and function not in ("gpg", "kl_cov"):
         report["approx_kl"] = told["actor/ppo_kl"]
         if function == "vanilla":
             report["dual_clip_fraction"] = told["actor/pg_clipfrac_lower"]
+        elif function == "clip_cov":
+            report["dual_clip_fraction"] = told["actor/pg_clipfrac"]
         elif function in ("gspo", "cispo"):
             report["clip_fraction"] = told["actor/pg_clipfrac"]
     write(batch, mask, loss, report, loss=name, aggregation=aggregation, options=o,
@@ -282,6 +316,14 @@ def main():
             verl_case(rng, function, name, k)
     for k in range(6):
         verl_value_case(rng, k)
+    for loss_type, name, level in TRL_LOSSES:
+        for k, quantile in (1, 0.2), (3, 0.5), (4, 0.0), (6, 0.8):
+            trl_case(rng, loss_type, name, level, k, quantile)
+    for k in range(20):
+        threshold_case(rng, k)
+    for function, name in VERL_LATER:
+        for k in range(9):
+            verl_case(rng, function, name, k)
 
 
 if __name__ == "__main__":

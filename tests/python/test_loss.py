@@ -57,6 +57,36 @@ def reinforce(new, old, a):
     return -a * new
 
 
+def test_choose():
+    given = {k: v for k, v in batch().items() if k != "weights"}
+    a, new = given["advantages"], given["new_log_probs"]
+    cov = (a - a.mean()) * (new - new.mean())
+    chosen = loss.choose("kl_cov", **given, kl_cov_ratio=0.25)
+    assert sorted(np.flatnonzero(chosen)) == sorted(np.argsort(-cov)[: N // 4])
+    got = loss.compute("kl_cov", chosen=chosen, ppo_kl_coef=0.5, **given)
+    d = new - given["old_log_probs"]
+    each = -np.exp(d) * a + np.where(chosen, 0.5 * np.abs(d), 0)
+    assert got.loss == pytest.approx(each.mean(), rel=1e-6)
+    drawn = loss.choose("clip_cov", **given, clip_cov_lb=-9.0, clip_cov_ub=9.0, seed=3)
+    assert sum(drawn) == 1
+
+
+def test_entropy_threshold():
+    entropies = RNG.uniform(size=N).astype("f4")
+    threshold = loss.entropy_threshold(entropies, 0.25)
+    assert threshold == pytest.approx(float(np.quantile(entropies, 0.75)), rel=1e-6)
+    given = batch()
+    part = loss.compute("dapo", entropies=entropies, entropy_threshold=threshold, **given)
+    kept = entropies >= threshold
+    assert 0 < kept.sum() < N / 2
+    given["weights"] = given["weights"] * kept
+    alone = loss.compute("dapo", **given)
+    assert part.loss == pytest.approx(alone.loss, rel=1e-12)
+    assert part.gradient == pytest.approx(alone.gradient, abs=1e-9)
+    with pytest.raises(errors.InvalidError):
+        loss.entropy_threshold(entropies, 2)
+
+
 @pytest.mark.parametrize("formula", [dapo, ppo, gspo, sapo, cispo, reinforce])
 def test_losses(formula):
     b = batch()

@@ -592,6 +592,10 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
         STATUS, c_char_p, POINTER(LossBatch), POINTER(LossOptions), POINTER(c_float),
         POINTER(c_float), POINTER(LossReport),
     ),
+    "sr1_loss_choose": (
+        STATUS, c_char_p, POINTER(LossBatch), POINTER(LossOptions), c_uint64,
+        POINTER(c_uint8),
+    ),
     "sr1_loss_grpo": (
         STATUS, POINTER(LossBatch), POINTER(LossOptions), POINTER(c_float),
         POINTER(LossReport),
@@ -604,6 +608,9 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_loss_correction_name": (c_char_p, c_size_t),
     "sr1_loss_weights": (STATUS, c_char_p, POINTER(LossMaps), POINTER(c_float)),
     "sr1_loss_aggregation_name": (c_char_p, c_size_t),
+    "sr1_loss_entropy_threshold": (
+        STATUS, POINTER(c_float), c_size_t, c_double, POINTER(c_double),
+    ),
     "sr1_value_options_init": (None, POINTER(ValueOptions)),
     "sr1_value_loss": (
         STATUS, POINTER(ValueBatch), POINTER(ValueOptions), POINTER(c_float),

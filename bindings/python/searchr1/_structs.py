@@ -68,6 +68,7 @@ class AdvantageOptions(Sized):
         ("thinking_cost_max", c_double),
         ("pass_k", c_int32),
         ("gpg_nonzero", c_int32),
+        ("std_over", c_int32),
     ]
 
 
@@ -189,6 +190,7 @@ class LossBatch(Sized):
         ("n_seqs", c_size_t),
         ("seq_begin", POINTER(c_int64)),
         ("seq_tokens", POINTER(c_int64)),
+        ("chosen", POINTER(c_uint8)),
     ]
 
 
@@ -212,6 +214,12 @@ class LossOptions(Sized):
         ("correction_low", c_double),
         ("correction_high", c_double),
         ("off_policy_delta", c_double),
+        ("entropy_threshold", c_double),
+        ("clip_cov_ratio", c_double),
+        ("clip_cov_lb", c_double),
+        ("clip_cov_ub", c_double),
+        ("kl_cov_ratio", c_double),
+        ("ppo_kl_coef", c_double),
     ]
 
 

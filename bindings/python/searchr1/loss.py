@@ -126,11 +126,13 @@ def compute(
     rollout_log_probs: Optional[Sequence[float]] = None,
     entropies: Optional[Sequence[float]] = None,
     seq_lengths: Optional[Sequence[int]] = None,
+    chosen: Optional[Sequence[int]] = None,
     **changes: Any,
 ) -> Loss:
     """The named loss; every array [n]. weights: share of each token, as weights() makes
     them (None: 1/n). seq_lengths: tokens of each sequence, in order, for losses by
-    sequence. Further arguments change the published numbers, as options() shows them."""
+    sequence. chosen: 1 for tokens that choose() chose of the whole batch. Further arguments
+    change the published numbers, as options() shows them."""
     n = len(new_log_probs)
     inputs = {
         "new_log_probs": new_log_probs,
@@ -146,6 +148,8 @@ def compute(
     if seq_lengths is not None:
         batch.n_seqs = len(seq_lengths)
         begins, batch.seq_begin = _arrays.given(_begins(seq_lengths), c_int64)
+    if chosen is not None:
+        marks, batch.chosen = _arrays.given(chosen, c_uint8, n)
     gradient, of_entropy = _arrays.empty(c_float, n), _arrays.empty(c_float, n)
     report = _structs.LossReport()
     with _losses.around(name):
@@ -158,6 +162,35 @@ def compute(
             byref(report),
         )
     return Loss(gradient=gradient, entropy_gradient=of_entropy, **report.as_dict())
+
+
+def choose(
+    name: str,
+    new_log_probs: Sequence[float],
+    old_log_probs: Sequence[float],
+    advantages: Sequence[float],
+    seed: int = 0,
+    **changes: Any,
+) -> Any:
+    """uint8 [n]: 1 for the tokens of a whole batch that clip_cov or kl_cov treats apart;
+    clip_cov draws them by the seed."""
+    n = len(new_log_probs)
+    inputs = {
+        "new_log_probs": new_log_probs,
+        "old_log_probs": old_log_probs,
+        "advantages": advantages,
+    }
+    held = {k: _arrays.given(v, c_float, n) for k, v in inputs.items()}
+    batch = _structs.LossBatch(n=n, **{k: pointer for k, (_, pointer) in held.items()})
+    marks = _arrays.empty(c_uint8, n)
+    lib.sr1_loss_choose(
+        terminated(name),
+        byref(batch),
+        byref(_chosen(name, changes)),
+        seed,
+        _arrays.pointer(marks, c_uint8),
+    )
+    return marks
 
 
 # ---- a loss of your own ----
@@ -324,6 +357,15 @@ def weights(
         terminated(aggregation), byref(maps), _arrays.pointer(out, c_float)
     )
     return out
+
+
+def entropy_threshold(entropies: Sequence[float], quantile: float) -> float:
+    """The entropy_threshold of compute() by which this share of the tokens, those of the
+    highest entropy, has a policy loss."""
+    held, entropy_pointer = _arrays.given(entropies, c_float)
+    found = c_double()
+    lib.sr1_loss_entropy_threshold(entropy_pointer, len(held), quantile, byref(found))
+    return float(found.value)
 
 
 def value(

@@ -42,6 +42,7 @@ COLUMNS = (
     "thinking_level_entropies",
     "thinking_token_costs",
     "old_log_probs",
+    "entropies",
 )
 
 

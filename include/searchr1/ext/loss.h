@@ -45,15 +45,15 @@ typedef struct sr1_loss_report {
     double clip_high_fraction; /* and above */
     double dual_clip_fraction; /* tokens that dual_clip or ratio_cap bounds */
     double ratio_mean;         /* r, as the loss takes it: of token or sequence */
-    double entropy;
-    double importance_mean;   /* importance weights before they are cut; 1 without */
-    double importance_square; /* their squares: the effective share of the sample is
-                                 importance_mean^2 / (importance_square * weight) */
-    double importance_max;    /* a maximum */
-    double importance_cut;    /* tokens whose importance weight was cut or dropped */
-    double off_policy_cut;    /* tokens dropped by off_policy_delta */
-    double weight;            /* sum of the weights */
-    int64_t tokens;           /* n */
+    double entropy;            /* of the tokens that entropy_threshold leaves */
+    double importance_mean;    /* importance weights before they are cut; 1 without */
+    double importance_square;  /* their squares: the effective share of the sample is
+                                  importance_mean^2 / (importance_square * weight) */
+    double importance_max;     /* a maximum */
+    double importance_cut;     /* tokens whose importance weight was cut or dropped */
+    double off_policy_cut;     /* tokens dropped by off_policy_delta */
+    double weight;             /* sum of the weights */
+    int64_t tokens;            /* n */
 } sr1_loss_report;
 
 /* A row of the table. Texts are static. */
@@ -85,6 +85,20 @@ SR1_API sr1_status sr1_loss_options_init(sr1_loss_options *options, const char *
 SR1_API sr1_status sr1_loss_compute(const char *name, const sr1_loss_batch *batch,
                                     const sr1_loss_options *options, float *gradient,
                                     float *entropy_gradient, sr1_loss_report *report);
+
+/* Mark in chosen [n], 1 or 0, the tokens that clip_cov and kl_cov treat apart, which are
+ * given to sr1_loss_compute as batch->chosen, by
+ *
+ *     cov = (A - mean of A) (new - mean of new)
+ *
+ * over all n tokens: batch has to be whole. kl_cov takes those of the largest cov,
+ * kl_cov_ratio of all; clip_cov draws with seed, at most clip_cov_ratio of all, among
+ * those with clip_cov_lb < cov < clip_cov_ub that its clip does not hold. At least one
+ * where there is any. Of other losses none is marked. options NULL: published values.
+ * SR1_E_NOT_FOUND lists the known names. */
+SR1_API sr1_status sr1_loss_choose(const char *name, const sr1_loss_batch *batch,
+                                   const sr1_loss_options *options, uint64_t seed,
+                                   uint8_t *chosen);
 
 /* ---- two losses by name ---- */
 
@@ -158,6 +172,14 @@ SR1_API sr1_status sr1_loss_weights(const char *aggregation, const sr1_loss_maps
 
 /* Return the name of aggregation i, NULL past the last. Static. */
 SR1_API const char *sr1_loss_aggregation_name(size_t i);
+
+/* Fill *threshold with the entropy_threshold by which a share `quantile` of n tokens has
+ * a policy loss, those of the highest entropy: the quantile 1 - quantile of entropies
+ * [n], with torch.quantile's interpolation. 0: those of the largest entropy alone. Of no
+ * tokens it is 0. SR1_E_INVALID: quantile is not in 0..1. SR1_E_NUMERIC names an entropy
+ * that is not finite. */
+SR1_API sr1_status sr1_loss_entropy_threshold(const float *entropies, size_t n,
+                                              double quantile, double *threshold);
 
 /* ---- the critic ---- */
 

@@ -115,6 +115,9 @@ static sr1_status check_kinds(const sr1_advantage_options *o)
     if (o->std_kind < 0 || o->std_kind > SR1_ADVANTAGE_STD_UNBIASED)
         return sr1__fail(SR1_E_INVALID, "advantage options: std_kind %d is not known",
                          (int)o->std_kind);
+    if (o->std_over < 0 || o->std_over > SR1_ADVANTAGE_STD_OVER_BATCH)
+        return sr1__fail(SR1_E_INVALID, "advantage options: std_over %d is not known",
+                         (int)o->std_over);
     if (o->step_mode < 0 || o->step_mode > SR1_ADVANTAGE_MEAN_STD_NORM)
         return sr1__fail(SR1_E_INVALID, "advantage options: step_mode %d is not known",
                          (int)o->step_mode);

@@ -119,6 +119,10 @@ sr1_status sr1__normalise_turns(struct sr1__advantage_call *a,
 sr1_status sr1__turn_groups(const struct sr1__advantage_call *a, const uint64_t *keys,
                             const uint8_t *use, struct sr1__member **out, size_t *count);
 
+/* each[] divided by the deviation of all scores of the batch + eps; as it is where they
+ * are all equal. */
+sr1_status sr1__divide_by_batch_std(struct sr1__advantage_call *a);
+
 /* v[0..n) to mean 0 and variance 1: (v - mean) / sqrt(var + eps), var unbiased (verl's
  * masked_whiten); weights: how often each counts, NULL: once. Equal values give 0, too
  * large ones NaN. */

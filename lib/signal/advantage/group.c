@@ -267,6 +267,22 @@ static int is_constant(const double *v, const double *weights, size_t n)
     return 1;
 }
 
+sr1_status sr1__divide_by_batch_std(struct sr1__advantage_call *a)
+{
+    int32_t unbiased = a->o->std_kind == SR1_ADVANTAGE_STD_UNBIASED;
+    double mean, std;
+    size_t i;
+
+    if (a->n < 2 || is_constant(a->scores, NULL, a->n))
+        return SR1_OK;
+    mean_std(a->scores, a->n, unbiased, &mean, &std);
+    if (!isfinite(std))
+        return sr1__fail(SR1_E_NUMERIC, "rewards of the batch are too large to average");
+    for (i = 0; i < a->n && std + a->o->eps > 0; i++)
+        a->each[i] /= std + a->o->eps;
+    return SR1_OK;
+}
+
 void sr1__whiten(double *v, const double *weights, size_t n, double eps)
 {
     double total, mean = weighted_mean(v, weights, n, &total), squares = 0, scale;

@@ -4,7 +4,8 @@
  *     importance   exp(old - rollout) of the token, or of its sequence the product,
  *                  kept within bounds (Yao et al. 2025, TIS: the upper one), or dropped
  *     off policy   0 for A < 0 in a sequence whose mean of rollout - new is above delta
- *                  (DeepSeek-V3.2 2025, off-policy sequence mask) */
+ *                  (DeepSeek-V3.2 2025, off-policy sequence mask)
+ *     entropy      0 below entropy_threshold (entropy_threshold.c) */
 #include "signal/loss/loss.h"
 
 #include <math.h>
@@ -124,4 +125,7 @@ void sr1__loss_apply_correction(struct sr1__loss_call *c)
         importance_by_token(c);
     if (c->o.off_policy_delta > 0.0)
         drop_off_policy(c);
+    for (size_t i = 0; i < c->b.n; i++)
+        if (sr1__loss_entropy_is_low(c, i))
+            c->factors[i] = 0.0;
 }

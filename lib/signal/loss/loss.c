@@ -82,7 +82,7 @@ sr1_status sr1_loss_describe(size_t i, sr1_loss_info *out)
     return sr1__struct_give(out, &info, sizeof(info), "loss info");
 }
 
-static sr1_status find_loss(const char *name, const struct sr1__loss_row **out)
+sr1_status sr1__loss_named(const char *name, const struct sr1__loss_row **out)
 {
     if (!name)
         return sr1__fail(SR1_E_INVALID, "loss: the name is NULL");
@@ -96,7 +96,7 @@ sr1_status sr1_loss_options_init(sr1_loss_options *options, const char *loss)
 
     if (!options)
         return sr1__fail(SR1_E_INVALID, "loss options: NULL");
-    SR1__TRY(find_loss(loss, &row));
+    SR1__TRY(sr1__loss_named(loss, &row));
     sr1__struct_init(options, &row->defaults, sizeof(row->defaults));
     return SR1_OK;
 }
@@ -108,13 +108,52 @@ static double token_log_ratio(const sr1_loss_batch *b, size_t i)
     return (double)b->new_log_probs[i] - b->old_log_probs[i];
 }
 
+/* d of a token of a geometric mean. *bound: what holds it. */
+static double clip_log_ratio(const struct sr1__loss_call *c, size_t i, int *bound)
+{
+    double d = token_log_ratio(&c->b, i), a = c->b.advantages[i];
+
+    *bound = a > 0.0 && d > c->o.clip_high   ? SR1_LOSS_BOUND_HIGH
+             : a < 0.0 && d < -c->o.clip_low ? SR1_LOSS_BOUND_LOW
+                                             : SR1_LOSS_BOUND_NONE;
+    if (*bound != SR1_LOSS_BOUND_NONE)
+        return a > 0.0 ? c->o.clip_high : -c->o.clip_low;
+    return a == 0.0 ? 0.0 : d;
+}
+
+/* What token i adds to the d of its sequence. */
+static double own_log_ratio(const struct sr1__loss_call *c, size_t i)
+{
+    int bound;
+
+    return c->row->ratio == SR1__RATIO_SEQUENCE_CLIPPED ? clip_log_ratio(c, i, &bound)
+                                                        : token_log_ratio(&c->b, i);
+}
+
+/* Does the d of its sequence move with token i? */
+static int moves_sequence(const struct sr1__loss_call *c, size_t i)
+{
+    int bound = SR1_LOSS_BOUND_NONE;
+
+    if (c->row->ratio != SR1__RATIO_SEQUENCE_CLIPPED)
+        return 1;
+    (void)clip_log_ratio(c, i, &bound);
+    return bound == SR1_LOSS_BOUND_NONE && c->b.advantages[i] != 0.0f;
+}
+
+/* Do the tokens of a sequence share the slope of all? */
+static int shares_slope(const struct sr1__loss_row *row)
+{
+    return row->ratio == SR1__RATIO_SEQUENCE || row->ratio == SR1__RATIO_SEQUENCE_CLIPPED;
+}
+
 /* d of every token of a sequence: the mean or the sum of their own. */
 static void share_log_ratio(struct sr1__loss_call *c, size_t begin, size_t end)
 {
     double sum = 0.0;
 
     for (size_t i = begin; i < end; i++)
-        sum += token_log_ratio(&c->b, i);
+        sum += own_log_ratio(c, i);
     if (c->row->ratio != SR1__RATIO_SEQUENCE_SUM && end > begin)
         sum /= (double)(end - begin);
     for (size_t i = begin; i < end; i++)
@@ -181,6 +220,8 @@ static struct sr1__loss_term compute_policy_term(const struct sr1__loss_call *c,
     else
         pg = (struct sr1__loss_term){c->terms.values[i], c->terms.slopes[i],
                                      c->terms.bounds[i]};
+    if (c->row->ratio == SR1__RATIO_SEQUENCE_CLIPPED)
+        (void)clip_log_ratio(c, i, &pg.bound);
     pg.value *= c->factors[i];
     pg.slope *= c->factors[i];
     return pg;
@@ -195,14 +236,16 @@ static void add_loss_token(struct sr1__loss_call *c, size_t i, double *shared)
     double w = sr1__loss_weight(&c->b, i);
     struct sr1__loss_token t = {.log_ratio = c->log_ratios[i],
                                 .advantage = c->b.advantages[i],
-                                .now = c->b.new_log_probs[i]};
+                                .now = c->b.new_log_probs[i],
+                                .chosen = c->b.chosen && c->b.chosen[i]};
     struct sr1__kl_term kl = kl_of(c, i);
     struct sr1__loss_term pg;
-    double entropy = c->b.entropies ? c->b.entropies[i] : 0.0;
+    double entropy =
+        c->b.entropies && !sr1__loss_entropy_is_low(c, i) ? c->b.entropies[i] : 0.0;
 
     t.ratio = sr1__bounded_exp(t.log_ratio, &t.live);
     pg = compute_policy_term(c, i, &t);
-    if (c->row->ratio == SR1__RATIO_SEQUENCE) {
+    if (shares_slope(c->row)) {
         c->gradient[i] = w * (o->beta * kl.slope);
         *shared += w * pg.slope;
     } else {
@@ -232,7 +275,7 @@ static void add_sequences(struct sr1__loss_call *c)
         for (size_t i = begin; i < end; i++)
             add_loss_token(c, i, &shared);
         for (size_t i = begin; i < end; i++)
-            c->gradient[i] += shared / (double)(end - begin);
+            c->gradient[i] += moves_sequence(c, i) ? shared / (double)(end - begin) : 0.0;
     }
 }
 
@@ -258,7 +301,7 @@ static void sum_loss(struct sr1__loss_call *c)
     }
     fill_log_ratios(c);
     sr1__loss_apply_correction(c);
-    if (c->row->ratio == SR1__RATIO_SEQUENCE)
+    if (shares_slope(c->row))
         add_sequences(c);
     else
         add_tokens(c);
@@ -285,7 +328,9 @@ static void copy_loss_gradient(const struct sr1__loss_call *c, float *gradient,
     for (size_t i = 0; gradient && i < c->b.n; i++)
         gradient[i] = (float)c->gradient[i];
     for (size_t i = 0; entropy_gradient && i < c->b.n; i++)
-        entropy_gradient[i] = (float)(-sr1__loss_weight(&c->b, i) * coef);
+        entropy_gradient[i] = sr1__loss_entropy_is_low(c, i)
+                                  ? 0.0f
+                                  : (float)(-sr1__loss_weight(&c->b, i) * coef);
 }
 
 static sr1_status evaluate_policy_loss(struct sr1__loss_call *c)
@@ -331,7 +376,7 @@ sr1_status sr1_loss_compute(const char *name, const sr1_loss_batch *batch,
 {
     const struct sr1__loss_row *row = NULL;
 
-    SR1__TRY(find_loss(name, &row));
+    SR1__TRY(sr1__loss_named(name, &row));
     return sr1__loss_run(row, batch, options, gradient, entropy_gradient, report);
 }
 

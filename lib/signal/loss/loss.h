@@ -8,6 +8,8 @@
  *     loss_check.c           checks of the caller's arrays and options
  *     loss.c                 the table; one loss over a batch
  *     aggregation.c          each token's share in the mean
+ *     entropy_threshold.c    tokens of high entropy alone
+ *     covariance_choice.c    tokens that clip_cov and kl_cov treat apart
  *     value_loss.c           the critic's loss */
 #ifndef SR1__LOSS_LOSS_H
 #define SR1__LOSS_LOSS_H
@@ -32,6 +34,7 @@ struct sr1__loss_token {
     int live;         /* 0: the bound holds, gradient 0 */
     double advantage;
     double now; /* new log-prob */
+    int chosen; /* of the batch's: covariance_choice.c */
 };
 
 typedef struct sr1__loss_term (*sr1__loss_form)(const struct sr1__loss_token *t,
@@ -45,6 +48,12 @@ struct sr1__loss_term sr1__form_soft_gate(const struct sr1__loss_token *t,
                                           const sr1_loss_options *o);
 struct sr1__loss_term sr1__form_gamma_weight(const struct sr1__loss_token *t,
                                              const sr1_loss_options *o);
+struct sr1__loss_term sr1__form_gain(const struct sr1__loss_token *t,
+                                     const sr1_loss_options *o);
+struct sr1__loss_term sr1__form_clip_cov(const struct sr1__loss_token *t,
+                                         const sr1_loss_options *o);
+struct sr1__loss_term sr1__form_kl_cov(const struct sr1__loss_token *t,
+                                       const sr1_loss_options *o);
 struct sr1__loss_term sr1__form_log_prob(const struct sr1__loss_token *t,
                                          const sr1_loss_options *o);
 struct sr1__loss_term sr1__form_imitation(const struct sr1__loss_token *t,
@@ -70,6 +79,7 @@ sr1_status sr1__correction_find(const char *name, const struct sr1__correction *
 enum sr1__ratio {
     SR1__RATIO_TOKEN,
     SR1__RATIO_SEQUENCE,
+    SR1__RATIO_SEQUENCE_CLIPPED,
     SR1__RATIO_SEQUENCE_TOKEN,
     SR1__RATIO_SEQUENCE_SUM
 };
@@ -88,6 +98,8 @@ struct sr1__loss_row {
 
 /* The loss of that name, or NULL. */
 const struct sr1__loss_row *sr1__loss_find(const char *name);
+/* The same; SR1_E_NOT_FOUND lists the names. */
+sr1_status sr1__loss_named(const char *name, const struct sr1__loss_row **out);
 
 /* ---- registered_losses.c ---- */
 
@@ -100,8 +112,17 @@ void sr1__loss_terms_free(struct sr1__loss_call *c); /* zeroed terms are fine */
 /* Is the slope of a token without advantage 0? */
 static inline int sr1__loss_is_zero_without_advantage(const struct sr1__loss_row *row)
 {
-    return row->form || row->ops.zero_without_advantage;
+    return row->form ? row->form != sr1__form_kl_cov : row->ops.zero_without_advantage;
 }
+
+/* ---- covariance_choice.c ---- */
+
+/* Has the loss tokens that it treats apart? */
+int sr1__loss_chooses(const struct sr1__loss_row *row);
+/* sr1_loss_choose of a row of the table. */
+sr1_status sr1__loss_choose(const struct sr1__loss_row *row, const sr1_loss_batch *batch,
+                            const sr1_loss_options *options, uint64_t seed,
+                            uint8_t *chosen);
 
 /* One call: what was given, read whole and checked, and what it leads to. */
 struct sr1__loss_call {
@@ -111,7 +132,7 @@ struct sr1__loss_call {
     struct sr1__kl kl;
     const struct sr1__correction *correction;
     double *log_ratios;   /* [n] d */
-    double *factors;      /* [n] importance weights, 0 for what is dropped */
+    double *factors;      /* [n] importance weights, 0 for what has no policy loss */
     double *gradient;     /* [n] */
     sr1_loss_terms terms; /* of a loss that was registered */
     sr1_loss_report sum;
@@ -121,6 +142,12 @@ struct sr1__loss_call {
 static inline double sr1__loss_weight(const sr1_loss_batch *b, size_t i)
 {
     return b->weights ? b->weights[i] : 1.0 / (double)b->n;
+}
+
+/* Has token i no policy loss by its entropy? */
+static inline int sr1__loss_entropy_is_low(const struct sr1__loss_call *c, size_t i)
+{
+    return c->o.entropy_threshold > 0.0 && c->b.entropies[i] < c->o.entropy_threshold;
 }
 
 /* Factors of all tokens and what the report says of them. */

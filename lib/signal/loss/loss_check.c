@@ -78,6 +78,9 @@ static sr1_status check_loss_needs(const struct sr1__loss_call *c)
         return sr1__fail(SR1_E_INVALID, "loss: beta is not 0 but ref_log_probs is NULL");
     if (o->entropy_coef != 0.0)
         SR1__TRY(require_loss_array(c, c->b.entropies, "entropies (for entropy_coef)"));
+    if (o->entropy_threshold > 0.0)
+        SR1__TRY(
+            require_loss_array(c, c->b.entropies, "entropies (for entropy_threshold)"));
     if (c->correction && c->row->ratio == SR1__RATIO_SEQUENCE_SUM)
         return sr1__fail(
             SR1_E_INVALID,
@@ -151,6 +154,20 @@ static sr1_status check_loss_options(const struct sr1__loss_call *c)
              (!c->correction || o->correction_low <= o->correction_high),
          "from 0 to correction_high"},
         {"off_policy_delta", o->off_policy_delta, o->off_policy_delta >= 0.0,
+         "0 or more"},
+        {"clip_cov_ratio", o->clip_cov_ratio,
+         (o->clip_cov_ratio > 0.0 && o->clip_cov_ratio <= 1.0) ||
+             form != sr1__form_clip_cov,
+         "above 0, and at most 1"},
+        {"clip_cov_lb", o->clip_cov_lb, 1, ""},
+        {"clip_cov_ub", o->clip_cov_ub,
+         o->clip_cov_ub >= o->clip_cov_lb || form != sr1__form_clip_cov,
+         "clip_cov_lb or more"},
+        {"kl_cov_ratio", o->kl_cov_ratio,
+         (o->kl_cov_ratio > 0.0 && o->kl_cov_ratio <= 1.0) || form != sr1__form_kl_cov,
+         "above 0, and at most 1"},
+        {"ppo_kl_coef", o->ppo_kl_coef, o->ppo_kl_coef >= 0.0, "0 or more"},
+        {"entropy_threshold", o->entropy_threshold, o->entropy_threshold >= 0.0,
          "0 or more"},
     };
 

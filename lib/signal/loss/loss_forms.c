@@ -85,6 +85,39 @@ struct sr1__loss_term sr1__form_gamma_weight(const struct sr1__loss_token *t,
     return (struct sr1__loss_term){-gain * t->now, -gain, SR1_LOSS_BOUND_NONE};
 }
 
+/* -r A */
+struct sr1__loss_term sr1__form_gain(const struct sr1__loss_token *t,
+                                     const sr1_loss_options *o)
+{
+    double gain = t->ratio * t->advantage;
+
+    (void)o;
+    return (struct sr1__loss_term){-gain, t->live ? -gain : 0.0, SR1_LOSS_BOUND_NONE};
+}
+
+/* That of clip; 0 for a token that was chosen. */
+struct sr1__loss_term sr1__form_clip_cov(const struct sr1__loss_token *t,
+                                         const sr1_loss_options *o)
+{
+    const sr1_loss_options clip = {.clip_low = o->clip_low, .clip_high = o->clip_high};
+
+    if (t->chosen)
+        return (struct sr1__loss_term){0.0, 0.0, SR1_LOSS_BOUND_DUAL};
+    return sr1__form_clip(t, &clip);
+}
+
+/* -r A, and coef |d| for a token that was chosen. */
+struct sr1__loss_term sr1__form_kl_cov(const struct sr1__loss_token *t,
+                                       const sr1_loss_options *o)
+{
+    struct sr1__loss_term out = sr1__form_gain(t, o);
+    double d = t->log_ratio, coef = t->chosen ? o->ppo_kl_coef : 0.0;
+
+    out.value += coef * fabs(d);
+    out.slope += coef * ((d > 0.0) - (d < 0.0));
+    return out;
+}
+
 struct sr1__loss_term sr1__form_log_prob(const struct sr1__loss_token *t,
                                          const sr1_loss_options *o)
 {

@@ -83,6 +83,27 @@ static void grpo_by_hand(void **state)
     check_each("grpo", &b, &o, unbiased); /* the single one: 3 / (1 + eps) */
 }
 
+static void the_deviation_of_the_batch_by_hand(void **state)
+{
+    /* of all five: mean 2.2, squares 4.84 + 1.44 + 0.64 + 0.04 + 7.84 = 14.8 */
+    double s = sqrt(14.8 / 5), u = sqrt(14.8 / 4) + 1;
+    sr1_advantage_options o = defaults("grpo");
+    sr1_advantage_batch b = five();
+
+    (void)state;
+    o.std_over = SR1_ADVANTAGE_STD_OVER_BATCH;
+    check_each("grpo", &b, &o, (const double[5]){-2 / s, -1 / s, 0, 0, 3 / s});
+    o.std_kind = SR1_ADVANTAGE_STD_UNBIASED;
+    o.eps = o.single_raw = 1;
+    check_each("grpo", &b, &o, (const double[5]){-2 / u, -1 / u, 3 / u, 0, 3 / u});
+    o.divide_by_std = 0; /* nothing divides */
+    check_each("grpo", &b, &o, (const double[5]){-2, -1, 3, 0, 3});
+    o.divide_by_std = 1;
+    o.eps = 0;
+    b.rewards = (const double[5]){7, 7, 7, 7, 7};
+    check_each("grpo", &b, &o, (const double[5]){0, 0, 7, 0, 0});
+}
+
 static void dr_grpo_by_hand(void **state)
 {
     static const double want[5] = {-2, -1, 0, 0, 3};
@@ -501,6 +522,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(grpo_by_hand),
+        cmocka_unit_test(the_deviation_of_the_batch_by_hand),
         cmocka_unit_test(dr_grpo_by_hand),
         cmocka_unit_test(rloo_by_hand),
         cmocka_unit_test(opo_by_hand),

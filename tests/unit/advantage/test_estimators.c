@@ -150,6 +150,7 @@ static void read_options(const char *name, const json_t *o, sr1_advantage_option
     REAL_OPTION(eps);
     INT_OPTION(divide_by_std);
     INT_OPTION(std_kind);
+    INT_OPTION(std_over);
     INT_OPTION(single_raw);
     INT_OPTION(whiten);
     REAL_OPTION(gamma);
@@ -283,15 +284,15 @@ static void every_estimator_equals_numpy(void **state)
             fail_msg("%s: %zu vectors", sr1_advantage_name(i), seen[i]);
 }
 
-static void verls_estimators_equal_verl(void **state)
+static void advantages_are_those_of_verl_and_trl(void **state)
 {
     size_t seen[64] = {0}, rows = 0, i;
 
     (void)state;
-    assert_int_equal(check_vectors("peer_estimators.jsonl", seen), 8);
+    assert_int_equal(check_vectors("peer_estimators.jsonl", seen), 12);
     for (i = 0; sr1_advantage_name(i) != NULL; i++)
         rows += seen[i];
-    assert_int_equal(rows, 75);
+    assert_int_equal(rows, 87);
 }
 
 /* GiGPO's and RLVMR's own. */
@@ -643,7 +644,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_estimator_equals_numpy),
-        cmocka_unit_test(verls_estimators_equal_verl),
+        cmocka_unit_test(advantages_are_those_of_verl_and_trl),
         cmocka_unit_test(estimators_by_step_equal_their_code),
         cmocka_unit_test(the_order_of_trajectories_does_not_matter),
         cmocka_unit_test(equal_rewards_teach_a_group_relative_estimator_nothing),

@@ -197,6 +197,7 @@ static void options_out_of_bounds_are_refused(void **state)
     WRONG(thinking_diversity_w, -1, "thinking_diversity_w");
     WRONG(thinking_cost_w, -1, "thinking_cost_w");
     WRONG(std_kind, 3, "std_kind");
+    WRONG(std_over, 2, "std_over");
     WRONG(step_mode, -1, "step_mode");
     WRONG(pass_k, 1, "pass_k");
     o.pass_k = 0;

@@ -115,7 +115,7 @@ static const char *const tried[][2] = {
     {"+trainer.save_freq", "save_interval"},
     {"peft_config", "lora_rank"},
     {"disable_dropout", "lora_dropout"},
-    {"top_entropy_quantile", NULL},
+    {"actor_rollout_ref.actor.policy_loss.kl_cov_ratio", "kl_cov_ratio"},
     {"use_liger", "logit_chunk"},
     {"model_init_kwargs", NULL},
     /* the other overrides of Search-R1's train_grpo.sh */

@@ -11,6 +11,7 @@ struct case_ {
     sr1_loss_batch b;
     sr1_loss_options o;
     float gradient[MAX], of_entropy[MAX];
+    uint8_t chosen[MAX];
     sr1_loss_report r;
 };
 
@@ -28,6 +29,8 @@ static const struct {
     REAL(tau_negative),   REAL(k_positive),      REAL(lambda_positive),
     REAL(k_negative),     REAL(lambda_negative), REAL(entropy_coef),
     REAL(correction_low), REAL(correction_high), REAL(off_policy_delta),
+    REAL(clip_cov_ratio), REAL(clip_cov_lb),     REAL(clip_cov_ub),
+    REAL(kl_cov_ratio),   REAL(ppo_kl_coef),
 };
 
 static void read_options(const json_t *row, sr1_loss_options *o)
@@ -63,7 +66,8 @@ static void attach(struct case_ *c, size_t n, size_t n_seqs)
                             .rollout_log_probs = c->rollout,
                             .entropies = c->entropy,
                             .n_seqs = n_seqs,
-                            .seq_begin = c->begin};
+                            .seq_begin = c->begin,
+                            .chosen = c->chosen};
 }
 
 /* All but the weights. */
@@ -85,6 +89,13 @@ static void read_case(const json_t *row, struct case_ *c)
     read_batch(row, c);
     floats(row, "weight", c->weight);
     integers(row, "groups", c->groups);
+    if (json_object_get(row, "chosen")) {
+        float chosen[MAX];
+
+        floats(row, "chosen", chosen);
+        for (size_t i = 0; i < c->b.n; i++)
+            c->chosen[i] = chosen[i] > 0;
+    }
 }
 
 static void call(struct case_ *c, const char *name)
@@ -162,7 +173,7 @@ static void check_case(const json_t *row)
 static void every_loss_equals_torch(void **state)
 {
     (void)state;
-    assert_int_equal(each_row("losses.jsonl", "loss", check_case), 120);
+    assert_int_equal(each_row("losses.jsonl", "loss", check_case), 156);
 }
 
 /* ---- the code of TRL and verl ---- */
@@ -174,6 +185,18 @@ static size_t find_figure(const char *key)
             return i;
     fail_msg("no figure '%s'", key);
     return 0;
+}
+
+/* Of a row that trains on the tokens of high entropy alone. */
+static void read_threshold(const json_t *row, struct case_ *c)
+{
+    const json_t *quantile = json_object_get(row, "top_entropy_quantile");
+
+    if (quantile)
+        assert_int_equal(sr1_loss_entropy_threshold(c->entropy, c->b.n,
+                                                    json_number_value(quantile),
+                                                    &c->o.entropy_threshold),
+                         SR1_OK);
 }
 
 /* Weights of float32 are what limits the likeness; verl adds 1e-8 to its counts. */
@@ -193,6 +216,10 @@ static void check_peer(const json_t *row)
         sr1_loss_weights(json_string_value(json_object_get(row, "aggregation")), &m,
                          c.weight),
         SR1_OK);
+    read_threshold(row, &c);
+    assert_int_equal(sr1_loss_choose(json_string_value(json_object_get(row, "loss")),
+                                     &c.b, &c.o, 1, c.chosen),
+                     SR1_OK);
     call(&c, json_string_value(json_object_get(row, "loss")));
     json_object_foreach(want, key, value)
     {
@@ -209,7 +236,84 @@ static void check_peer(const json_t *row)
 static void losses_are_those_of_trl_and_verl(void **state)
 {
     (void)state;
-    assert_int_equal(each_row("peer_losses.jsonl", "loss", check_peer), 114);
+    assert_int_equal(each_row("peer_losses.jsonl", "loss", check_peer), 177);
+}
+
+static void check_threshold(const json_t *row)
+{
+    float entropies[MAX];
+    size_t n = floats(row, "entropy", entropies);
+    double got, want = number(row, "threshold");
+
+    assert_int_equal(sr1_loss_entropy_threshold(
+                         entropies, n, number(row, "top_entropy_quantile"), &got),
+                     SR1_OK);
+    near(got, want, 1e-6);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(entropies[i] >= got, entropies[i] >= want);
+}
+
+static void thresholds_are_torchs_quantiles(void **state)
+{
+    static const float bad[2] = {1, NAN};
+    double got = 9;
+
+    (void)state;
+    assert_int_equal(each_row("peer_losses.jsonl", "threshold", check_threshold), 20);
+    assert_int_equal(sr1_loss_entropy_threshold(NULL, 0, 0.2, &got), SR1_OK);
+    assert_true(got == 0);
+    got = 9;
+    assert_int_equal(sr1_loss_entropy_threshold(bad, 1, 1.5, &got), SR1_E_INVALID);
+    assert_int_equal(sr1_loss_entropy_threshold(bad, 2, 0.2, &got), SR1_E_NUMERIC);
+    assert_int_equal(sr1_loss_entropy_threshold(bad, 1, 0.2, NULL), SR1_E_INVALID);
+    assert_true(got == 9);
+}
+
+/* Of those that may be drawn clip_cov draws its share, by the seed. */
+static void draws_are_a_share_by_the_seed(void **state)
+{
+    sr1_loss_options o = {.struct_size = sizeof o};
+    struct case_ c = {0};
+    uint8_t again[MAX], other[MAX];
+    int differ = 0;
+
+    (void)state;
+    attach(&c, MAX, 0);
+    c.b.seq_begin = NULL;
+    for (size_t i = 0; i < MAX; i++) { /* a half with covariances of about 1 */
+        c.now[i] = c.old[i] = i % 2 ? -1.0f : -3.0f;
+        c.adv[i] = i % 4 < 2 ? (i % 2 ? 1.0f : -1.0f) : 0.0f;
+    }
+    assert_int_equal(sr1_loss_options_init(&o, "clip_cov"), SR1_OK);
+    o.clip_cov_lb = 0.5;
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        size_t drawn = 0;
+
+        o.clip_cov_ratio = seed < 4 ? 0.1 : 1e-6; /* six of 64; at least one */
+        assert_int_equal(sr1_loss_choose("clip_cov", &c.b, &o, seed, c.chosen), SR1_OK);
+        assert_int_equal(sr1_loss_choose("clip_cov", &c.b, &o, seed, again), SR1_OK);
+        assert_int_equal(sr1_loss_choose("clip_cov", &c.b, &o, seed + 100, other),
+                         SR1_OK);
+        assert_memory_equal(c.chosen, again, MAX);
+        differ += memcmp(c.chosen, other, MAX) != 0;
+        for (size_t i = 0; i < MAX; i++) {
+            drawn += c.chosen[i];
+            assert_true(!c.chosen[i] || c.adv[i] != 0);
+        }
+        assert_int_equal(drawn, seed < 4 ? 6 : 1);
+    }
+    assert_true(differ >= 6);
+    o.clip_cov_ratio = 1; /* there are 32 */
+    assert_int_equal(sr1_loss_choose("clip_cov", &c.b, &o, 5, c.chosen), SR1_OK);
+    for (size_t i = 0; i < MAX; i++)
+        assert_int_equal(c.chosen[i], c.adv[i] != 0);
+    assert_int_equal(sr1_loss_choose("grpo", &c.b, NULL, 5, c.chosen), SR1_OK);
+    for (size_t i = 0; i < MAX; i++)
+        assert_int_equal(c.chosen[i], 0);
+    o.clip_cov_ratio = 0;
+    assert_int_equal(sr1_loss_choose("clip_cov", &c.b, &o, 5, c.chosen), SR1_E_INVALID);
+    assert_int_equal(sr1_loss_choose("none", &c.b, NULL, 5, c.chosen), SR1_E_NOT_FOUND);
+    assert_int_equal(sr1_loss_choose("kl_cov", &c.b, NULL, 5, NULL), SR1_E_INVALID);
 }
 
 /* ---- parts ---- */
@@ -233,6 +337,7 @@ static void take_part(const struct case_ *whole, size_t from, size_t to,
     part->b.weights = whole->weight + at;
     part->b.rollout_log_probs = whole->rollout + at;
     part->b.entropies = whole->entropy + at;
+    part->b.chosen = whole->chosen + at;
     part->r = (sr1_loss_report){.struct_size = sizeof part->r};
 }
 
@@ -272,7 +377,7 @@ static void shards_of(const json_t *row)
 static void parts_add_up_for_every_loss(void **state)
 {
     (void)state;
-    assert_int_equal(each_row("losses.jsonl", "loss", shards_of), 120);
+    assert_int_equal(each_row("losses.jsonl", "loss", shards_of), 156);
 }
 
 /* Weight 0: a padding row changes nothing and gets no gradient. */
@@ -305,7 +410,7 @@ static void padding_of(const json_t *row)
 static void padding_changes_nothing(void **state)
 {
     (void)state;
-    assert_int_equal(each_row("losses.jsonl", "loss", padding_of), 120);
+    assert_int_equal(each_row("losses.jsonl", "loss", padding_of), 156);
 }
 
 /* ---- weights ---- */
@@ -332,7 +437,7 @@ static void check_weights(const json_t *row)
 static void every_aggregation_equals_numpy(void **state)
 {
     (void)state;
-    assert_int_equal(each_row("losses.jsonl", "loss", check_weights), 120);
+    assert_int_equal(each_row("losses.jsonl", "loss", check_weights), 156);
 }
 
 int main(void)
@@ -340,6 +445,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_loss_equals_torch),
         cmocka_unit_test(losses_are_those_of_trl_and_verl),
+        cmocka_unit_test(thresholds_are_torchs_quantiles),
+        cmocka_unit_test(draws_are_a_share_by_the_seed),
         cmocka_unit_test(parts_add_up_for_every_loss),
         cmocka_unit_test(padding_changes_nothing),
         cmocka_unit_test(every_aggregation_equals_numpy),

@@ -1,4 +1,4 @@
-/* The entropy bonus in training: the slope it follows, its means, its weight. */
+/* Entropy in training: the bonus, its slope, means and weight; tokens of high entropy. */
 #include "runs.h"
 #include "step_metric.h"
 #include "updates.h"
@@ -134,6 +134,147 @@ static void the_cut_does_not_matter(void **state)
     }
 }
 
+/* ---- tokens of high entropy ---- */
+
+/* Advantages that differ, so that a choice of tokens shows. */
+static void give_advantages(void)
+{
+    for (size_t i = 0; i < N; i++)
+        OK(sr1_trajectory_set_advantage(rolled[i], (double)i - 2.5));
+}
+
+static void take_advantages(void)
+{
+    for (size_t i = 0; i < N; i++)
+        OK(sr1_trajectory_set_advantage(rolled[i], 0));
+}
+
+#define CHOICE PLAIN_SGD, "beta=0", "learning_rate=0.02", "update_times=1"
+
+/* Of trajectories [begin, end) after an update: minus the sum of the advantages of the
+ * tokens that have a loss; the number of all is added to *tokens. */
+static double expected_loss(size_t begin, size_t end, double quantile, double *tokens)
+{
+    float entropies[4096] = {0};
+    size_t n = 0, k = 0;
+    double sum = 0, threshold;
+
+    for (size_t i = begin; i < end; i++)
+        for (size_t t = 0; t < sr1_trajectory_policy_count(rolled[i]); t++)
+            entropies[n++] = sr1_trajectory_column(rolled[i], SR1_COLUMN_ENTROPY)[t];
+    OK(sr1_loss_entropy_threshold(entropies, n, quantile, &threshold));
+    for (size_t i = begin; i < end; i++)
+        for (size_t t = 0; t < sr1_trajectory_policy_count(rolled[i]); t++, k++)
+            sum -= entropies[k] >= threshold ? sr1_trajectory_advantage(rolled[i]) : 0;
+    *tokens += (double)n;
+    return sum;
+}
+
+static void tokens_of_low_entropy_have_no_loss(void **state)
+{
+    static const struct {
+        const char *key;
+        double quantile;
+    } shares[] = {{"top_entropy_quantile=0.2", 0.2}, {"top_entropy_quantile=0", 0}};
+
+    (void)state;
+    give_advantages();
+    for (int i = 0; i < 2; i++) {
+        sr1_step_report r =
+            updated(tiny_config("model", CHOICE, shares[i].key, NULL), NULL, NULL);
+        double tokens = 0, want = expected_loss(0, N, shares[i].quantile, &tokens);
+
+        assert_true(fabs(want) > 0.1);
+        tiny_near(r.loss, want / tokens, 1e-5);
+        assert_true(step_metric(&r, "actor/entropy_threshold") > 0);
+        r = updated(tiny_config("model", CHOICE, shares[i].key, "learning_rate=0",
+                                "mini_batch_size=4", NULL),
+                    NULL, NULL);
+        tokens = 0; /* each half has a threshold of its own */
+        want = expected_loss(0, 4, shares[i].quantile, &tokens);
+        want += expected_loss(4, N, shares[i].quantile, &tokens);
+        tiny_near(r.loss, want / tokens, 1e-5);
+    }
+    take_advantages();
+}
+
+/* The bonus is the mean over the tokens that are left, as TRL's. */
+static void the_bonus_is_that_of_those_tokens(void **state)
+{
+    double sum = 0, kept = 0, threshold;
+    sr1_step_report r = updated(tiny_config("model", CHOICE, "entropy_coef=0.5",
+                                            "entropy_aggregation=token-mean",
+                                            "top_entropy_quantile=0.3", NULL),
+                                NULL, NULL);
+
+    (void)state;
+    threshold = step_metric(&r, "actor/entropy_threshold");
+    for (size_t i = 0; i < N; i++)
+        for (size_t t = 0; t < sr1_trajectory_policy_count(rolled[i]); t++) {
+            double h = sr1_trajectory_column(rolled[i], SR1_COLUMN_ENTROPY)[t];
+
+            sum += h >= threshold ? h : 0;
+            kept += h >= threshold;
+        }
+    assert_true(kept > 1);
+    tiny_near(r.loss, -0.5 * sum / kept, 1e-5);
+}
+
+static void the_choice_does_not_depend_on_the_cut(void **state)
+{
+    static const char *const cuts[] = {"micro_batch_tokens=1", "workers=2"};
+    sr1_step_report whole;
+
+    (void)state;
+    give_advantages();
+    whole = updated(tiny_config("model", CHOICE, "top_entropy_quantile=0.3", NULL), NULL,
+                    NULL);
+    for (int k = 0; k < 2; k++) {
+        sr1_step_report part = updated(
+            tiny_config("model", CHOICE, "top_entropy_quantile=0.3", cuts[k], NULL), NULL,
+            NULL);
+
+        tiny_near(part.loss, whole.loss, 1e-5);
+        tiny_near(part.grad_norm, whole.grad_norm, 1e-4 * whole.grad_norm);
+    }
+    take_advantages();
+}
+
+static void all_tokens_are_no_choice(void **state)
+{
+    size_t n, m;
+    float *none, *all;
+
+    (void)state;
+    give_advantages();
+    (void)updated(tiny_config("model", "update_times=2", NULL), &none, &n);
+    (void)updated(tiny_config("model", "update_times=2", "top_entropy_quantile=1", NULL),
+                  &all, &m);
+    assert_int_equal(n, m);
+    assert_memory_equal(none, all, n * sizeof *none);
+    free(none);
+    free(all);
+    take_advantages();
+}
+
+static void the_choice_is_resumed(void **state)
+{
+    sr1_trainer *tr;
+
+    (void)state;
+    run_whole(RUN("chosen", "top_entropy_quantile=0.3"));
+    tr = open_trainer(RUN("chosen-stopped", "top_entropy_quantile=0.3"));
+    run_until(tr, 4);
+    sr1_trainer_free(tr);
+    tr = NULL;
+    OK(sr1_trainer_resume(&tr, scratch_path("chosen-stopped"), NULL));
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+    same_run("chosen", "chosen-stopped");
+}
+
+/* ---- the controller ---- */
+
 /* By hand: up while below the target, down and unused while above, within bounds. */
 static void the_controller_holds_its_target(void **state)
 {
@@ -208,6 +349,11 @@ int main(void)
         cmocka_unit_test(without_it_nothing_changes),
         cmocka_unit_test(means_are_as_asked),
         cmocka_unit_test(the_cut_does_not_matter),
+        cmocka_unit_test(tokens_of_low_entropy_have_no_loss),
+        cmocka_unit_test(the_bonus_is_that_of_those_tokens),
+        cmocka_unit_test(the_choice_does_not_depend_on_the_cut),
+        cmocka_unit_test(all_tokens_are_no_choice),
+        cmocka_unit_test(the_choice_is_resumed),
         cmocka_unit_test(the_controller_holds_its_target),
         cmocka_unit_test(without_a_sampled_token_the_coefficient_stays),
         cmocka_unit_test(the_controller_is_resumed),
