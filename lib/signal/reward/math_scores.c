@@ -470,23 +470,32 @@ static sr1_status keep_formulas(struct rewriting *w)
     return end_pass(w);
 }
 
+/* The first closing brace before the line ends, or the last one. */
+static const char *find_brace_in_line(struct sr1__str text, int last)
+{
+    const char *found = NULL, *end = text.s + text.n;
+
+    for (const char *at = text.s; at < end && *at != '\n' && (last || !found); at++)
+        found = *at == '}' ? at : found;
+    return found;
+}
+
 /* Remove the command that opens a brace, and the first closing brace in its line, or the
- * last one. */
+ * last one. Where a line has none behind the command, what follows there has none. */
 static sr1_status unwrap_command(struct rewriting *w, const char *command, int to_last)
 {
     struct sr1__str rest = view_buf(&w->text);
     const char *hit;
 
     while ((hit = find_piece(rest, command))) {
-        struct sr1__str inside = first_line(rest_of(rest, hit + strlen(command)));
-        const char *close =
-            to_last ? memrchr(inside.s, '}', inside.n) : memchr(inside.s, '}', inside.n);
-        const char *kept = close ? hit : inside.s;
+        const char *inside = hit + strlen(command);
+        const char *close = find_brace_in_line(rest_of(rest, inside), to_last);
+        struct sr1__str kept = close ? (struct sr1__str){inside, (size_t)(close - inside)}
+                                     : first_line(rest_of(rest, hit));
 
-        sr1__buf_add(&w->next, rest.s, (size_t)(kept - rest.s));
-        if (close)
-            sr1__buf_add(&w->next, inside.s, (size_t)(close - inside.s));
-        rest = rest_of(rest, close ? close + 1 : inside.s);
+        sr1__buf_add(&w->next, rest.s, (size_t)(hit - rest.s));
+        sr1__buf_add(&w->next, kept.s, kept.n);
+        rest = rest_of(rest, close ? close + 1 : kept.s + kept.n);
     }
     return keep_part(w, rest);
 }
