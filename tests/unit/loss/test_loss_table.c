@@ -146,9 +146,9 @@ static void the_gradient_is_the_slope(void **state)
         o.clip_high = 9.0;
         o.beta = 0.5;
         o.kl_kind = kinds[k / 6];
-        o.kl_weighted = k % 2;
+        o.kl_weighted = (k + k / 6) % 2; /* each with both, and all corrections */
         o.entropy_coef = 0.25;
-        o.correction = sr1_loss_correction_name(k % 3 * 2);
+        o.correction = sr1_loss_correction_name((k + k / 6) % 3 * 2);
         o.correction_high = 9.0;
         check_slope(name, &x, &o);
     }
