@@ -88,7 +88,7 @@ typedef struct sr1_loss_options {
 #define SR1_LOSS_BOUND_NONE 0
 #define SR1_LOSS_BOUND_LOW 1  /* the lower bound of the ratio */
 #define SR1_LOSS_BOUND_HIGH 2 /* the upper one */
-#define SR1_LOSS_BOUND_DUAL 3 /* a bound beyond these: dual_clip, ratio_cap */
+#define SR1_LOSS_BOUND_DUAL 3 /* another: dual_clip, ratio_cap, clip_cov's choice */
 
 /* Of each token, zeros before. Its share in the mean, the KL term, the entropy bonus and
  * importance weights are not in it: the library adds them. */

@@ -43,14 +43,15 @@ typedef struct sr1_loss_report {
     double log_ratio_max;      /* largest |new - old| (a maximum) */
     double clip_low_fraction;  /* of clip_fraction: r below its bound */
     double clip_high_fraction; /* and above */
-    double dual_clip_fraction; /* tokens that dual_clip or ratio_cap bounds */
+    double dual_clip_fraction; /* tokens that dual_clip or ratio_cap bounds, or that
+                                  clip_cov leaves out */
     double ratio_mean;         /* r, as the loss takes it: of token or sequence */
     double entropy;            /* of the tokens that entropy_threshold leaves */
     double importance_mean;    /* importance weights before they are cut; 1 without */
     double importance_square;  /* their squares: the effective share of the sample is
                                   importance_mean^2 / (importance_square * weight) */
     double importance_max;     /* a maximum */
-    double importance_cut;     /* tokens whose importance weight was cut or dropped */
+    double importance_cut;     /* tokens whose importance weight was bounded or dropped */
     double off_policy_cut;     /* tokens dropped by off_policy_delta */
     double weight;             /* sum of the weights */
     int64_t tokens;            /* n */
