@@ -61,7 +61,7 @@ static int is_clipped(const struct sr1__loss_call *c, size_t i)
     return sr1__form_clip_cov(&t, &c->o).bound != SR1_LOSS_BOUND_NONE;
 }
 
-static void draw_between(struct choosing *k)
+static void draw_candidates(struct choosing *k)
 {
     const sr1_loss_options *o = &k->c->o;
     size_t n = k->c->b.n, found = 0, count = count_chosen(o->clip_cov_ratio, n);
@@ -82,7 +82,7 @@ struct ranked_covariance {
     size_t index;
 };
 
-static int larger_first(const void *a, const void *b)
+static int larger_covariance_first(const void *a, const void *b)
 {
     const struct ranked_covariance *x = a, *y = b;
 
@@ -99,7 +99,7 @@ static sr1_status take_largest(struct choosing *k)
     SR1__CALLOC(ranks, n, "covariances");
     for (size_t i = 0; i < n; i++)
         ranks[i] = (struct ranked_covariance){k->covariances[i], i};
-    qsort(ranks, n, sizeof(*ranks), larger_first);
+    qsort(ranks, n, sizeof(*ranks), larger_covariance_first);
     for (size_t i = 0; i < n && i < count; i++)
         k->chosen[ranks[i].index] = 1;
     sr1__free(ranks);
@@ -111,7 +111,7 @@ static sr1_status mark_chosen(struct choosing *k)
     fill_covariances(k);
     if (k->c->row->form == sr1__form_kl_cov)
         return take_largest(k);
-    draw_between(k);
+    draw_candidates(k);
     return SR1_OK;
 }
 

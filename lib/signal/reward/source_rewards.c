@@ -98,8 +98,8 @@ static size_t measure_fit(const struct sr1__source_reward *row, struct sr1__str 
 }
 
 /* NULL: there is none. */
-static const struct sr1__source_reward *find_source(const struct sr1__source_rewards *s,
-                                                    struct sr1__str source)
+static const struct sr1__source_reward *
+find_reward_of_source(const struct sr1__source_rewards *s, struct sr1__str source)
 {
     const struct sr1__source_reward *found = NULL;
     size_t best = 0;
@@ -118,7 +118,8 @@ static const struct sr1__source_reward *find_source(const struct sr1__source_rew
 sr1_status sr1__source_rewards_apply(const struct sr1__source_rewards *s,
                                      const char *source, const char *reward, int *applies)
 {
-    const struct sr1__source_reward *found = find_source(s, sr1__str_of(source));
+    const struct sr1__source_reward *found =
+        find_reward_of_source(s, sr1__str_of(source));
     int is_named = 0, is_its = 0;
 
     if (s->n > 0 && found == NULL)
