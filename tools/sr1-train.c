@@ -61,12 +61,13 @@ static const char help_text[] =
 static sr1_trainer *running;
 static volatile sig_atomic_t interrupts;
 
-/* A terminal that goes away may tell so twice (the shell and the kernel each do): only a
- * second Ctrl-C ends at once. */
+/* Of a person, of a system that shuts down, and of Slurm before a job's time is over
+ * (--signal=USR1@90). A terminal that goes away may tell so twice (the shell and the
+ * kernel each do): only a second Ctrl-C ends at once. */
 static void on_interrupt(int sig)
 {
     static const char text[] =
-        "\nstopping after this step, with a checkpoint; Ctrl-C again ends at once\n";
+        "\nstopping after this step, with a checkpoint; Ctrl-C now ends at once\n";
 
     if (!running || (interrupts > 0 && sig == SIGINT))
         _exit(TOOL_INTERRUPTED);
@@ -79,7 +80,7 @@ static void on_interrupt(int sig)
  * output that is gone is no reason to lose the run. */
 static void catch_signals(void)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
     struct sigaction act = {.sa_handler = on_interrupt}, old;
 
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)

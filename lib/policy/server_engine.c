@@ -130,12 +130,24 @@ static void run_request(void *arg)
     pthread_mutex_unlock(&e->lock);
 }
 
+static int32_t count_asked(struct sr1__server_engine *e)
+{
+    int32_t n;
+
+    pthread_mutex_lock(&e->lock);
+    n = e->n_asked;
+    pthread_mutex_unlock(&e->lock);
+    return n;
+}
+
 /* A request that was on its way as the others were cancelled is cancelled as well. All
- * requests to the servers are: an engine that shares them waits for its own, unless
- * whoever cancels its generation cancels them (background_rollout.c). */
+ * requests to the servers are, those of generations beside this one too: where all of its
+ * own are answered, it only waits until their threads are back. An engine that shares the
+ * servers waits for its own, unless whoever cancels its generation cancels them
+ * (background_rollout.c). */
 static void cancel_server_requests(struct sr1__server_engine *e)
 {
-    double until = e->shares ? INFINITY : 0;
+    double until = e->shares || count_asked(e) == 0 ? INFINITY : 0;
 
     sr1__executor_clear(e->executor);
     set_ending(e, 1);

@@ -14,6 +14,7 @@
 
 #include "support/device.h"
 #include "support/files.h"
+#include "support/wait.h"
 
 #include "base/mem.h"
 #include "base/rng.h"
@@ -383,10 +384,15 @@ static inline const char *tiny_knowledge(const char *name)
     return scratch_file(name, "{\"tower\": \"The tower stands in Paris.\"}\n", 0);
 }
 
-/* The last test of a program: every block of memory was given back. */
+/* The last test of a program: every block of memory was given back. A call that was
+ * abandoned gives back its own when its thread ends, in its own time. */
 static inline void tiny_nothing_leaks(void **state)
 {
+    double until = sr1__now() + PATIENCE;
+
     (void)state;
+    while (sr1__mem_live() != tiny_lasting && sr1__now() < until)
+        nap(0.01);
     assert_int_equal(sr1__mem_live(), tiny_lasting);
 }
 

@@ -8,7 +8,7 @@ static volatile sig_atomic_t asked;
 
 void stop_catch(void (*handler)(int number))
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
     struct sigaction act = {.sa_handler = handler, .sa_flags = (int)SA_RESETHAND};
 
     sigemptyset(&act.sa_mask);

@@ -77,7 +77,7 @@ static sr1_status copy_problem_solutions(struct expansion *w)
         if (!text)
             return sr1__fail(SR1_E_INVALID,
                              "problem '%.64s' has no \"solution\"; name a solver that "
-                             "writes one",
+                             "writes one (sr1-eval --solver FOLDER)",
                              sr1_problem_id(p));
         w->jobs[i].solution = sr1__strdup(text);
         SR1__CHECK_ALLOC(w->jobs[i].solution, "answers");

@@ -63,13 +63,16 @@ static const struct place *find_place(const char *at)
 
 sr1_status sr1__judge_prompt_check(const char *prompt)
 {
-    for (const char *at = prompt; (at = strstr(at, "{{")) != NULL; at += 2)
+    for (const char *at = prompt; (at = strstr(at, "{{")) != NULL; at += 2) {
+        size_t name = strcspn(at, "} \n");
+
         if (!find_place(at))
             return sr1__fail(
                 SR1_E_CONFIG,
-                "the judge's prompt has '%.24s'; {{question}}, {{answer}} and "
+                "the judge's prompt has '%.*s'; {{question}}, {{answer}} and "
                 "{{ground_truths}} can stand there",
-                at);
+                (int)(name + strspn(at + name, "}")), at);
+    }
     if (!strstr(prompt, "{{answer}}"))
         return sr1__fail(SR1_E_CONFIG, "the judge's prompt has no {{answer}}");
     return SR1_OK;

@@ -4,6 +4,7 @@
 #include "support/torture.h"
 
 #include "base/clock.h"
+#include "policy/background_rollout.h"
 #include "policy/server_engine.h"
 #include "environment/trajectory/trajectory.h"
 
@@ -190,6 +191,35 @@ static void log_probs_are_those_of_the_weights(void **state)
         SR1_E_STATE);
     tiny_free_all(t, 4);
     sr1_rollout_free(local);
+    sr1_rollout_free(r);
+    openai_stop(&server);
+}
+
+/* Their threads may still be on the way back as it ends: nothing is cancelled for them. */
+static void a_generation_that_is_over_cancels_no_other(void **state)
+{
+    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = 1, .seed = 7};
+    sr1_query q = tiny_query("Where?");
+    struct sr1__background_rollout *beside = NULL;
+    sr1_trajectory *t[4] = {NULL};
+    double seconds;
+    sr1_rollout *r;
+
+    (void)state;
+    openai_start(&server, scratch_path("quiet"));
+    r = remote("quiet", NULL);
+    server.to_hold = 1;
+    OK(sr1__background_rollout_begin(&beside, r, &q, 1, &o));
+    wait_for(&server.held, 1);
+    for (int k = 0; k < 100; k++) {
+        OK(generate(r, 4, 0, t));
+        tiny_free_all(t, 4);
+    }
+    server.let_go = 1;
+    assert_true(sr1__background_rollout_wait(beside, sr1__now() + PATIENCE, NULL));
+    OK(sr1__background_rollout_take(beside, t, &seconds));
+    tiny_free_all(t, 1);
+    sr1__background_rollout_free(beside);
     sr1_rollout_free(r);
     openai_stop(&server);
 }
@@ -762,6 +792,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_ids_as_the_model_itself),
         cmocka_unit_test(log_probs_are_those_of_the_weights),
+        cmocka_unit_test(a_generation_that_is_over_cancels_no_other),
         cmocka_unit_test(equal_seeds_give_equal_trajectories),
         cmocka_unit_test(texts_of_tokens_are_ids_where_each_is_one_of_ours),
         cmocka_unit_test(text_alone_is_encoded_and_its_drift_counted),

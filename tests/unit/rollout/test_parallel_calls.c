@@ -334,7 +334,6 @@ static void long_results_are_cut_within_their_blocks(void **state)
 
 /* ---- side by side ---- */
 
-#define PATIENCE 60.0 /* seconds until a call gives up on the other */
 
 struct meeting {
     pthread_mutex_t lock;

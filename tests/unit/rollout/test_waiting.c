@@ -74,7 +74,7 @@ static void gate_destroyed(void *self)
     gate_set(g, &g->destroyed);
 }
 
-static void wait_for(struct gate *g, const int *what)
+static void wait_at(struct gate *g, const int *what)
 {
     pthread_mutex_lock(&g->lock);
     while (!*what)
@@ -197,7 +197,7 @@ static void a_search_that_hangs_is_given_up(void **state)
         sr1_rollout_free(r); /* while the call still hangs */
         assert_false(g.destroyed);
         gate_set(&g, &g.open);
-        wait_for(&g, &g.destroyed);
+        wait_at(&g, &g.destroyed);
     }
 }
 
@@ -222,7 +222,7 @@ static void the_time_in_the_queue_counts(void **state)
     tiny_free_all(t, N);
     sr1_rollout_free(r);
     gate_set(&g, &g.open);
-    wait_for(&g, &g.destroyed);
+    wait_at(&g, &g.destroyed);
 }
 
 static sr1_status give_up(void *user, int64_t done, int64_t total, int64_t tokens)
@@ -252,7 +252,7 @@ static void a_rollout_that_only_waits_can_be_stopped(void **state)
     sr1_rollout_free(r); /* does not wait either */
     assert_false(g.destroyed);
     gate_set(&g, &g.open);
-    wait_for(&g, &g.destroyed);
+    wait_at(&g, &g.destroyed);
 }
 
 /* ---- searches that gather ---- */
@@ -493,7 +493,7 @@ static sr1_status gated_act(void *self, const sr1_env_action *const *actions, si
 {
     struct gate *g = self;
 
-    wait_for(g, &g->open);
+    wait_at(g, &g->open);
     for (size_t i = 0; i < n; i++)
         SR1__TRY(sr1_env_sink_text(sink, i, actions[i]->text, actions[i]->len));
     return SR1_OK;
@@ -555,7 +555,7 @@ static void after_an_outage_searches_are_answered_again(void **state)
     assert_int_equal(answered, THREADS);
     sr1__env_completions_free(b);
     sr1__env_executor_free(a);
-    wait_for(&g, &g.destroyed);
+    wait_at(&g, &g.destroyed);
 }
 
 /* ---- counts ---- */

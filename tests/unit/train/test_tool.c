@@ -336,6 +336,7 @@ static void a_hangup_ends_with_a_checkpoint(void **state)
     wait_for_lines(scratch_path("hung-up/metrics.jsonl"), 2, pid);
     kill(pid, SIGHUP);
     kill(pid, SIGTERM);
+    kill(pid, SIGUSR1); /* Slurm's, before a job's time is over */
     wait_ms(2);
     kill(pid, SIGHUP);
     assert_int_equal(end_of(pid), 130);
