@@ -183,16 +183,20 @@ static char *follow_link(const char *path)
 }
 
 /* The new file is for those whom the old one was for. Where its group cannot be kept,
- * another one gets no rights. */
+ * another one has the rights of all others, which its members had before. Where neither
+ * owner nor mode can be set (FAT, shares), they mostly are what they were. */
 static sr1_status keep_rights(const struct sr1__file_writer *w, const struct stat *old)
 {
     mode_t mode = old->st_mode & (S_IRWXU | S_IRWXG | S_IRWXO);
     struct stat now;
 
-    if (fchown(w->fd, old->st_uid, old->st_gid) != 0 &&
-        fchown(w->fd, (uid_t)-1, old->st_gid) != 0)
-        mode &= ~(mode_t)S_IRWXG;
-    if (fstat(w->fd, &now) == 0 && (now.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO)) == mode)
+    if (fchown(w->fd, old->st_uid, old->st_gid) != 0)
+        (void)!fchown(w->fd, (uid_t)-1, old->st_gid);
+    if (fstat(w->fd, &now) != 0)
+        return sr1__fail_errno("write", w->path);
+    if (now.st_gid != old->st_gid)
+        mode = (mode & ~(mode_t)S_IRWXG) | (mode & S_IRWXO) << 3;
+    if ((now.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO)) == mode)
         return SR1_OK;
     return fchmod(w->fd, mode) == 0 ? SR1_OK : sr1__fail_errno("write", w->path);
 }

@@ -224,7 +224,7 @@ struct sr1_trainer {
     struct sr1_step_metrics step_metrics; /* of the present step, or of the last one */
     int64_t step;                         /* whole steps done */
     int64_t planned;
-    int64_t planned_then;    /* by the checkpoint it goes on from; 0: not known */
+    int64_t rate_steps_then; /* that rates went by before a resume; 0: not known */
     int64_t saved;           /* step of the newest checkpoint; -1: there is none */
     int64_t skipped;         /* updates left out, all steps */
     int64_t unscored_steps;  /* in a row up to the last one: sr1__scored_nothing */

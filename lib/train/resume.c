@@ -246,17 +246,18 @@ int sr1__resume_rate_text(const sr1_trainer *tr, char *text, size_t size)
     struct sr1__schedule then = tr->set.schedule;
     double is = sr1__schedule_rate(&tr->policy.schedule, tr->step), was;
 
-    if (tr->planned_then == 0)
+    if (tr->rate_steps_then == 0)
         return 0;
     then.first = tr->policy.schedule.first;
-    sr1__schedule_plan(&then, tr->planned_then);
+    sr1__schedule_plan(&then, tr->rate_steps_then);
     was = sr1__schedule_rate(&then, tr->step);
     if (is == was)
         return 0;
     snprintf(text, size,
              "learning rates go by the %" PRId64 " steps that there are now, not by "
              "%" PRId64 ": that of step %" PRId64 " is %.3g in place of %.3g",
-             tr->planned, tr->planned_then, tr->step + 1, is, was);
+             sr1__schedule_steps(&tr->policy.schedule), tr->rate_steps_then, tr->step + 1,
+             is, was);
     return 1;
 }
 

@@ -58,6 +58,11 @@ void sr1__schedule_plan(struct sr1__schedule *s, int64_t total)
         s->warmup = (int64_t)floor(s->warmup_ratio * (double)s->total + 1e-9);
 }
 
+int64_t sr1__schedule_steps(const struct sr1__schedule *s)
+{
+    return s->total + s->first;
+}
+
 double sr1__schedule_rate(const struct sr1__schedule *s, int64_t step)
 {
     step -= s->first;

@@ -21,6 +21,9 @@ struct sr1__schedule {
 /* Does it depend on how many steps there are? */
 int sr1__schedule_needs_total(const struct sr1__schedule *s);
 
+/* The number of steps that it was planned for, the first ones included. */
+int64_t sr1__schedule_steps(const struct sr1__schedule *s);
+
 /* How many steps there are, the first ones included, is known now; a warm-up that is a
  * part of them, too. */
 void sr1__schedule_plan(struct sr1__schedule *s, int64_t total);

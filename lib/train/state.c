@@ -182,7 +182,7 @@ static json_t *pack_counters(const sr1_trainer *tr)
 {
     return json_pack(
         "{s:I, s:f, s:o, s:O, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:I, s:I, "
-        "s:o, s:o, s:I, s:I}",
+        "s:o, s:o, s:I, s:I, s:I}",
         "planned", (json_int_t)tr->planned, "reached_exact_match", tr->reached,
         SR1__GIVEN, sr1__given_json(tr), SR1__RULE_FILES, tr->rule_files, "data",
         mark_json(&tr->mark), "epoch", (json_int_t)tr->place.epoch, "position",
@@ -193,7 +193,8 @@ static json_t *pack_counters(const sr1_trainer *tr)
         (json_int_t)sr1__rollout_server_version(tr->rollout), "metrics_size",
         (json_int_t)metrics_size(tr), "alarms", pack_alarms(tr->alarms),
         "unlogged_alarms", pack_alarms(tr->unlogged), "unscored_steps",
-        (json_int_t)tr->unscored_steps, "failed_steps", (json_int_t)tr->failed_steps);
+        (json_int_t)tr->unscored_steps, "failed_steps", (json_int_t)tr->failed_steps,
+        "rate_steps", (json_int_t)sr1__schedule_steps(&tr->policy.schedule));
 }
 
 /* 0, or -1 without memory. */
@@ -269,8 +270,8 @@ static sr1_status restore_plan(sr1_trainer *tr, const json_t *state)
     int64_t planned;
 
     SR1__TRY(sr1__json_get_int(state, "planned", &planned));
-    if (reached <= 0) /* it was to go on so long */
-        tr->planned_then = planned;
+    tr->rate_steps_then = /* 0 in older checkpoints */
+        json_integer_value(json_object_get(state, "rate_steps"));
     if (reached <= 0 || !(tr->set.stop_at_exact_match > 0) ||
         reached < tr->set.stop_at_exact_match)
         return SR1_OK;

@@ -21,7 +21,6 @@ static const struct {
     {"entropy_target", "entropy_controller", "adaptive", 0},
     {"entropy_coef_delta", "entropy_controller", "adaptive", 0},
     {"loss_length", "loss_aggregation", "seq-mean-token-sum-norm", 0},
-    {"pass_k", "advantage", "pass_at_k", 0},
     {"thinking_cost_w", "protocol", "rlvcr", 0},
     {"thinking_cost_max", "protocol", "rlvcr", 0},
     {"level_max_tokens", "protocol", "rlvcr", 0},
@@ -76,6 +75,11 @@ static int subtracts_kl(const sr1_trainer *tr)
 static int subtracts_without_gradient(const sr1_trainer *tr)
 {
     return tr->set.kl_in_reward && strchr(tr->set.kl_kind, '+');
+}
+
+static int reads_no_pass_k(const sr1_trainer *tr)
+{
+    return !sr1__settings_lists(tr->set.estimator.options, "pass_k");
 }
 
 static int has_no_adapter(const sr1_trainer *tr)
@@ -230,6 +234,7 @@ static const struct {
     {"critic_update_times", has_no_critic, no_critic},
     {"critic_lora_alpha", has_no_critic_adapter, no_critic_adapter},
     {"critic_lora_targets", has_no_critic_adapter, no_critic_adapter},
+    {"pass_k", reads_no_pass_k, "the advantage does not look at it"},
     {"clip_epsilon", reads_no_low_clip, no_clip},
     {"clip_epsilon_high", reads_no_high_clip, no_clip},
     {"kl_in", subtracts_nothing, "beta is 0: there is no KL"},

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/source.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "retrieval/search/stored_rows.h"
 #include "retrieval/search/tsv_row.h"
 
@@ -29,7 +30,7 @@ struct sr1__corpus_reader {
 /* Refuse a file of another kind, with an error that says which. */
 static sr1_status check_corpus_kind(struct sr1__corpus_reader *r)
 {
-    size_t at = r->n >= 3 && memcmp(r->chunk, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+    size_t at = sr1__utf8_mark(r->chunk, r->n);
 
     SR1__TRY(sr1__magic_check(r->path, r->chunk, r->n, "a corpus of JSON rows"));
     r->is_tsv = sr1__tsv_is_header(r->chunk + at, r->n - at);
@@ -127,10 +128,10 @@ static sr1_status read_corpus_line(struct sr1__corpus_reader *r, struct sr1__buf
 static size_t trim_row(const struct sr1__corpus_reader *r, const char *text, size_t *at,
                        size_t n)
 {
-    if (r->line == 1 && n >= 3 && memcmp(text + *at, "\xEF\xBB\xBF", 3) == 0) {
-        *at += 3;
-        n -= 3;
-    }
+    size_t mark = r->line == 1 ? sr1__utf8_mark(text + *at, n) : 0;
+
+    *at += mark;
+    n -= mark;
     while (n > 0 && sr1__is_json_space(text[*at + n - 1]))
         n--;
     while (n > 0 && sr1__is_json_space(text[*at])) {

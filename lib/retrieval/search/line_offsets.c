@@ -12,6 +12,7 @@
 #include "base/map_watch.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "retrieval/search/sections.h"
 
 #include <errno.h>
@@ -37,8 +38,8 @@ static size_t take_line(const struct sr1__map *m, size_t *at, size_t *end)
     size_t last = newline != NULL ? (size_t)(newline - m->data) : m->size;
 
     *end = newline != NULL ? last + 1 : last;
-    if (*at == 0 && m->size >= 3 && memcmp(m->data, "\xEF\xBB\xBF", 3) == 0)
-        *at = 3;
+    if (*at == 0)
+        *at = sr1__utf8_mark((const char *)m->data, m->size);
     while (*at < last && sr1__is_json_space((char)m->data[*at]))
         ++*at;
     while (last > *at && sr1__is_json_space((char)m->data[last - 1]))

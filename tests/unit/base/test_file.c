@@ -112,6 +112,60 @@ static void a_replaced_file_keeps_its_mode_and_links(void **state)
     umask(mask);
 }
 
+static int owner_error, mode_error; /* error numbers; 0: these can be set */
+
+int fchown(int fd, uid_t owner, gid_t group)
+{
+    if (owner_error == 0)
+        return (int)syscall(SYS_fchown, fd, owner, group);
+    errno = owner_error;
+    return -1;
+}
+
+int fchmod(int fd, mode_t mode)
+{
+    if (mode_error == 0)
+        return (int)syscall(SYS_fchmod, fd, mode);
+    errno = mode_error;
+    return -1;
+}
+
+/* FAT, and shares of other systems, have one owner and one mode for all files. */
+static void a_disk_without_owners_is_written(void **state)
+{
+    const char *path = scratch_file("owned", "old", 0);
+
+    (void)state;
+    owner_error = mode_error = EPERM;
+    assert_int_equal(sr1__file_replace(path, "new", 3), SR1_OK);
+    assert_holds(path, "new");
+    assert_int_equal(chmod(path, 0600), 0);
+    assert_int_equal(sr1__file_replace(path, "open to others", 14), SR1_E_IO);
+    assert_holds(path, "new");
+    owner_error = mode_error = 0;
+}
+
+/* Members of another group were others. */
+static void a_group_that_is_lost_leaves_no_rights(void **state)
+{
+    static const mode_t modes[][2] = {{0640, 0600}, {0664, 0644}, {0644, 0644}};
+    const char *path = scratch_file("grouped", "old", 0);
+    struct stat st;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        assert_int_equal(chown(path, 0, 12345), 0);
+        assert_int_equal(chmod(path, modes[i][0]), 0);
+        owner_error = EPERM;
+        assert_int_equal(sr1__file_replace(path, "new", 3), SR1_OK);
+        owner_error = 0;
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_mode & 07777, modes[i][1]);
+    }
+}
+
 static void what_is_no_file_is_not_replaced(void **state)
 {
     const char *pipe = scratch_path("written-pipe");
@@ -460,6 +514,8 @@ int main(void)
         cmocka_unit_test(a_pipe_does_not_hang),
         cmocka_unit_test(replacing_keeps_the_old_on_failure),
         cmocka_unit_test(a_replaced_file_keeps_its_mode_and_links),
+        cmocka_unit_test(a_disk_without_owners_is_written),
+        cmocka_unit_test(a_group_that_is_lost_leaves_no_rights),
         cmocka_unit_test(what_is_no_file_is_not_replaced),
         cmocka_unit_test(unwritable_places_are_named),
         cmocka_unit_test(a_read_only_disk_is_named),

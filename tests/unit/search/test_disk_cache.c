@@ -280,7 +280,6 @@ static void garbage_is_stepped_over(void **state)
     sr1__disk_store_close(s);
 }
 
-/* Somebody's file in a folder that is named by mistake. */
 /* Records of a hostile file, whose hashes agree in the bits that a table looks at first:
  * the file is read in the time that other files of its size take. */
 static void chosen_hashes_cost_no_more(void **state)
@@ -321,6 +320,7 @@ static void chosen_hashes_cost_no_more(void **state)
     sr1__buf_free(&header);
 }
 
+/* Somebody's file in a folder that is named by mistake. */
 static void another_file_is_left_as_it_is(void **state)
 {
     static const char *const texts[] = {"42\n", "my answers to the questions of the "

@@ -131,11 +131,20 @@ static void rounds_are_bounded(void **state)
     json_decref(rows);
 }
 
-/* The first pass over seven questions takes two steps, not the four of seven by two. */
+static void find_rates(void *user, const char *text)
+{
+    *(int *)user |= strstr(text, "learning rates") != NULL;
+}
+
+/* The first pass over seven questions takes two steps, not the four of seven by two, by
+ * which the rates go then and afterwards. */
 static void passes_end_with_the_questions(void **state)
 {
-    sr1_trainer *tr = with_reward(open_trainer(
-        ASKED("passes", "dynamic_sampling=10", "max_steps=0", "num_epochs=1")));
+    sr1_trainer *tr =
+        with_reward(open_trainer(ASKED("passes", "dynamic_sampling=10", "max_steps=0",
+                                       "num_epochs=1", "lr_schedule=linear")));
+    int told = 0;
+    sr1_run_callbacks cb = {.struct_size = sizeof cb, .note = find_rates, .user = &told};
 
     (void)state;
     assert_int_equal(sr1_trainer_steps_planned(tr), 4);
@@ -145,8 +154,9 @@ static void passes_end_with_the_questions(void **state)
     sr1_trainer_free(tr);
     OK(sr1_trainer_resume(&tr, scratch_path("passes"), NULL));
     tr = with_reward(tr);
-    OK(sr1_trainer_run(tr, NULL));
+    OK(sr1_trainer_run(tr, &cb));
     assert_int_equal(sr1_trainer_steps_done(tr), 2);
+    assert_int_equal(told, 0);
     sr1_trainer_free(tr);
 }
 
