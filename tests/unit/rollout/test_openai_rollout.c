@@ -195,7 +195,8 @@ static void log_probs_are_those_of_the_weights(void **state)
     openai_stop(&server);
 }
 
-/* Their threads may still be on the way back as it ends: nothing is cancelled for them. */
+/* Their threads may still be on the way back as it ends: nothing is cancelled for them.
+ */
 static void a_generation_that_is_over_cancels_no_other(void **state)
 {
     sr1_rollout_options o = {.struct_size = sizeof o, .group_size = 1, .seed = 7};

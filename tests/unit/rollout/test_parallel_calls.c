@@ -334,7 +334,6 @@ static void long_results_are_cut_within_their_blocks(void **state)
 
 /* ---- side by side ---- */
 
-
 struct meeting {
     pthread_mutex_t lock;
     pthread_cond_t come;
