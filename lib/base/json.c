@@ -119,13 +119,11 @@ static sr1_status parse_error(const json_error_t *e, const char *name)
 static sr1_status parse_with(json_t **out, const char *text, size_t n, const char *name,
                              size_t flags)
 {
-    size_t mark = sr1__utf8_mark(text, n);
     json_error_t e;
     locale_t before;
     json_t *j;
 
-    text += mark;
-    n -= mark;
+    sr1__utf8_skip_mark(&text, &n);
     memset(&e, 0, sizeof e);
     SR1__TRY(check_memory(text, n, name));
     if (!hold_reserve(n))

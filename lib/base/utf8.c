@@ -133,6 +133,16 @@ size_t sr1__utf8_mark(const char *s, size_t n)
     return n >= 3 && memcmp(s, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 }
 
+void sr1__utf8_skip_mark(const char **s, size_t *n)
+{
+    size_t mark = sr1__utf8_mark(*s, *n);
+
+    if (mark == 0)
+        return;
+    *s += mark;
+    *n -= mark;
+}
+
 size_t sr1__utf8_count(const char *s, size_t n)
 {
     size_t count = 0;

@@ -21,6 +21,8 @@ size_t sr1__utf8_complete(const char *s, size_t n);
 size_t sr1__utf8_clean(const char *s, size_t n, char *out, size_t size);
 /* Bytes of the byte order mark that some editors write before a text: 3, or 0. */
 size_t sr1__utf8_mark(const char *s, size_t n);
+/* Step over it. *s may be NULL where *n is 0. */
+void sr1__utf8_skip_mark(const char **s, size_t *n);
 /* Characters in valid UTF-8. */
 size_t sr1__utf8_count(const char *s, size_t n);
 

@@ -316,14 +316,14 @@ static sr1_status read_events(struct reader *r)
 sr1_status sr1__yaml_parse_lines(json_t **out, json_t *lines, const char *text, size_t n,
                                  const char *name)
 {
-    size_t mark = sr1__utf8_mark(text, n);
     struct reader r;
     sr1_status status;
 
+    sr1__utf8_skip_mark(&text, &n);
     memset(&r, 0, sizeof r);
     r.name = name;
-    r.text = text + mark;
-    r.size = n - mark;
+    r.text = text;
+    r.size = n;
     r.lines = lines;
     if (!yaml_parser_initialize(&r.parser))
         return sr1__fail_nomem(name);

@@ -91,11 +91,13 @@ static int reject_missing(struct body_reading *r, const char *name, const char *
     return reject_value(r, &p);
 }
 
-/* Past a byte order mark. */
+/* Past a byte order mark; no body is NULL. */
 static void skip_mark(char **body, size_t *n)
 {
     size_t mark = sr1__utf8_mark(*body, *n);
 
+    if (mark == 0)
+        return;
     *body += mark;
     *n -= mark;
 }
