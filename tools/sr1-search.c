@@ -35,7 +35,8 @@ static const char help[] =
     "\n"
     "Exit codes: 0 done (also when nothing is found, or SIGTERM stopped a server), 1 "
     "failed,\n"
-    "2 wrong usage, 130 after Ctrl-C, or when SIGTERM or SIGHUP stopped an index.\n";
+    "2 wrong usage, 130 after Ctrl-C, or when SIGTERM, SIGHUP or SIGUSR1 stopped an "
+    "index.\n";
 
 int search_failed(sr1_status status)
 {

@@ -4,6 +4,7 @@
 #include "common/policy.h"
 #include "common/progress.h"
 #include "common/quote.h"
+#include "common/stop.h"
 #include "sr1_train/rank_log.h"
 #include "sr1_train/view.h"
 
@@ -33,12 +34,11 @@ static const char help_text[] =
     "one on the command line, and `out` anywhere, at the working folder. With --resume "
     "only\n"
     "keys can be given that no checkpoint depends on, such as max_steps; metrics and\n"
-    "trajectories behind the newest checkpoint are discarded. Ctrl-C, SIGTERM or the "
-    "loss "
-    "of\n"
-    "the terminal stop the run after the present step, with a checkpoint; a second "
-    "Ctrl-C\n"
-    "ends it at once.\n"
+    "trajectories behind the newest checkpoint are discarded. Ctrl-C, SIGTERM, SIGUSR1 "
+    "(which\n"
+    "Slurm's --signal sends) or the loss of the terminal stop the run after the present "
+    "step,\n"
+    "with a checkpoint; a second Ctrl-C ends it at once.\n"
     "\n"
     "Example:\n"
     "  sr1-train recipe.yaml learning_rate=5e-4 out=runs/first\n"
@@ -61,9 +61,8 @@ static const char help_text[] =
 static sr1_trainer *running;
 static volatile sig_atomic_t interrupts;
 
-/* Of a person, of a system that shuts down, and of Slurm before a job's time is over
- * (--signal=USR1@90). A terminal that goes away may tell so twice (the shell and the
- * kernel each do): only a second Ctrl-C ends at once. */
+/* A terminal that goes away may tell so twice (the shell and the kernel each do): only a
+ * second Ctrl-C ends at once. */
 static void on_interrupt(int sig)
 {
     static const char text[] =
@@ -76,18 +75,13 @@ static void on_interrupt(int sig)
         (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
 }
 
-/* What is ignored stays so, below nohup or in a shell's background; a reader of our
- * output that is gone is no reason to lose the run. */
+/* A reader of our output that is gone is no reason to lose the run. */
 static void catch_signals(void)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
-    struct sigaction act = {.sa_handler = on_interrupt}, old;
+    struct sigaction ignored = {.sa_handler = SIG_IGN};
 
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-            sigaction(numbers[i], &act, NULL);
-    act.sa_handler = SIG_IGN;
-    sigaction(SIGPIPE, &act, NULL);
+    stop_catch(on_interrupt, 0);
+    sigaction(SIGPIPE, &ignored, NULL);
 }
 
 /* ---- --keys ---- */

@@ -153,34 +153,27 @@ static sr1_status check_importance_correction(const sr1_config *c)
     return SR1_OK;
 }
 
+/* The adaptive controller begins at entropy_coef. */
 static sr1_status check_entropy_bounds(const sr1_config *c)
-{
-    double least = sr1__config_real(c, "entropy_coef_min");
-    double most = sr1__config_real(c, "entropy_coef_max");
-
-    if (!sr1__config_is(c, "entropy_controller", "adaptive") || least <= most)
-        return SR1_OK;
-    return sr1__fail(SR1_E_CONFIG,
-                     "entropy_coef_min is %g, above entropy_coef_max, which is %g; "
-                     "lower it",
-                     least, most);
-}
-
-/* The controller begins there. */
-static sr1_status check_entropy_coef(const sr1_config *c)
 {
     double least = sr1__config_real(c, "entropy_coef_min");
     double most = sr1__config_real(c, "entropy_coef_max");
     double first = sr1__config_real(c, "entropy_coef");
 
-    if (!sr1__config_is(c, "entropy_controller", "adaptive") ||
-        (first >= least && first <= most))
+    if (!sr1__config_is(c, "entropy_controller", "adaptive"))
         return SR1_OK;
-    return sr1__fail(SR1_E_CONFIG,
-                     "entropy_coef is %g, and entropy_controller adaptive keeps it "
-                     "within entropy_coef_min and entropy_coef_max, which are %g and "
-                     "%g; move one of them",
-                     first, least, most);
+    if (least > most)
+        return sr1__fail(SR1_E_CONFIG,
+                         "entropy_coef_min is %g, above entropy_coef_max, which is %g; "
+                         "lower it",
+                         least, most);
+    if (first < least || first > most)
+        return sr1__fail(SR1_E_CONFIG,
+                         "entropy_coef is %g, and entropy_controller adaptive keeps it "
+                         "within entropy_coef_min and entropy_coef_max, which are %g and "
+                         "%g; move one of them",
+                         first, least, most);
+    return SR1_OK;
 }
 
 static sr1_status check_data_splits(const sr1_config *c)
@@ -429,18 +422,27 @@ static sr1_status check_name(const sr1_config *c)
 
 sr1_status sr1_config_validate(const sr1_config *config)
 {
-    static sr1_status (*const rules[])(const sr1_config *) = {
-        check_turn_budget,         check_lr_schedule,
-        check_clip_epsilon,        check_reference,
-        check_ratio_bounds,        check_importance_correction,
-        check_entropy_bounds,      check_entropy_coef,
-        check_data_splits,         check_validation_data,
-        check_validation_sampling, check_tools,
-        check_search_engine,       check_protocol,
-        check_stage_files,         data_files,
-        check_reward_weights,      check_fsdp_size,
-        check_async_level,         check_chat_template,
-        check_quantization,        check_name};
+    static sr1_status (*const rules[])(const sr1_config *) = {check_turn_budget,
+                                                              check_lr_schedule,
+                                                              check_clip_epsilon,
+                                                              check_reference,
+                                                              check_ratio_bounds,
+                                                              check_importance_correction,
+                                                              check_entropy_bounds,
+                                                              check_data_splits,
+                                                              check_validation_data,
+                                                              check_validation_sampling,
+                                                              check_tools,
+                                                              check_search_engine,
+                                                              check_protocol,
+                                                              check_stage_files,
+                                                              data_files,
+                                                              check_reward_weights,
+                                                              check_fsdp_size,
+                                                              check_async_level,
+                                                              check_chat_template,
+                                                              check_quantization,
+                                                              check_name};
 
     SR1__REQUIRE(config, "configuration: config");
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)

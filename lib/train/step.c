@@ -20,7 +20,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 static sr1_status run_step(struct sr1__step_batch *b)
 {
@@ -149,11 +148,8 @@ static sr1_status check_metric_of_groups(const sr1_trainer *tr)
 {
     const char *metric = tr->set.filter_groups_metric;
 
-    if (!*metric)
+    if (!*metric || sr1__reward_set_has(tr->rewards, sr1__str_of(metric)))
         return SR1_OK;
-    for (size_t i = 0; i < sr1_reward_set_count(tr->rewards); i++)
-        if (strcmp(sr1_reward_set_name(tr->rewards, i), metric) == 0)
-            return SR1_OK;
     return sr1__fail(
         SR1_E_CONFIG,
         "filter_groups_metric is '%.200s', which is none of the rewards; add "

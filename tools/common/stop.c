@@ -6,10 +6,11 @@
 
 static volatile sig_atomic_t asked;
 
-void stop_catch(void (*handler)(int number))
+void stop_catch(void (*handler)(int number), int once)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
-    struct sigaction act = {.sa_handler = handler, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction act = {.sa_handler = handler,
+                            .sa_flags = once ? (int)SA_RESETHAND : 0};
 
     sigemptyset(&act.sa_mask);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
@@ -28,7 +29,7 @@ static void record_signal(int number)
 
 void stop_note(void)
 {
-    stop_catch(record_signal);
+    stop_catch(record_signal, 1);
 }
 
 int stop_asked(void)

@@ -61,7 +61,7 @@ static int serve_engine(sr1_search *engine, const char *path,
 
     if (status == SR1_OK) {
         running = server;
-        stop_catch(stop_running_server);
+        stop_catch(stop_running_server, 1);
         print_serving(engine, path);
         status = sr1_server_run(running);
         print_served_counts();

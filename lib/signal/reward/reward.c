@@ -311,7 +311,7 @@ sr1_status sr1__reward_set_comparing(const sr1_reward_set *set, const char *sour
     return SR1_OK;
 }
 
-static int has_reward(const sr1_reward_set *set, struct sr1__str name)
+int sr1__reward_set_has(const sr1_reward_set *set, struct sr1__str name)
 {
     for (size_t i = 0; i < set->n; i++)
         if (sr1__str_is(name, set->entries[i].name))
@@ -324,7 +324,7 @@ sr1_status sr1__reward_set_check_sources(const sr1_reward_set *set)
     for (size_t i = 0; i < set->sources.n; i++) {
         struct sr1__str name = set->sources.rows[i].reward;
 
-        if (!has_reward(set, name))
+        if (!sr1__reward_set_has(set, name))
             return sr1__fail(SR1_E_CONFIG,
                              "data_source_rewards: '%.*s' is none of the rewards; add it "
                              "to rewards, which has the weights",

@@ -28,6 +28,8 @@ struct sr1_reward_set {
     struct sr1__life life;
 };
 
+int sr1__reward_set_has(const sr1_reward_set *set, struct sr1__str name);
+
 /* *name: a reward of the set that compares with gold answers and scores the rows of a
  * data source; NULL: none does. SR1_E_CONFIG: no rewards are named for that source. */
 sr1_status sr1__reward_set_comparing(const sr1_reward_set *set, const char *source,
