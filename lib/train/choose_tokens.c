@@ -31,10 +31,10 @@ static void count_policy_tokens(struct token_survey *s)
     }
 }
 
-/* As a micro-batch has them. */
-static void read_tokens(struct token_survey *s, const sr1_trajectory *t, size_t at)
+/* As a micro-batch has them: none of a trajectory that is not trained on. */
+static size_t read_tokens(struct token_survey *s, const sr1_trajectory *t, size_t at)
 {
-    size_t n = sr1_trajectory_policy_count(t);
+    size_t n = sr1__trajectory_trainable(t);
     const float *entropies = sr1_trajectory_column(t, SR1_COLUMN_ENTROPY);
     const float *advantages = sr1_trajectory_column(t, SR1_COLUMN_ADVANTAGE);
     const float *old = s->tr->set.policy_columns & 1u << SR1_COLUMN_OLD
@@ -47,6 +47,7 @@ static void read_tokens(struct token_survey *s, const sr1_trajectory *t, size_t 
             advantages ? advantages[k] : (float)sr1_trajectory_advantage(t);
         s->log_probs[at + k] = old ? old[k] : 0.0f;
     }
+    return n;
 }
 
 static sr1_status read_survey(struct token_survey *s)
@@ -62,8 +63,7 @@ static sr1_status read_survey(struct token_survey *s)
         sr1_trajectory *t = NULL;
 
         SR1__TRY(sr1__trajectory_store_get(s->from, i, &t));
-        read_tokens(s, t, at);
-        at += sr1_trajectory_policy_count(t);
+        at += read_tokens(s, t, at);
         sr1_trajectory_free(t);
     }
     return SR1_OK;
