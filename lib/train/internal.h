@@ -130,6 +130,8 @@ struct sr1__entropy {
 
 /* Policy tokens of a mini-batch that the loss treats apart. */
 struct sr1__token_choice {
+    int32_t at_old;   /* new and old log-probs are of the same weights, and something in
+                         the loss has a slope that jumps there */
     double threshold; /* of a lower entropy they have no policy loss; 0: all have */
     int64_t kept;     /* so many have */
     size_t first;     /* trajectory of the mini-batch */
