@@ -30,15 +30,17 @@ static sr1_status preset_real(sr1_config *c, const char *key, double v)
     return sr1_config_set(c, key, text);
 }
 
-/* Low and high belong together: one that was given leaves the other as it is. */
+/* Either that was not given is the loss's own; high is not below a low that was. */
 static sr1_status preset_clip(sr1_config *c, const sr1_loss_options *o)
 {
-    if (is_given(c, "clip_epsilon") || is_given(c, "clip_epsilon_high") ||
-        o->clip_low == 0.0)
+    if (o->clip_low == 0.0)
         return SR1_OK;
     SR1__TRY(preset_real(c, "clip_epsilon", o->clip_low));
     return preset_real(c, "clip_epsilon_high",
-                       o->clip_high > o->clip_low ? o->clip_high : 0.0);
+                       o->clip_high > o->clip_low &&
+                               o->clip_high > sr1__config_real(c, "clip_epsilon")
+                           ? o->clip_high
+                           : 0.0);
 }
 
 /* A beta that nobody chose would turn off what was asked for. */

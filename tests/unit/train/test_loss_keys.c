@@ -147,6 +147,36 @@ static void a_loss_brings_its_numbers(void **state)
     sr1_trainer_free(tr);
 }
 
+/* One of the clip's keys leaves the other as the loss has it, high at least at low. */
+static void one_end_of_the_clip_leaves_the_other(void **state)
+{
+    static const struct {
+        const char *loss, *key;
+        double low, high;
+    } of[] = {
+        {"loss=cispo", "clip_epsilon_high=3", 1, 3},
+        {"loss=cispo", "clip_epsilon=0.5", 0.5, 4},
+        {"loss=geo_mean", "clip_epsilon_high=0.5", 0.4, 0.5},
+        {"loss=geo_mean", "clip_epsilon=0.2", 0.2, 0.2},
+        {"loss=dapo", "clip_epsilon=0.2", 0.2, 0.28},
+        {"loss=dapo", "clip_epsilon=0.3", 0.3, 0.3},
+        {"loss=gspo", "clip_epsilon_high=0.1", 3e-4, 0.1},
+        {"loss=gspo", "clip_epsilon=0.1", 0.1, 0.1},
+        {"loss=grpo", "clip_epsilon_high=0.28", 0.2, 0.28},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        sr1_trainer *tr = tiny_trainer(tiny_config("model", of[i].loss, of[i].key, NULL));
+        const sr1_loss_options *o = &tr->set.loss_options;
+
+        if (o->clip_low != of[i].low || o->clip_high != of[i].high)
+            fail_msg("%s, %s: %g and %g", of[i].loss, of[i].key, o->clip_low,
+                     o->clip_high);
+        sr1_trainer_free(tr);
+    }
+}
+
 /* Where numbers have commas, too. */
 static void the_hosts_language_changes_no_number(void **state)
 {
@@ -530,6 +560,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_offer_what_the_tables_hold),
         cmocka_unit_test(a_loss_brings_its_numbers),
+        cmocka_unit_test(one_end_of_the_clip_leaves_the_other),
         cmocka_unit_test(the_hosts_language_changes_no_number),
         cmocka_unit_test(the_first_system_keeps_its_defaults),
         cmocka_unit_test(pairs_that_contradict_are_refused),
