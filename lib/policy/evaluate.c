@@ -16,6 +16,7 @@
 #include "signal/reward/embedding_score.h"
 #include "signal/reward/format.h"
 #include "signal/reward/ground_truths.h"
+#include "signal/reward/reward_set.h"
 #include "environment/trajectory/trajectory.h"
 #include "text/data/dataset.h"
 #include "text/tokenizer/tokenizer.h"
@@ -329,14 +330,39 @@ struct eval_question {
     sr1_trajectory *const *made;      /* [samples] */
     const double *embedding, *reward; /* [samples] */
     double values[SR1__FIGURED_SCORES][SR1__ANSWERS_MAX];
-    char *votes[SR1__ANSWERS_MAX]; /* normalised, "" where there is no closed answer */
+    char *votes[SR1__ANSWERS_MAX]; /* "" where there is no answer */
 };
 
-/* "" without a closed answer. */
-static sr1_status read_vote(const sr1_trajectory *t, char **out)
+/* What a reward compares of a worked solution, as it does (verl's pred). */
+static sr1_status read_solution_vote(const struct evaluation_run *w,
+                                     const sr1_trajectory *t, int *found, char **out)
+{
+    struct sr1__buf text;
+    sr1_status st;
+
+    *found = 0;
+    if (!w->o->rewards)
+        return SR1_OK;
+    sr1__buf_init(&text, 0);
+    st = sr1__reward_set_extract(w->o->rewards, t, &text, found);
+    if (st == SR1_OK && *found) {
+        *out = sr1__strndup(text.len ? text.data : "", text.len);
+        st = *out ? SR1_OK : sr1__fail_nomem("votes of answers");
+    }
+    sr1__buf_free(&text);
+    return st;
+}
+
+/* Else the closed answer, normalised. */
+static sr1_status read_vote(const struct evaluation_run *w, const sr1_trajectory *t,
+                            char **out)
 {
     struct sr1__str answer = {"", 0};
+    int found;
 
+    SR1__TRY(read_solution_vote(w, t, &found, out));
+    if (found)
+        return SR1_OK;
     if (sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER)
         answer.s = sr1_trajectory_final_answer(t, &answer.n);
     return sr1__normalise_vote(answer, out);
@@ -356,7 +382,7 @@ static sr1_status score_sample(struct evaluation_run *w, struct eval_question *q
     out->excluded |= sr1__trajectory_excluded(t) || isnan(one.reward);
     sr1__question_scores_add(out, &one, (int32_t)w->samples);
     w->tokens += (int64_t)one.tokens;
-    return w->samples > 1 ? read_vote(t, &q->votes[i]) : SR1_OK;
+    return w->samples > 1 ? read_vote(w, t, &q->votes[i]) : SR1_OK;
 }
 
 static sr1_status figure_answers(const struct evaluation_run *w,

@@ -1,11 +1,14 @@
 /* Answering a file of questions and scoring it: nothing is dropped, over all rows and for
  * each data source, whatever the size of the chunks. */
 #define JOERG " J\xc3\xb6rg"
+#define FIVE_APPLES " 5 apples #### 5"
+#define FIVE_PEARS " 5 pears #### 5"
+#define SIX " 6 of them #### 6"
 #define TEN(x) x x x x x x x x x x
 #define WORDS(x) TEN(TEN(x " " x " " x " " x " " x " ")) /* 500 */
 #define TINY_MORE_WORDS                                                                  \
     WORDS("1"), WORDS("2"), WORDS("3"), WORDS("4"), WORDS("5"), WORDS("6"), WORDS("7"),  \
-        WORDS("8"), WORDS("9"), JOERG
+        WORDS("8"), WORDS("9"), JOERG, FIVE_APPLES, FIVE_PEARS, SIX
 
 #include "support/tiny.h"
 
@@ -40,8 +43,14 @@ static int make(void **state)
                                             {" Paris", "</answer>"},
                                             {" Rome", "</answer>"}};
 
+    static const struct tiny_rule worked[] = {
+        {"", "<answer>"},  {"<answer>", FIVE_APPLES},  {"<answer>", FIVE_PEARS},
+        {"<answer>", SIX}, {FIVE_APPLES, "</answer>"}, {FIVE_PEARS, "</answer>"},
+        {SIX, "</answer>"}};
+
     if (scratch_make(state) != 0)
         return -1;
+    tiny_model("worked", worked, 7, 30);
     tiny_model("torn", torn, 5, 30);
     tiny_model("author", author, sizeof author / sizeof *author, 30);
     tiny_model("sure", sure, 6, 30);
@@ -1148,6 +1157,73 @@ static void sources_are_bounded(void **state)
     sr1_rollout_free(r);
 }
 
+/* ---- votes for answers in worked solutions ---- */
+
+struct solved {
+    int64_t n;
+    int fives, first,
+        differing; /* of the present row; rows whose fives differ in words */
+    const char *words;
+    double majority; /* sum: is 5 the answer that most gave? */
+};
+
+static sr1_status count_solution(void *user, const sr1_trajectory *t)
+{
+    struct solved *c = user;
+    size_t n;
+    const char *text = sr1_trajectory_final_answer(t, &n);
+    int i = (int)(c->n++ % SAMPLES), five = memcmp(text, "5", 1) == 0;
+
+    if (i == 0)
+        c->fives = 0, c->first = five, c->words = NULL;
+    c->fives += five;
+    if (five && c->words && *c->words != text[2])
+        c->differing++;
+    if (five)
+        c->words = text[2] == 'a' ? "a" : "p";
+    if (i == SAMPLES - 1)
+        c->majority += c->fives * 2 == SAMPLES ? c->first : c->fives * 2 > SAMPLES;
+    return SR1_OK;
+}
+
+/* What differs in its words alone is one answer: as the reward compares it. */
+static void solutions_vote_by_their_answers(void **state)
+{
+    sr1_reward_options gsm8k = {.struct_size = sizeof gsm8k, .rewards = "gsm8k"};
+    const char *path = scratch_path("sums.jsonl");
+    FILE *f = fopen(path, "w");
+    sr1_rollout *r = tiny_rollout(tiny_config("worked", "environment=none", NULL), NULL);
+    struct solved c = {0};
+    sr1_eval_options o = {.struct_size = sizeof o,
+                          .user = &c,
+                          .trajectory = count_solution,
+                          .samples = SAMPLES,
+                          .temperature = 1};
+    sr1_evaluation *e = NULL;
+    sr1_reward_set *set = NULL;
+    sr1_dataset *d = NULL;
+    double v = 0;
+
+    (void)state;
+    for (int i = 0; f && i < ROWS; i++)
+        fprintf(f,
+                "{\"id\": \"s%d\", \"question\": \"Sum %d?\", "
+                "\"golden_answers\": [\"5\"]}\n",
+                i, i);
+    assert_true(f && fclose(f) == 0);
+    OK(sr1_dataset_open(&d, &path, 1, NULL));
+    OK(sr1_reward_set_new(&set, &gsm8k));
+    o.rewards = set;
+    OK(sr1_evaluate(&e, r, d, &o));
+    assert_true(c.n == ROWS * SAMPLES && c.differing > 5);
+    OK(sr1_evaluation_figure(e, 0, "reward", "majority", &v));
+    tiny_near(v, c.majority / ROWS, 1e-12);
+    sr1_evaluation_free(e);
+    sr1_reward_set_free(set);
+    sr1_dataset_free(d);
+    sr1_rollout_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1167,6 +1243,7 @@ int main(void)
         cmocka_unit_test(a_synthesis_of_no_questions_is_done_at_once),
         cmocka_unit_test(a_synthesis_leaves_long_prompts_out),
         cmocka_unit_test(answers_to_a_row_are_scored_together),
+        cmocka_unit_test(solutions_vote_by_their_answers),
         cmocka_unit_test(a_row_with_an_unknown_answer_is_left_out),
         cmocka_unit_test(a_stopped_one_gives_whole_rows),
         cmocka_unit_test(one_answer_has_one_figure),
