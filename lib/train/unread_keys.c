@@ -56,6 +56,16 @@ static int reads_no_low_clip(const sr1_trainer *tr)
     return !sr1__settings_lists(tr->set.loss->options, "clip_low");
 }
 
+static int draws_by_no_covariance(const sr1_trainer *tr)
+{
+    return !sr1__settings_lists(tr->set.loss->options, "clip_cov_ratio");
+}
+
+static int holds_by_no_covariance(const sr1_trainer *tr)
+{
+    return !sr1__settings_lists(tr->set.loss->options, "kl_cov_ratio");
+}
+
 static int reads_no_high_clip(const sr1_trainer *tr)
 {
     return !sr1__settings_lists(tr->set.loss->options, "clip_high");
@@ -212,6 +222,10 @@ static const char no_adapter[] =
 static const char no_critic[] =
     "only an advantage with a critic (gae), in stage rl, reads it";
 static const char no_clip[] = "the loss does not look at it: it has no such bound";
+static const char no_clip_cov[] =
+    "the loss does not look at it: clip_cov alone leaves out tokens by covariance";
+static const char no_kl_cov[] =
+    "the loss does not look at it: kl_cov alone holds tokens by covariance";
 static const char no_critic_adapter[] =
     "critic_lora_rank is 0: no adapter of a critic is trained";
 static const char no_validation[] = "there are no questions for validation: none is made";
@@ -237,6 +251,11 @@ static const struct {
     {"pass_k", reads_no_pass_k, "the advantage does not look at it"},
     {"clip_epsilon", reads_no_low_clip, no_clip},
     {"clip_epsilon_high", reads_no_high_clip, no_clip},
+    {"clip_cov_ratio", draws_by_no_covariance, no_clip_cov},
+    {"clip_cov_lb", draws_by_no_covariance, no_clip_cov},
+    {"clip_cov_ub", draws_by_no_covariance, no_clip_cov},
+    {"kl_cov_ratio", holds_by_no_covariance, no_kl_cov},
+    {"ppo_kl_coef", holds_by_no_covariance, no_kl_cov},
     {"kl_in", subtracts_nothing, "beta is 0: there is no KL"},
     {"kl_weighted", subtracts_kl,
      "kl_in is reward: what is subtracted there is not weighed"},
