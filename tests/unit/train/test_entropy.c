@@ -160,6 +160,26 @@ static void take_advantages(void)
 
 #define CHOICE PLAIN_SGD, "beta=0", "learning_rate=0.02", "update_times=1"
 
+static int by_size(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* As TRL's get_high_entropy_mask has it: torch.quantile(entropies, 1 - q), which lies on
+ * the line between its neighbours. */
+static double expected_threshold(const float *entropies, size_t n, double q)
+{
+    float sorted[4096];
+    double at = (1 - q) * (double)(n - 1);
+    size_t low = (size_t)at, high = low + 1 < n ? low + 1 : low;
+
+    memcpy(sorted, entropies, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, by_size);
+    return sorted[low] + (at - (double)low) * ((double)sorted[high] - sorted[low]);
+}
+
 /* Of trajectories [begin, end) after an update: minus the sum of the advantages of the
  * tokens that have a loss; the number of all is added to *tokens. */
 static double expected_loss(size_t begin, size_t end, double quantile, double *tokens)
@@ -171,7 +191,7 @@ static double expected_loss(size_t begin, size_t end, double quantile, double *t
     for (size_t i = begin; i < end; i++)
         for (size_t t = 0; t < sr1_trajectory_policy_count(rolled[i]); t++)
             entropies[n++] = sr1_trajectory_column(rolled[i], SR1_COLUMN_ENTROPY)[t];
-    OK(sr1_loss_entropy_threshold(entropies, n, quantile, &threshold));
+    threshold = expected_threshold(entropies, n, quantile);
     for (size_t i = begin; i < end; i++)
         for (size_t t = 0; t < sr1_trajectory_policy_count(rolled[i]); t++, k++)
             sum -= entropies[k] >= threshold ? sr1_trajectory_advantage(rolled[i]) : 0;

@@ -4,7 +4,7 @@
 #include "support/tiny.h"
 #include "updates.h"
 
-#include "train/internal.h"
+#include "train/step_batch.h"
 
 #define GROUP 4
 #define QUERIES 3
@@ -482,6 +482,103 @@ static void a_correction_of_nothing_changes_nothing(void **state)
     free(none);
 }
 
+/* ---- tokens that are chosen by covariance ---- */
+
+#define MOST 4096
+
+/* The policy's tokens one after the other, and by verl's rule their covariances. */
+struct tokens {
+    size_t n;
+    double a[MOST], old[MOST], now[MOST], cov[MOST];
+};
+
+static void read_tokens(struct tokens *s)
+{
+    double a = 0, p = 0;
+
+    s->n = 0;
+    for (size_t i = 0; i < N; i++) {
+        const float *now = sr1_trajectory_column(rolled[i], SR1_COLUMN_OLD);
+
+        for (size_t t = 0; t < sr1_trajectory_policy_count(rolled[i]); t++, s->n++) {
+            assert_true(s->n < MOST);
+            s->a[s->n] = sr1_trajectory_advantage(rolled[i]);
+            s->old[s->n] = sr1_trajectory_policy_log_probs(rolled[i])[t];
+            s->now[s->n] = now ? now[t] : NAN;
+            a += s->a[s->n];
+            p += s->old[s->n];
+        }
+    }
+    for (size_t i = 0; i < s->n; i++)
+        s->cov[i] = (s->a[i] - a / (double)s->n) * (s->old[i] - p / (double)s->n);
+}
+
+/* On policy and with room for all candidates the loss is that of the others. */
+static void clip_cov_leaves_out_those_between_its_bounds(void **state)
+{
+    static struct tokens s;
+    static const char *const cuts[] = {"workers=1", "micro_batch_tokens=1", "workers=3"};
+    double want = 0, left_out = 0, seen = 0; /* of trajectories with an advantage */
+
+    (void)state;
+    read_tokens(&s);
+    for (size_t i = 0; i < s.n; i++) {
+        int out = s.cov[i] > -2 && s.cov[i] < 4;
+
+        want -= out ? 0 : s.a[i] / (double)s.n;
+        left_out += out && s.a[i] != 0;
+        seen += s.a[i] != 0;
+    }
+    assert_true(left_out > 3 && left_out < 0.9 * seen);
+    for (size_t k = 0; k < 3; k++) {
+        sr1_step_report r = {.struct_size = sizeof r};
+        size_t n;
+
+        free(updated(tiny_config("model", GRADIENT, "loss=clip_cov", "clip_cov_ratio=1",
+                                 "clip_cov_lb=-2", "clip_cov_ub=4", cuts[k], NULL),
+                     &r, &n));
+        tiny_near(r.loss, want, 1e-5);
+        tiny_near(step_metric(&r, "actor/pg_clipfrac_lower"), left_out / seen, 1e-6);
+    }
+}
+
+static int larger_first(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x < y) - (x > y);
+}
+
+/* Of another policy's tokens: what the coefficient adds is |new - old| of the largest. */
+static void kl_cov_holds_those_of_the_largest(void **state)
+{
+    static struct tokens s;
+    static double sorted[MOST];
+    sr1_trainer *tr = tiny_trainer(tiny_config("other", NULL));
+    sr1_step_report without = {.struct_size = sizeof without}, with = without;
+    double want = 0;
+    size_t n;
+
+    (void)state;
+    OK(sr1__forward_column(tr, SR1_COLUMN_OLD, rolled, N));
+    sr1_trainer_free(tr);
+    read_tokens(&s);
+    memcpy(sorted, s.cov, sizeof sorted);
+    qsort(sorted, s.n, sizeof *sorted, larger_first);
+    n = (size_t)(0.2 * (double)s.n);
+    assert_true(n > 3 && sorted[n - 1] > sorted[n]);
+    for (size_t i = 0; i < s.n; i++)
+        want += s.cov[i] >= sorted[n - 1] ? fabs(s.now[i] - s.old[i]) / (double)s.n : 0;
+    assert_true(want > 1e-4);
+    free(updated(tiny_config("other", GRADIENT, "loss=kl_cov", "kl_cov_ratio=0.2",
+                             "ppo_kl_coef=0", NULL),
+                 &without, &n));
+    free(updated(tiny_config("other", GRADIENT, "loss=kl_cov", "kl_cov_ratio=0.2",
+                             "ppo_kl_coef=1", NULL),
+                 &with, &n));
+    tiny_near(with.loss - without.loss, want, 1e-5);
+}
+
 /* ---- slopes that jump where the policy is the old one ---- */
 
 static sr1_status alternate(void *self, const sr1_trajectory *const *t, size_t n,
@@ -571,6 +668,8 @@ int main(void)
         cmocka_unit_test(groups_weigh_the_same),
         cmocka_unit_test(bounds_are_reported),
         cmocka_unit_test(a_correction_of_nothing_changes_nothing),
+        cmocka_unit_test(clip_cov_leaves_out_those_between_its_bounds),
+        cmocka_unit_test(kl_cov_holds_those_of_the_largest),
         cmocka_unit_test(no_slope_follows_the_sign_of_rounding),
         cmocka_unit_test(a_mask_may_drop_everything),
     };
