@@ -316,7 +316,11 @@ static void plan_columns(struct sr1__settings *s)
 
     s->advantage_columns =
         (s->kl_in_reward ? reference : 0) | (values ? 1u << SR1_COLUMN_VALUE : 0);
-    s->update_columns = old | entropies | (reference & ~s->advantage_columns);
+    if (s->estimator.needs & SR1_ADVANTAGE_NEEDS_SCORE_NORMS)
+        s->advantage_columns |=
+            1u << SR1_COLUMN_SCORE_NORM | (s->loss_options.correction ? old : 0);
+    s->update_columns =
+        (old & ~s->advantage_columns) | entropies | (reference & ~s->advantage_columns);
     s->policy_columns = 1u << SR1_COLUMN_ADVANTAGE | reference | old | entropies;
 }
 

@@ -107,8 +107,9 @@ def write_baselines(rng, batch, weighted):
         got, returns = getattr(CORE, f"compute_{function}")(
             rewards, mask, np.array([t["group"] for t in batch], dtype=object), old,
             own - 1 + 2 * torch.exp(old), rollout_is_weights=weights)
-        write(name, f"compute_{function}", {}, {"token_advantages": short(got[live]),
-                                                "returns": short(returns[live])})
+        write(name, f"compute_{function}", {},
+              {"advantages": short((got * mask).sum(1) / mask.sum(1)),
+               "token_advantages": short(got[live]), "returns": short(returns[live])})
 
 
 def number(v):

@@ -47,6 +47,8 @@ class AdvantageBatch(Sized):
         ("baselines", POINTER(c_double)),
         ("step_tokens", POINTER(c_uint8)),
         ("component_absent", POINTER(c_uint8)),
+        ("score_norms", POINTER(c_float)),
+        ("token_places", POINTER(c_int32)),
     ]
 
 

@@ -80,6 +80,9 @@ struct sr1__correction {
 
 /* name NULL: none. SR1_E_NOT_FOUND lists the names. */
 sr1_status sr1__correction_find(const char *name, const struct sr1__correction **out);
+/* weights[n] of a checked batch's tokens under the correction of o, cut as it says. */
+void sr1__importance_weights(const sr1_loss_options *o, const sr1_loss_batch *b,
+                             double *weights);
 
 /* ---- rejection.c ---- */
 
