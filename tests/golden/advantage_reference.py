@@ -452,9 +452,9 @@ def random_batch(rng, kind):
             "components": [outcome, round(rng.normal(), 2), 0.25],
             "turns": turns,
         })
-    more = rng.spawn(1)[0]  # what came later, with numbers of its own
-    for turn in (turn for t in batch for turn in t["turns"]):
-        count = len(turn["tokens"])
+    counts = [len(turn["tokens"]) for t in batch for turn in t["turns"]]
+    more = np.random.default_rng(counts)  # what came later, with numbers of its own
+    for turn, count in zip((turn for t in batch for turn in t["turns"]), counts):
         turn["norms"] = [float(w) for w in more.integers(0, 2048, count) / 1024]
         turn["gaps"] = [int(g) for g in more.integers(0, 6, count) // 3]
     return batch
