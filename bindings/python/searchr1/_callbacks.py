@@ -113,8 +113,9 @@ destroy = SearchOpsDestroy(disown)  # ops->destroy of everything made here
 
 
 @contextmanager
-def interrupts(first: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C calls `first`; only the second one raises KeyboardInterrupt on the spot.
+def interrupts(first: Callable[[], None], hold: bool = False) -> Iterator[None]:
+    """Ctrl-C calls `first`; only the second one raises KeyboardInterrupt on the spot, and
+    with hold none does.
 
     Raised on the way into a callback, where ctypes drops exceptions, it would be lost.
     """
@@ -125,10 +126,11 @@ def interrupts(first: Callable[[], None]) -> Iterator[None]:
     seen: List[int] = []
 
     def handle(number: int, frame: Any) -> None:
-        if seen:
-            raise KeyboardInterrupt
         seen.append(number)
-        first()
+        if len(seen) == 1:
+            first()
+        elif not hold:
+            raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, handle)
     try:
@@ -140,7 +142,7 @@ def interrupts(first: Callable[[], None]) -> Iterator[None]:
 def run_aside(call: Callable[[], Any], cancel: Callable[[], Any]) -> None:
     """A call of the library that calls nothing back: in the main thread, which Ctrl-C
     reaches between its own statements only, it runs in another one. KeyboardInterrupt
-    cancels it, waits until it has ended, and comes out."""
+    cancels it, waits until it has ended, whatever comes meanwhile, and comes out."""
     if threading.current_thread() is not threading.main_thread():
         call()
         return
@@ -153,16 +155,18 @@ def run_aside(call: Callable[[], Any], cancel: Callable[[], Any]) -> None:
             failed.append(error)
 
     thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    try:
-        thread.join()
-    except BaseException:
+    stopped: List[BaseException] = []
+    with interrupts(lambda: stopped.append(KeyboardInterrupt()), hold=True):
+        thread.start()
         while thread.is_alive():
-            cancel()
-            thread.join(0.1)
-        raise
-    if failed:
-        raise failed[0]
+            try:
+                if stopped:
+                    cancel()
+                thread.join(0.1)
+            except BaseException as error:  # noqa: B902 - of the program's own handler
+                stopped.append(error)
+    for error in (*stopped, *failed):
+        raise error
 
 
 def _tell(text: str, kind: Type[Error]) -> int:
