@@ -113,14 +113,21 @@ static sr1_status check_reference(const sr1_config *c)
     return SR1_OK;
 }
 
-static sr1_status check_quantization(const sr1_config *c)
+static sr1_status check_own_generation(const sr1_config *c)
 {
-    if (sr1__config_is(c, "quantization", "none") || !sr1__config_bool(c, "use_openai"))
+    if (!sr1__config_bool(c, "use_openai"))
         return SR1_OK;
-    return sr1__fail(SR1_E_CONFIG,
-                     "quantization is of the weights that this process generates with, "
-                     "and a server (use_openai) has its own; set it there, and "
-                     "quantization to none");
+    if (!sr1__config_is(c, "quantization", "none"))
+        return sr1__fail(SR1_E_CONFIG,
+                         "quantization is of the weights that this process generates "
+                         "with, and a server (use_openai) has its own; set it there, and "
+                         "quantization to none");
+    if (!sr1__config_is(c, "kv_cache_dtype", "auto"))
+        return sr1__fail(SR1_E_CONFIG,
+                         "kv_cache_dtype is of the cache that this process generates "
+                         "with, and a server (use_openai) has its own; set it there, and "
+                         "kv_cache_dtype to auto");
+    return SR1_OK;
 }
 
 /* Bounds of the ratio lie above 1. */
@@ -441,7 +448,7 @@ sr1_status sr1_config_validate(const sr1_config *config)
                                                               check_fsdp_size,
                                                               check_async_level,
                                                               check_chat_template,
-                                                              check_quantization,
+                                                              check_own_generation,
                                                               check_name};
 
     SR1__REQUIRE(config, "configuration: config");

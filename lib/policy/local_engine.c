@@ -32,6 +32,15 @@ struct decoder_engine {
     struct step_arrays a;
 };
 
+static sr1_status apply_options(struct sr1__decoder *d,
+                                const struct sr1__local_options *o)
+{
+    sr1__decoder_eager(d, o->eager);
+    if (o->int8)
+        SR1__TRY(sr1__decoder_quantize(d));
+    return o->narrow_cache ? sr1__decoder_narrow_cache(d) : SR1_OK;
+}
+
 static sr1_status make_decoder(struct decoder_engine *e)
 {
     const struct sr1__local_options *o = &e->options;
@@ -40,9 +49,7 @@ static sr1_status make_decoder(struct decoder_engine *e)
     if (e->decoder)
         return SR1_OK;
     SR1__TRY(sr1__decoder_new(&d, e->model, o->decoder_rows, o->max_context));
-    sr1__decoder_eager(d, o->eager);
-    SR1__RETURN_NEW(&e->decoder, d, o->int8 ? sr1__decoder_quantize(d) : SR1_OK,
-                    sr1__decoder_free);
+    SR1__RETURN_NEW(&e->decoder, d, apply_options(d, o), sr1__decoder_free);
 }
 
 static sr1_status begin_local(void *self, const struct sr1__engine_task *task)

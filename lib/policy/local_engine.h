@@ -12,6 +12,7 @@ struct sr1__local_options {
     int64_t max_context;  /* tokens of a sequence at most */
     int eager;            /* as sr1__decoder_eager */
     int int8;             /* as sr1__decoder_quantize */
+    int narrow_cache;     /* as sr1__decoder_narrow_cache */
 };
 
 /* Over a model, borrowed until destroy. */

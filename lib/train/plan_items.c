@@ -174,6 +174,7 @@ static sr1_status describe_models(struct planner *p, sr1__device device)
     SR1__TRY(choose_dtype(p->config, "dtype", device == SR1__CPU ? SR1__F32 : SR1__BF16,
                           &p->policy.dtype));
     p->policy.decodes_int8 = sr1__config_is(p->config, "quantization", "int8");
+    p->policy.narrow_cache = sr1__config_is(p->config, "kv_cache_dtype", "bfloat16");
     p->policy.threads = sr1__plan_engine_threads(
         p->config, device,
         sr1__plan_engine_count(p->config, device, sr1__memory_parameters(&s->policy)));

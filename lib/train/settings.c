@@ -143,18 +143,30 @@ static sr1_status check_correction(const struct sr1__settings *s)
                      s->loss->name);
 }
 
-/* What is sampled is not quite the policy. */
-static sr1_status check_quantized_policy(const struct sr1__settings *s,
-                                         const sr1_config *c)
+/* Keys with which what is sampled is not quite the policy, but with `exact`. */
+static const struct {
+    const char *key, *exact, *why;
+} rounding_keys[] = {
+    {"quantization", "none", "with other weights than are trained"},
+    {"kv_cache_dtype", "auto", "after keys and values that training does not round"}};
+
+static sr1_status check_rounded_policy(const struct sr1__settings *s, const sr1_config *c)
 {
-    if (sr1__config_is(c, "quantization", "none") || sr1__config_imitates(c) ||
-        s->loss_options.correction || s->loss->ratio == SR1__RATIO_SEQUENCE_SUM)
+    if (sr1__config_imitates(c) || s->loss_options.correction ||
+        s->loss->ratio == SR1__RATIO_SEQUENCE_SUM)
         return SR1_OK;
-    return sr1__fail(SR1_E_CONFIG,
-                     "quantization %s: tokens are sampled with other weights than are "
-                     "trained; set importance_correction (token_truncate) so that the "
-                     "difference is weighed, or quantization to none",
-                     sr1__config_str(c, "quantization"));
+    for (size_t i = 0; i < sizeof rounding_keys / sizeof rounding_keys[0]; i++) {
+        const char *key = rounding_keys[i].key, *exact = rounding_keys[i].exact;
+
+        if (!sr1__config_is(c, key, exact))
+            return sr1__fail(SR1_E_CONFIG,
+                             "%s %s: tokens are sampled %s; set importance_correction "
+                             "(token_truncate) so that the difference is weighed, or %s "
+                             "to %s",
+                             key, sr1__config_str(c, key), rounding_keys[i].why, key,
+                             exact);
+    }
+    return SR1_OK;
 }
 
 /* A cap inside the clip would hold a ratio that the clip lets through. */
@@ -183,7 +195,7 @@ static sr1_status read_loss(struct sr1__settings *s, const sr1_config *c)
     SR1__TRY(check_bounds(s, c));
     read_loss_options(s, c);
     SR1__TRY(check_correction(s));
-    SR1__TRY(check_quantized_policy(s, c));
+    SR1__TRY(check_rounded_policy(s, c));
     SR1__TRY(check_cap(&s->loss_options));
     s->frozen_reference = sr1__config_is(c, "kl_reference", "frozen") && s->beta > 0 &&
                           !sr1__config_imitates(c);

@@ -19,6 +19,14 @@ static int asked_for_int8(void)
     return how && strcmp(how, "int8") == 0;
 }
 
+/* KV_CACHE_DTYPE=bfloat16, as the key `kv_cache_dtype`. */
+static int asked_for_narrow_cache(void)
+{
+    const char *how = getenv("KV_CACHE_DTYPE");
+
+    return how && strcmp(how, "bfloat16") == 0;
+}
+
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a;
@@ -114,7 +122,7 @@ static double count_cache_reads(const sr1_model *m, const struct run *r, size_t 
 
     return (double)r->batch * ((double)r->prompt + (double)n_new / 2) *
            (double)(2 * c->n_layers * c->n_kv_heads * c->head_dim) *
-           (double)sr1__torch_dtype_size(m->dtype);
+           (asked_for_narrow_cache() ? 2.0 : (double)sr1__torch_dtype_size(m->dtype));
 }
 
 /* What only a device has: its graphs of steps, and the highest that it held. */
@@ -188,7 +196,8 @@ static int measure(sr1_model *m, int32_t batch, size_t prompt, size_t n_new, siz
 
     r.prompts = make_prompts(m, (size_t)batch * prompt);
     if (sr1__decoder_new(&r.d, m, batch, (int64_t)(prompt + n_new)) != SR1_OK ||
-        (asked_for_int8() && sr1__decoder_quantize(r.d) != SR1_OK))
+        (asked_for_int8() && sr1__decoder_quantize(r.d) != SR1_OK) ||
+        (asked_for_narrow_cache() && sr1__decoder_narrow_cache(r.d) != SR1_OK))
         return 1;
     for (size_t i = 0; i <= reps; i++) { /* the first is a warm-up */
         size_t kept = i > 0 ? i - 1 : 0;

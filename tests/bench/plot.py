@@ -104,7 +104,8 @@ def span(values, by_factor=1.6):
 def list_rates(lines):
     """(shape, dtype, who, intensity, GFLOP/s) of each decode batch: multiplications and
     additions for each byte of weights that a step reads, and how many a second."""
-    decodes = [line for line in lines if line.get("what") == "decode" and "part" not in line]
+    decodes = [line for line in lines if line.get("what") == "decode"
+               and "part" not in line and "cache" not in line]
     bytes_of = {(line["shape"], line["dtype"]): line["step_bytes"] for line in decodes
                 if "step_bytes" in line}
     for (shape, dtype, who, batch), group in by(decodes, "shape", "dtype", "who",

@@ -14,15 +14,16 @@ FASTER, SMALLER, LIMIT, LEAST = "times faster", "of the peer's", "at most", "at 
 WIDE = 0.1
 
 
-def generation(what, shape, dtype, batch, least, peer):
+def generation(what, shape, dtype, batch, least, peer, cache=None):
     which = {"what": "decode", "shape": shape, "dtype": dtype, "batch": batch, "part": None}
-    return (f"{what} {shape} {dtype}, batch {batch}, {peer}: tokens/s",
-            {**which, "who": "ours"}, {**which, "who": peer}, f"{what}_tok_s", FASTER,
-            least)
+    types = f"{dtype}, cache {cache}" if cache else dtype
+    return (f"{what} {shape} {types}, batch {batch}, {peer}: tokens/s",
+            {**which, "who": "ours", "cache": cache}, {**which, "who": peer},
+            f"{what}_tok_s", FASTER, least)
 
 
-def decode(shape, dtype, batch, least, peer="transformers"):
-    return generation("decode", shape, dtype, batch, least, peer)
+def decode(shape, dtype, batch, least, peer="transformers", cache=None):
+    return generation("decode", shape, dtype, batch, least, peer, cache)
 
 
 def prefill(shape, dtype, batch, least, peer="transformers"):
@@ -78,6 +79,8 @@ ROWS = [
     *[decode("0.6b", "bf16", batch, least) for batch, least in ((1, 3), (8, 3), (32, 5))],
     *[decode("0.6b", "fp32", batch, 1) for batch in (1, 8)],
     *[decode("tiny", "fp32", batch, least, "llama.cpp")
+      for batch, least in ((1, 1), (8, 2), (32, 3), (128, 3))],
+    *[decode("tiny", "fp32", batch, least, "llama.cpp", "bf16")
       for batch, least in ((1, 1), (8, 2), (32, 3), (128, 3))],
     *[decode("0.6b", "bf16", batch, least, "llama.cpp")
       for batch, least in ((1, 1), (8, 2), (32, 2))],

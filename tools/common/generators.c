@@ -57,7 +57,8 @@ static const char *const keys[] = {
 };
 
 /* These too, but that a default adds nothing: files begun before they counted go on. */
-static const char *const later_keys[] = {"dtype", "quantization", "max_parallel_calls"};
+static const char *const later_keys[] = {"dtype", "quantization", "max_parallel_calls",
+                                         "kv_cache_dtype"};
 
 /* Files whose text counts, wherever they lie. */
 static const char *const templates[] = {"critique_template", "solve_template"};

@@ -29,10 +29,18 @@ static const char *const keys[] = {"search_engine",         "search_fallback",
 
 /* And from these, which came later: a default adds nothing, so that work begun before
  * goes on. */
-static const char *const later_keys[] = {
-    "search_provider", "search_google_cx", "opensearch_fields", "qdrant_vector",
-    "qdrant_fields",   "qdrant_id_field",  "bm25_k1",           "bm25_b",
-    "dtype",           "quantization",     "max_parallel_calls"};
+static const char *const later_keys[] = {"search_provider",
+                                         "search_google_cx",
+                                         "opensearch_fields",
+                                         "qdrant_vector",
+                                         "qdrant_fields",
+                                         "qdrant_id_field",
+                                         "bm25_k1",
+                                         "bm25_b",
+                                         "dtype",
+                                         "quantization",
+                                         "max_parallel_calls",
+                                         "kv_cache_dtype"};
 
 /* A server may have moved; what it is asked for there counts. */
 static const char *const addresses[] = {"search_url", "search_web_url", "opensearch_url",

@@ -135,7 +135,8 @@ static sr1_status open_local_reviser(sr1_generator **out, sr1_config *c, int32_t
     if (!*folder)
         folder = sr1__config_str(c, "model_name_or_path");
     SR1__TRY(set_config_int(c, "workers", engines));
-    SR1__TRY(set_config_text(c, "quantization", "none")); /* that is of the policy */
+    SR1__TRY(set_config_text(c, "quantization", "none")); /* these are of the policy */
+    SR1__TRY(set_config_text(c, "kv_cache_dtype", "auto"));
     return sr1_generator_open_model(out, folder, c, o);
 }
 

@@ -274,14 +274,23 @@ int32_t sr1__choose_engine_count(const sr1_config *c, const sr1_model *m)
                                   (double)sr1_model_info(m, SR1_MODEL_PARAMETERS));
 }
 
-static sr1_status check_quantizable(const sr1_rollout *r, const sr1_config *c)
+/* Keys of generation on a CPU, and what goes with any device. */
+static const struct {
+    const char *key, *anywhere;
+} host_keys[] = {{"quantization", "none"}, {"kv_cache_dtype", "auto"}};
+
+static sr1_status check_host_keys(const sr1_rollout *r, const sr1_config *c)
 {
-    if (sr1__config_is(c, "quantization", "none") || sr1__host_supports(r->model))
-        return SR1_OK;
-    return sr1__fail(SR1_E_UNSUPPORTED,
-                     "quantization %s is of generation on a CPU in fp32 or bf16; set "
-                     "device and dtype so, or quantization to none",
-                     sr1__config_str(c, "quantization"));
+    for (size_t i = 0; i < sizeof host_keys / sizeof host_keys[0]; i++) {
+        const char *key = host_keys[i].key, *anywhere = host_keys[i].anywhere;
+
+        if (!sr1__config_is(c, key, anywhere) && !sr1__host_supports(r->model))
+            return sr1__fail(SR1_E_UNSUPPORTED,
+                             "%s %s is of generation on a CPU in fp32 or bf16; set "
+                             "device and dtype so, or %s to %s",
+                             key, sr1__config_str(c, key), key, anywhere);
+    }
+    return SR1_OK;
 }
 
 static sr1_status open_engines(sr1_rollout *r, const sr1_config *c)
@@ -291,7 +300,8 @@ static sr1_status open_engines(sr1_rollout *r, const sr1_config *c)
         .decoder_rows = sr1__rollout_decoder_rows(r),
         .max_context = r->limits.max_context,
         .eager = sr1__config_bool(c, "enforce_eager"),
-        .int8 = sr1__config_is(c, "quantization", "int8")};
+        .int8 = sr1__config_is(c, "quantization", "int8"),
+        .narrow_cache = sr1__config_is(c, "kv_cache_dtype", "bfloat16")};
 
     for (int32_t i = 0; i < r->n_engines; i++)
         SR1__TRY(sr1__local_engine_new(&r->engines[i], r->replicas[i], &options));
@@ -310,7 +320,7 @@ static sr1_status make_engines(sr1_rollout *r, const sr1_config *c)
 
     if (n == 0)
         return SR1_OK;
-    SR1__TRY(check_quantizable(r, c));
+    SR1__TRY(check_host_keys(r, c));
     r->engines = sr1__calloc(n, sizeof(*r->engines));
     r->replicas = sr1__calloc(n, sizeof(sr1_model *));
     if (!r->engines || !r->replicas)

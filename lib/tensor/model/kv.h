@@ -65,9 +65,12 @@ struct sr1__kv {
 struct sr1__page_head sr1__kv_paged_head(const struct sr1__kv *kv, int32_t layer,
                                          int32_t row, int64_t head, int64_t n);
 
-/* pool is borrowed. */
+/* Of the model's type. pool is borrowed. */
 sr1_status sr1__kv_paged_new(struct sr1__kv **out, const sr1_model *m, int32_t max_rows,
                              struct sr1__pool *pool);
+/* From now on in bf16, whatever the model's type: for the passes of host_pass.h alone. Of
+ * a paged cache without pages. */
+void sr1__kv_paged_narrow(struct sr1__kv *kv);
 sr1_status sr1__kv_slots_new(struct sr1__kv **out, const sr1_model *m, int32_t max_rows,
                              int64_t max_tokens);
 

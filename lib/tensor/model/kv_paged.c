@@ -429,6 +429,19 @@ static const struct sr1__kv_ops paged_ops = {
     .free = paged_free,
 };
 
+static void set_cache_type(struct paged *c, int bf16)
+{
+    c->bf16 = bf16;
+    c->keys_bytes = sr1__page_keys_bytes(c->dim, bf16);
+    c->values_bytes = sr1__page_values_bytes(c->dim, bf16);
+    c->page_bytes = (size_t)(c->layers * c->kv_heads) * (c->keys_bytes + c->values_bytes);
+}
+
+void sr1__kv_paged_narrow(struct sr1__kv *kv)
+{
+    set_cache_type((struct paged *)(void *)kv, 1);
+}
+
 sr1_status sr1__kv_paged_new(struct sr1__kv **out, const sr1_model *m, int32_t max_rows,
                              struct sr1__pool *pool)
 {
@@ -443,10 +456,7 @@ sr1_status sr1__kv_paged_new(struct sr1__kv **out, const sr1_model *m, int32_t m
     c->kv_heads = config->n_kv_heads;
     c->layers = config->n_layers;
     c->dim = (int32_t)config->head_dim;
-    c->bf16 = m->dtype == SR1__BF16;
-    c->keys_bytes = sr1__page_keys_bytes(c->dim, c->bf16);
-    c->values_bytes = sr1__page_values_bytes(c->dim, c->bf16);
-    c->page_bytes = (size_t)(c->layers * c->kv_heads) * (c->keys_bytes + c->values_bytes);
+    set_cache_type(c, m->dtype == SR1__BF16);
     c->n_rows = max_rows;
     c->rows = sr1__calloc((size_t)max_rows, sizeof *c->rows);
     if (!c->rows) {

@@ -159,6 +159,15 @@ sr1_status sr1__decoder_quantize(struct sr1__decoder *d)
     return SR1_OK;
 }
 
+sr1_status sr1__decoder_narrow_cache(struct sr1__decoder *d)
+{
+    if (!runs_on_host(d))
+        return sr1__fail(SR1_E_UNSUPPORTED,
+                         "decoder: a bf16 cache is for a CPU, in fp32 or bf16");
+    sr1__kv_paged_narrow(d->kv);
+    return SR1_OK;
+}
+
 void sr1__decoder_free(struct sr1__decoder *d)
 {
     if (!d)

@@ -29,6 +29,10 @@ void sr1__decoder_eager(struct sr1__decoder *d, int on);
  * after an update. Of a new decoder; SR1_E_UNSUPPORTED but on a CPU in fp32 or bf16. */
 sr1_status sr1__decoder_quantize(struct sr1__decoder *d);
 
+/* From now on keys and values are kept in bf16: of an fp32 model half the bytes. Of a new
+ * decoder; SR1_E_UNSUPPORTED but on a CPU in fp32 or bf16. */
+sr1_status sr1__decoder_narrow_cache(struct sr1__decoder *d);
+
 /* Tokens to append to one row. Borrowed. */
 struct sr1__decode_input {
     int32_t row;

@@ -560,8 +560,9 @@ double sr1__memory_backward(const struct sr1__memory_model *m,
 static double token_cache(const struct sr1__memory_model *m)
 {
     struct widths w = widths_of(&m->config);
+    double size = m->narrow_cache ? sizeof(uint16_t) : size_of(m);
 
-    return 2 * (double)m->config.n_layers * w.k * size_of(m);
+    return 2 * (double)m->config.n_layers * w.k * size;
 }
 
 /* Pages in host memory (kv_paged.c), or slots (kv_slots.c). */
@@ -674,11 +675,13 @@ double sr1__memory_score(const struct sr1__memory_model *m,
     double row = (double)m->config.vocab_size * sizeof(float);
     double tokens = fmin(p->tokens, 2 * (SR1__SCORE_TOKENS + p->longest));
     const struct sr1__memory_rows one = {1, 1, 1, 0, tokens};
+    struct sr1__memory_model exact = *m;
 
     if (!is_host_pass(m) || m->dtype != SR1__F32)
         return workers * sr1__memory_forward(m, p);
+    exact.narrow_cache = 0;
     return host_panels(m, 0) +
            workers * (host_pass(m, fmin(p->targets, tokens), tokens, 0) +
-                      sr1__memory_cache(m, &one) +
+                      sr1__memory_cache(&exact, &one) +
                       fmin(p->targets * row, fmax(row, (double)SR1__SCORE_LOGITS)));
 }

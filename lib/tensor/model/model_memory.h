@@ -18,6 +18,7 @@ struct sr1__memory_model {
     struct sr1__lora_config lora; /* rank 0: all weights are trained */
     int quantized;                /* the layers' matrices are int8 */
     int decodes_int8;             /* as sr1__decoder_quantize */
+    int narrow_cache;             /* as sr1__decoder_narrow_cache */
     double threads;               /* of a pass on the CPU */
 };
 

@@ -570,6 +570,8 @@ static const struct {
     {"entropy_coef_min=0.5 entropy_coef_max=0.1", NULL},
     {"quantization=int8", NULL},
     {"quantization=int8 use_openai=true", "a server (use_openai) has its own"},
+    {"kv_cache_dtype=bfloat16", NULL},
+    {"kv_cache_dtype=bfloat16 use_openai=true", "kv_cache_dtype to auto"},
     {"name=", "name is empty, and the run would lie in runs itself"},
     {"name=..", "name is '..', and the run would lie in the working folder itself"},
     {"name= out=somewhere", NULL},

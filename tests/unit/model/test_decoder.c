@@ -46,7 +46,8 @@ static sr1_model *open_model(const char *name, const char *dtype)
     return m;
 }
 
-static int int8; /* decoders have int8 weights */
+static int int8;         /* decoders have int8 weights, */
+static int narrow_cache; /* and a cache in bf16 */
 
 static struct sr1__decoder *new_decoder(sr1_model *m, int32_t rows, int64_t tokens)
 {
@@ -55,6 +56,8 @@ static struct sr1__decoder *new_decoder(sr1_model *m, int32_t rows, int64_t toke
     assert_int_equal(sr1__decoder_new(&d, m, rows, tokens), SR1_OK);
     if (int8)
         assert_int_equal(sr1__decoder_quantize(d), SR1_OK);
+    if (narrow_cache)
+        assert_int_equal(sr1__decoder_narrow_cache(d), SR1_OK);
     return d;
 }
 
@@ -645,16 +648,17 @@ static void test_bits_of_a_row(void **state)
     size_t supported = 0;
 
     (void)state;
-    for (size_t k = 0; test_on_cpu() && k < 2 * N_KINDS; k++) {
-        size_t i = k / 2;
+    for (size_t k = 0; test_on_cpu() && k < 4 * N_KINDS; k++) {
+        size_t i = k / 4;
         sr1_model *m;
 
         m = open_model(kinds[i].name, kinds[i].dtype);
-        int8 = (int)(k % 2) && sr1__host_supports(m);
         if (!sr1__host_supports(m)) { /* libtorch's */
             sr1_model_free(m);
             continue;
         }
+        int8 = (int)(k % 2);
+        narrow_cache = (int)(k / 2 % 2);
         supported++;
         make_rows(m, 12);
         make_rows_alone(m);
@@ -664,7 +668,7 @@ static void test_bits_of_a_row(void **state)
             feed_many(m, kinds[i].name, threads);
         sr1_model_free(m);
     }
-    int8 = 0;
+    int8 = narrow_cache = 0;
     assert_true(supported > 0 || !test_on_cpu());
     assert_int_equal(sr1__torch_threads(before), SR1_OK);
 }
@@ -731,14 +735,64 @@ static void test_int8_weights(void **state)
     assert_true(checked > 1 || !test_on_cpu());
 }
 
+static int64_t count_cache_bytes(const struct sr1__decoder *d)
+{
+    struct sr1__decoder_stats stats;
+
+    sr1__decoder_stats(d, &stats);
+    return stats.cache_bytes;
+}
+
+/* The bytes of a page but for what it begins with, and nearly the same logits: no others
+ * where the model is in bf16 as it is. */
+static void test_narrow_cache(void **state)
+{
+    size_t narrower = 0;
+
+    (void)state;
+    for (size_t i = 0; test_on_cpu() && i < N_KINDS; i++) {
+        sr1_model *m = open_model(kinds[i].name, kinds[i].dtype);
+        struct sr1__decoder *d, *e;
+
+        if (!sr1__host_supports(m)) {
+            sr1_model_free(m);
+            continue;
+        }
+        d = new_decoder(m, 1, TOKENS);
+        narrow_cache = 1;
+        e = new_decoder(m, 1, TOKENS);
+        narrow_cache = 0;
+        make_rows(m, 8);
+        feed(d, 0, ids[0], TOKENS);
+        feed(e, 0, ids[0], TOKENS);
+        if (m->dtype == SR1__F32) {
+            double share = (double)count_cache_bytes(e) / (double)count_cache_bytes(d);
+
+            assert_true(share >= 0.5 && share < 0.51);
+            assert_memory_not_equal(sr1__decoder_logits(e, 0), sr1__decoder_logits(d, 0),
+                                    sizeof full[0][0]);
+            narrower++;
+        } else {
+            assert_int_equal(count_cache_bytes(e), count_cache_bytes(d));
+            assert_memory_equal(sr1__decoder_logits(e, 0), sr1__decoder_logits(d, 0),
+                                sizeof full[0][0]);
+        }
+        check_logits(e, 0, 0, 0.02);
+        sr1__decoder_free(d);
+        sr1__decoder_free(e);
+        sr1_model_free(m);
+    }
+    assert_true(narrower > 1 || !test_on_cpu());
+}
+
 /* Of given tokens what sampling them would report, by int8 weights too. */
 static void scores_are_those_of_sampling(void **state)
 {
     size_t checked = 0;
 
     (void)state;
-    for (size_t k = 0; test_on_cpu() && k < 2 * N_KINDS; k++) {
-        sr1_model *m = open_model(kinds[k / 2].name, kinds[k / 2].dtype);
+    for (size_t k = 0; test_on_cpu() && k < 4 * N_KINDS; k++) {
+        sr1_model *m = open_model(kinds[k / 4].name, kinds[k / 4].dtype);
         const struct sr1__sampling how = {.temperature = 0.7, .top_p = 1.0};
         float log_probs[12], entropies[12], one;
         struct sr1__decoder *d;
@@ -748,8 +802,9 @@ static void scores_are_those_of_sampling(void **state)
             continue;
         }
         int8 = (int)(k % 2);
+        narrow_cache = (int)(k / 2 % 2);
         d = new_decoder(m, 2, TOKENS);
-        int8 = 0;
+        int8 = narrow_cache = 0;
         make_rows(m, 3);
         assert_int_equal(sr1__decoder_score(d, &(struct sr1__decode_input){0, ids[0], 30},
                                             &(size_t){12}, 1, how.temperature, log_probs,
@@ -769,7 +824,7 @@ static void scores_are_those_of_sampling(void **state)
     assert_true(checked > 2 || !test_on_cpu());
 }
 
-static void int8_weights_are_refused(void **state)
+static void keys_of_the_host_are_refused(void **state)
 {
     sr1_model *m = open_model("qwen3-fp16", "fp16");
     struct sr1__decoder *d = new_decoder(m, 1, TOKENS);
@@ -777,6 +832,8 @@ static void int8_weights_are_refused(void **state)
     (void)state;
     assert_int_equal(sr1__decoder_quantize(d), SR1_E_UNSUPPORTED);
     assert_non_null(strstr(sr1_last_error(), "CPU"));
+    assert_int_equal(sr1__decoder_narrow_cache(d), SR1_E_UNSUPPORTED);
+    assert_non_null(strstr(sr1_last_error(), "bf16 cache is for a CPU"));
     make_rows(m, 3);
     feed(d, 0, ids[0], 5);
     check_logits(d, 0, 0, 0.01);
@@ -877,8 +934,9 @@ int main(void)
         cmocka_unit_test(test_log_probs),
         cmocka_unit_test(test_bits_of_a_row),
         cmocka_unit_test(test_int8_weights),
+        cmocka_unit_test(test_narrow_cache),
         cmocka_unit_test(scores_are_those_of_sampling),
-        cmocka_unit_test(int8_weights_are_refused),
+        cmocka_unit_test(keys_of_the_host_are_refused),
         cmocka_unit_test(test_weights_are_packed_again),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_allocation_failures),

@@ -551,27 +551,33 @@ static struct sr1__step_graph_stats generate_with(const char *key, sr1_trajector
 }
 
 /* The policy is nearly the same, and draws by the same streams. */
-static void int8_weights_are_nearly_the_same(void **state)
+static void check_nearly_the_same(const char *pair)
 {
-    sr1_trajectory *exact[6], *int8[6];
+    sr1_trajectory *exact[6], *rounded[6];
     double most = 0;
 
-    (void)state;
-    if (!test_on_cpu())
-        skip();
     (void)generate_with("quantization=none", exact);
-    (void)generate_with("quantization=int8", int8);
+    (void)generate_with(pair, rounded);
     for (size_t i = 0; i < 6; i++) {
         sr1_token_step a = {.struct_size = sizeof a}, b = {.struct_size = sizeof b};
 
         OK(sr1_trajectory_step(exact[i], 0, &a));
-        OK(sr1_trajectory_step(int8[i], 0, &b));
+        OK(sr1_trajectory_step(rounded[i], 0, &b));
         if (a.token_id == b.token_id) /* of the prompt alone */
             most = fmax(most, fabs(a.log_prob - b.log_prob));
     }
     assert_true(most > 0 && most < 0.1);
     tiny_free_all(exact, 6);
-    tiny_free_all(int8, 6);
+    tiny_free_all(rounded, 6);
+}
+
+static void rounded_policies_are_nearly_the_same(void **state)
+{
+    (void)state;
+    if (!test_on_cpu())
+        skip();
+    check_nearly_the_same("quantization=int8");
+    check_nearly_the_same("kv_cache_dtype=bfloat16");
 }
 
 static void steps_on_a_device_are_graphs_unless_eager(void **state)
@@ -1041,7 +1047,7 @@ int main(void)
         cmocka_unit_test(a_trajectory_depends_on_seed_query_and_sample_alone),
         cmocka_unit_test(one_forward_serves_all_rows_and_a_group_one_prefill),
         cmocka_unit_test(steps_on_a_device_are_graphs_unless_eager),
-        cmocka_unit_test(int8_weights_are_nearly_the_same),
+        cmocka_unit_test(rounded_policies_are_nearly_the_same),
         cmocka_unit_test(when_memory_runs_out_fewer_rows_say_the_same),
         cmocka_unit_test(no_search_is_deaf),
         cmocka_unit_test(a_chosen_template_stays_in_the_rollout),

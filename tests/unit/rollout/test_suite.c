@@ -234,8 +234,8 @@ static void answers_are_counted_and_gone_on_with(void **state)
 /* Results are of the numbers that a policy computed with, and of what it might do. */
 static void results_of_another_precision_are_refused(void **state)
 {
-    static const char *const others[] = {"quantization=int8", "dtype=bf16",
-                                         "max_parallel_calls=2"};
+    static const char *const others[] = {"quantization=int8", "kv_cache_dtype=bfloat16",
+                                         "dtype=bf16", "max_parallel_calls=2"};
     sr1_suite_options o = {.struct_size = sizeof(o), .samples = 1};
     sr1_rollout *r = open_rollout("torn");
     sr1_suite *s = NULL;
@@ -250,6 +250,7 @@ static void results_of_another_precision_are_refused(void **state)
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         r = tiny_rollout(tiny_config("torn", "max_rows=4", others[i], NULL),
                          tiny_engine());
+        o.results = scratch_path("precise");
         REFUSED(sr1_suite_run(&s, r, NULL, scratch_path("sets"), &o), SR1_E_STATE,
                 "another policy, or of other questions or options");
         sr1_rollout_free(r);

@@ -331,11 +331,12 @@ static void a_critic_is_shown_what_it_criticises(void **state)
     sr1_config_free(whole);
 }
 
-/* The policy's int8, which no model of fp16 has here; the reviser's revisions are worth
- * what its own weights are. */
+/* The policy's int8 and bf16 cache, which no model of fp16 has here; the reviser's
+ * revisions are worth what its own weights are. */
 static void a_reviser_generates_by_its_exact_weights(void **state)
 {
-    sr1_config *c = tiny_config("critic", "quantization=int8", "dtype=fp16", NULL);
+    sr1_config *c = tiny_config("critic", "quantization=int8", "kv_cache_dtype=bfloat16",
+                                "dtype=fp16", NULL);
     sr1_generator *g = NULL;
 
     (void)state;

@@ -177,17 +177,21 @@ static void sampling_and_updates_agree(void **state)
     }
 }
 
-/* Sampled with int8 weights: tokens' log-probs differ from those of the weights that are
- * trained, the metrics show by how much, and they are weighed by it. */
-static void int8_sampling_is_weighed(void **state)
+static const char *const rounding_pairs[] = {"quantization=int8",
+                                             "kv_cache_dtype=bfloat16"};
+
+/* Sampled with int8 weights, or after keys in bf16: tokens' log-probs differ from those
+ * of what is trained, the metrics show by how much, and they are weighed by it. */
+static void rounded_sampling_is_weighed(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < N_FAMILIES; i++) {
-        const char *run = join_run_name(families[i].name, "int8");
+    for (size_t k = 0; k < 2 * N_FAMILIES; k++) {
+        size_t i = k / 2;
+        const char *run = join_run_name(families[i].name, k % 2 ? "narrow" : "int8");
         json_t *rows;
 
         run_whole(tiny_config(families[i].name, train_path, knowledge_path, out_pair(run),
-                              "max_steps=2", "entropy_coef=0.1", "quantization=int8",
+                              "max_steps=2", "entropy_coef=0.1", rounding_pairs[k % 2],
                               "importance_correction=token_truncate", NULL));
         rows = metrics(run);
         for (size_t step = 0; step < 2; step++) {
@@ -204,19 +208,25 @@ static void int8_sampling_is_weighed(void **state)
     }
 }
 
-static void unweighed_int8_sampling_is_refused(void **state)
+static void unweighed_rounded_sampling_is_refused(void **state)
 {
-    sr1_config *c = tiny_config(families[0].name, train_path, knowledge_path,
-                                out_pair("unweighed"), "quantization=int8", NULL);
-    sr1_trainer *tr = NULL;
-
     (void)state;
-    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, "set importance_correction");
-    OK(sr1_config_set_pair(c, "dtype=fp16"));
-    OK(sr1_config_set_pair(c, "importance_correction=token_truncate"));
-    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_UNSUPPORTED, "on a CPU in fp32 or bf16");
-    sr1_config_free(c);
-    run_whole(imitate(&families[0], "int8-told", "quantization=int8")); /* no sampling */
+    for (size_t k = 0; k < 2; k++) {
+        sr1_config *c = tiny_config(families[0].name, train_path, knowledge_path,
+                                    out_pair("unweighed"), rounding_pairs[k], NULL);
+        sr1_trainer *tr = NULL;
+
+        REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, "set importance_correction");
+        assert_non_null(strstr(sr1_last_error(),
+                               k ? "kv_cache_dtype to auto" : "quantization to none"));
+        OK(sr1_config_set_pair(c, "dtype=fp16"));
+        OK(sr1_config_set_pair(c, "importance_correction=token_truncate"));
+        REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_UNSUPPORTED,
+                "on a CPU in fp32 or bf16");
+        sr1_config_free(c);
+        run_whole(imitate(&families[0], k ? "narrow-told" : "int8-told",
+                          rounding_pairs[k])); /* no sampling */
+    }
 }
 
 int main(void)
@@ -224,8 +234,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(imitation_resumes_to_the_same_bits),
         cmocka_unit_test(sampling_and_updates_agree),
-        cmocka_unit_test(int8_sampling_is_weighed),
-        cmocka_unit_test(unweighed_int8_sampling_is_refused),
+        cmocka_unit_test(rounded_sampling_is_weighed),
+        cmocka_unit_test(unweighed_rounded_sampling_is_refused),
         cmocka_unit_test(tiny_nothing_leaks),
     };
 

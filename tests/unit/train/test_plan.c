@@ -605,6 +605,23 @@ static void int8_generation_takes_half(void **state)
     refuse(path, "quantization=int8", SR1_E_CONFIG, "set importance_correction");
 }
 
+/* Of 3,072 tokens, with 8 heads of 128 in 4 layers, keys and values: 2 bytes a number. */
+static void narrow_caches_take_half(void **state)
+{
+    const char *path = write_shape("shape.json", 1024, 4, 16, 3072, 1);
+    sr1_plan *plain = PLAN(path, 200, "device=cpu", "dtype=fp32", "threads=1"),
+             *narrow =
+                 PLAN(path, 200, "device=cpu", "dtype=fp32", "threads=1",
+                      "kv_cache_dtype=bfloat16", "importance_correction=token_truncate");
+    int64_t less = sr1_plan_peak(plain, "generate") - sr1_plan_peak(narrow, "generate");
+
+    (void)state;
+    assert_int_equal(less, 3072 * 8 * 128 * 4 * 2 * 2);
+    assert_int_equal(sr1_plan_peak(plain, "update"), sr1_plan_peak(narrow, "update"));
+    sr1_plan_free(plain);
+    sr1_plan_free(narrow);
+}
+
 /* Where it has nothing to do. */
 static void int8_references_are_refused(void **state)
 {
@@ -758,6 +775,7 @@ int main(void)
         cmocka_unit_test(experts_are_kept_by_whole_weights),
         cmocka_unit_test(a_pass_that_keeps_experts_counts_in_what_is_chosen),
         cmocka_unit_test(int8_generation_takes_half),
+        cmocka_unit_test(narrow_caches_take_half),
         cmocka_unit_test(int8_references_are_refused),
         cmocka_unit_test(a_critic_may_be_an_adapter),
         cmocka_unit_test(both_forms_agree),
