@@ -85,6 +85,8 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_status_name": (c_char_p, c_int32),
     "sr1_status_text": (c_char_p, c_int32),
     "sr1_set_error": (c_int32, c_int32, c_char_p),
+    "sr1_set_call_mark": (c_uint64, c_uint64),
+    "sr1_call_mark": (c_uint64,),
     "sr1_version": (c_char_p,),
     "sr1_free": (None, c_void_p),
     "sr1_log_set": (None, LogFn, c_void_p),
