@@ -152,7 +152,20 @@ void sr1__best_restore(sr1_trainer *tr, const json_t *state)
 
 /* ---- RUN/best ---- */
 
-/* Let path be a link to target, whatever link it was; any other thing there stays. */
+/* Is it such a link, or nothing? What else a user has put there stays. */
+static sr1_status check_link(const char *path)
+{
+    static const char begin[] = "checkpoints/step-";
+    char target[64] = "";
+
+    if (readlink(path, target, sizeof(target) - 1) < 0 && errno == ENOENT)
+        return SR1_OK;
+    return strncmp(target, begin, strlen(begin)) == 0
+               ? SR1_OK
+               : sr1__fail(SR1_E_CONFIG, "%s is no link to a checkpoint, and stays",
+                           path);
+}
+
 static sr1_status replace_link(const char *target, const char *path)
 {
     struct sr1__buf temp;
@@ -172,19 +185,23 @@ static sr1_status replace_link(const char *target, const char *path)
     return st;
 }
 
+static sr1_status remove_link(const char *path)
+{
+    return unlink(path) == 0 || errno == ENOENT ? SR1_OK
+                                                : sr1__fail_errno("remove", path);
+}
+
 void sr1__best_link(const sr1_trainer *tr)
 {
     char *path = sr1__path_join(tr->run_folder, LINK), target[64];
-    sr1_status st = path ? SR1_OK : sr1__fail_nomem("path");
+    sr1_status st = path ? check_link(path) : sr1__fail_nomem("path");
 
     snprintf(target, sizeof(target), "checkpoints/step-%" PRId64, tr->best.step);
-    if (st == SR1_OK && tr->best.step > 0)
-        st = replace_link(target, path);
-    else if (st == SR1_OK && unlink(path) != 0 && errno != ENOENT)
-        st = sr1__fail_errno("remove", path);
-    if (st != SR1_OK)
-        sr1__log(SR1_LOG_WARN, "%s (the best checkpoint is %s)", sr1_last_error(),
-                 target);
+    if (st == SR1_OK)
+        st = tr->best.step > 0 ? replace_link(target, path) : remove_link(path);
+    if (st != SR1_OK && *tr->set.best_metric)
+        sr1__log(SR1_LOG_WARN, "%s; the best checkpoint is %s", sr1_last_error(),
+                 tr->best.step > 0 ? target : "not known yet");
     sr1__free(path);
 }
 

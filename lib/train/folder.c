@@ -163,7 +163,7 @@ static sr1_status clear_failed(const char *folder)
 {
     static const char *const names[] = {
         "metrics.jsonl",        "tensorboard", "checkpoints", "served",
-        "config-changes.jsonl", "logs",        "mlflow.json", "best"};
+        "config-changes.jsonl", "logs",        "mlflow.json"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         SR1__TRY(remove_below(folder, names[i]));

@@ -232,6 +232,39 @@ static void run_best_is_that_checkpoint(void **state)
               "model/model.safetensors");
 }
 
+static char warned[512];
+
+static void on_log(void *user, int32_t level, const char *text)
+{
+    (void)user, (void)level;
+    if (strstr(text, "is no link to a checkpoint"))
+        snprintf(warned, sizeof warned, "%s", text);
+}
+
+/* A file of the user's that has the name of the link. */
+static void what_is_no_link_stays(void **state)
+{
+    size_t n;
+    char *text;
+
+    (void)state;
+    run_whole(RUN("plain", "update_times=1", "max_steps=2"));
+    scratch_file("plain/best", "notes", 0);
+    go_on_by("plain", "max_steps=3"); /* nothing is compared, nothing is said */
+    run_whole(FALLING("noted", "max_steps=2"));
+    assert_int_equal(unlink(scratch_path("noted/best")), 0);
+    scratch_file("noted/best", "notes", 0);
+    sr1_log_set(on_log, NULL);
+    go_on_by("noted", "max_steps=3");
+    sr1_log_set(NULL, NULL);
+    assert_non_null(strstr(warned, "the best checkpoint is checkpoints/step-1"));
+    for (int i = 0; i < 2; i++) {
+        text = slurp(i ? "noted" : "plain", "best", &n);
+        assert_string_equal(text, "notes");
+        sr1_free(text);
+    }
+}
+
 static void the_model_at_the_end_is_the_best_one(void **state)
 {
     json_t *of;
@@ -576,6 +609,7 @@ int main(void)
         cmocka_unit_test(a_loss_is_better_when_it_is_less),
         cmocka_unit_test(the_best_checkpoint_stays),
         cmocka_unit_test(run_best_is_that_checkpoint),
+        cmocka_unit_test(what_is_no_link_stays),
         cmocka_unit_test(the_model_at_the_end_is_the_best_one),
         cmocka_unit_test(a_damaged_best_one_is_not_taken),
         cmocka_unit_test(a_resumed_run_knows_its_best),
