@@ -285,11 +285,32 @@ static sr1_status read_validation(struct sr1__settings *s, const sr1_config *c)
     return sr1__context(sr1__sampling_check(&s->validation_sampling), "validation");
 }
 
+/* Unless it is said, as transformers': of a loss less is better, whose ever it is. */
+static int is_greater_better(const sr1_config *c)
+{
+    static const char loss[] = "loss";
+    const char *metric = sr1__config_str(c, "metric_for_best_model");
+    size_t n = strlen(metric), end = strlen(loss);
+
+    if (sr1__config_is_set(c, "greater_is_better"))
+        return sr1__config_bool(c, "greater_is_better");
+    return n < end || strcmp(metric + n - end, loss) != 0;
+}
+
+static void read_best(struct sr1__settings *s, const sr1_config *c)
+{
+    s->best_metric = sr1__config_str(c, "metric_for_best_model");
+    s->greater_is_better = is_greater_better(c);
+    s->load_best = sr1__config_bool(c, "load_best_model_at_end");
+    s->early_stopping_threshold = sr1__config_real(c, "early_stopping_threshold");
+}
+
 static void read_run(struct sr1__settings *s, const sr1_config *c)
 {
     s->validate_interval = sr1__config_int(c, "validate_interval");
     s->validation_samples = sr1__config_int(c, "validation_samples");
-    s->stop_at_exact_match = sr1__config_real(c, "stop_at_exact_match");
+    sr1__stops_read(s->stops, c);
+    read_best(s, c);
     s->validate_at_start = sr1__config_bool(c, "validate_at_start");
     s->save_interval = sr1__config_int(c, "save_interval");
     s->save_seconds = 60.0 * sr1__config_real(c, "save_interval_minutes");
@@ -376,6 +397,7 @@ sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c)
     SR1__TRY(sr1__settings_read_advantage(s, c));
     read_schedule(s, c);
     read_run(s, c);
+    SR1__TRY(sr1__best_check_name(s->best_metric));
     return read_validation(s, c);
 }
 

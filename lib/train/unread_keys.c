@@ -211,6 +211,31 @@ static int has_rule_of_order(const sr1_trainer *tr)
     return tr->sampler.rule != NULL;
 }
 
+static int compares_nothing(const sr1_trainer *tr)
+{
+    return !*tr->set.best_metric;
+}
+
+static int counts_no_validation(const sr1_trainer *tr)
+{
+    return tr->set.stops[SR1__STOP_PATIENCE] == 0;
+}
+
+static int writes_no_model(const sr1_trainer *tr)
+{
+    return tr->set.load_best && !tr->set.save_final_model;
+}
+
+static int measures_no_kl(const sr1_trainer *tr)
+{
+    return tr->set.beta == 0.0 || sr1__config_imitates(tr->config);
+}
+
+static int samples_nothing(const sr1_trainer *tr)
+{
+    return sr1__config_imitates(tr->config);
+}
+
 static int is_never_asked(const sr1_trainer *tr)
 {
     (void)tr;
@@ -281,6 +306,13 @@ static const struct {
      "stage is not sft: no demonstration is read; set stage: sft to train on them"},
     {"stop_at_exact_match", has_no_validation,
      "there are no questions for validation: the run goes to its end"},
+    {"metric_for_best_model", has_no_validation, no_validation},
+    {"greater_is_better", compares_nothing, "metric_for_best_model is not"},
+    {"early_stopping_threshold", counts_no_validation, "early_stopping_patience is 0"},
+    {"load_best_model_at_end", writes_no_model,
+     "save_final_model is off: no model is written; RUN/best has the best one"},
+    {"stop_at_kl", measures_no_kl, "beta is 0, or stage is sft: there is no KL"},
+    {"stop_below_entropy", samples_nothing, "stage is sft: nothing is sampled"},
     {"validation_temperature", has_no_validation, no_validation},
     {"validation_group_size", has_no_validation, no_validation},
     {"log_validation_trajectories", has_no_validation, no_validation},

@@ -101,6 +101,25 @@ static sr1_status add_scores(const sr1_trainer *tr, json_t *row, const sr1_evalu
     return SR1_OK;
 }
 
+int sr1__validation_may_have(const char *metric)
+{
+    static const char *const of_sources[] = {"val/test_score/", "val-core/", "val-aux/"};
+
+    for (size_t i = 0; i < sizeof(of_sources) / sizeof(of_sources[0]); i++)
+        if (strncmp(metric, of_sources[i], strlen(of_sources[i])) == 0)
+            return 1;
+    if (strncmp(metric, "val/", 4) != 0)
+        return 0;
+    for (size_t i = 0; i < sizeof(scores) / sizeof(scores[0]); i++) {
+        size_t n = strlen(scores[i].name);
+
+        if (strncmp(metric + 4, scores[i].name, n) == 0 &&
+            (metric[4 + n] == '\0' || metric[4 + n] == '/'))
+            return 1;
+    }
+    return strcmp(metric + 4, "excluded") == 0;
+}
+
 /* ---- the log ---- */
 
 /* Which trajectories of a validation are logged: all answers to some questions (of

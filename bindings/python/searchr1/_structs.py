@@ -1259,6 +1259,10 @@ class RunPlan(Sized):
         ("reached_exact_match", c_double),
         ("chosen_micro_batch_tokens", c_int64),
         ("chosen_max_rows", c_int64),
+        ("stopped_by", c_char_p),
+        ("stopped_why", c_char_p),
+        ("best_step", c_int64),
+        ("best_value", c_double),
     ]
 
 

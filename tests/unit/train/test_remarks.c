@@ -188,6 +188,8 @@ static void parts_that_nobody_opens_are_told_of(void **state)
         {"judge_base_url=http://127.0.0.1:9/v1", "and rewards do not name judge"},
         {"stop_at_exact_match=0.9", "and there are no questions for validation"},
         {"log_validation_trajectories=-1", "and there are no questions for validation"},
+        {"greater_is_better=true", "and metric_for_best_model is not"},
+        {"early_stopping_threshold=0.1", "and early_stopping_patience is 0"},
         {"validation_top_p=0.7", "and validation_temperature is 0"},
         {"reference_mixup_alpha=0.5", "and reference_sync_steps is 0"},
         {"learning_rate=0", "learning_rate is 0: the policy stays as it is"},
