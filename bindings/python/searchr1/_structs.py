@@ -349,6 +349,10 @@ class EvalScores(Sized):
         ("success", c_double),
         ("thinking", c_double),
         ("with_answers", c_int64),
+        ("hit_rate", c_double),
+        ("recall", c_double),
+        ("with_search", c_int64),
+        ("with_gold_ids", c_int64),
     ]
 
 
