@@ -235,7 +235,7 @@ static const struct args_option options[] = {
     {"--port", ARGS_INT, &request.port, "N", "serve: port, 0 for any that is free (8000)",
      0, 65535},
     {"--threads", ARGS_INT, &request.threads, "N",
-     "index, serve: threads, 0 for one a processor (0)", 0, 1024},
+     "index, serve, eval: threads, 0 for one a processor (0)", 0, 1024},
     {"--token-env", ARGS_STRING, &request.token_env, "NAME",
      "serve: name of the environment variable that holds the token which clients send", 0,
      0},

@@ -160,6 +160,8 @@ static int eval_request(const struct request *r, const char *index, const char *
         status = open_reranker(&reranker, r);
     if (status == SR1_OK)
         status = open_engine(&engine, r, reranker, index);
+    if (status == SR1_OK && r->loaded == NULL)
+        status = sr1_search_set_threads(engine, (int32_t)r->threads);
     if (status == SR1_OK)
         status = measure_engine(r, engine, questions, fields, &m);
     sr1_search_free(engine);

@@ -10,9 +10,12 @@
 #include <cmocka.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "support/files.h"
 #include "support/torture.h"
+#include "unit/search/search_files.h"
 
+#include <searchr1/ext/bm25.h>
 #include <searchr1/ext/search_measures.h>
 
 /* Each word of a query is the id of a hit, its text "The WORD, once."; "fail" fails it,
@@ -244,6 +247,70 @@ static void batches_report_and_end(void **state)
     sr1_search_free(engine);
 }
 
+/* "ID<tab>TEXT" a line as questions of BEIR's form. */
+static sr1_dataset *open_topics(const char *topics)
+{
+    FILE *in = fopen(topics, "r"), *out = fopen(scratch_path("topics.jsonl"), "w");
+    const char *path = scratch_path("topics.jsonl");
+    char line[4096], *text;
+    sr1_dataset_options o;
+    sr1_dataset *d = NULL;
+
+    assert_true(in && out);
+    while (fgets(line, sizeof(line), in) && (text = strchr(line, '\t'))) {
+        json_t *row;
+
+        *text++ = '\0';
+        text[strcspn(text, "\n")] = '\0';
+        row = json_pack("{s:s, s:s}", "_id", line, "text", text);
+        assert_int_equal(json_dumpf(row, out, 0), 0);
+        fputc('\n', out);
+        json_decref(row);
+    }
+    assert_true(fclose(in) == 0 && fclose(out) == 0);
+    sr1_dataset_options_init(&o);
+    o.answers_optional = 1;
+    assert_int_equal(sr1_dataset_open(&d, &path, 1, &o), SR1_OK);
+    return d;
+}
+
+/* BEIR's SciFact by BM25: the figures of pytrec_eval on the same run. */
+static void scifact_is_measured_as_by_trec_eval(void **state)
+{
+    char *corpus = test_shared("scifact/corpus.jsonl");
+    char *topics = test_shared("scifact/topics.test.tsv");
+    char *judged = test_shared("scifact/qrels.test.txt");
+    sr1_search_measures m = {.struct_size = sizeof(m)};
+    sr1_search_measure_options o;
+    sr1_search *engine = NULL;
+    sr1_dataset *d;
+    sr1_qrels *q = NULL;
+
+    (void)state;
+    if (!corpus)
+        skip();
+    assert_int_equal(
+        sr1_bm25_build(corpus, scratch_path("scifact.bm25"), NULL, NULL, NULL), SR1_OK);
+    assert_int_equal(sr1_search_open_bm25(&engine, scratch_path("scifact.bm25"), NULL),
+                     SR1_OK);
+    assert_int_equal(sr1_qrels_open(&q, judged), SR1_OK);
+    d = open_topics(topics);
+    sr1_search_measure_options_init(&o);
+    o.qrels = q;
+    assert_int_equal(sr1_search_measure(engine, d, &o, &m), SR1_OK);
+    assert_true(m.judged == 300 && m.failed == 0);
+    assert_float_equal(m.recall, 0.803833, 1e-6);
+    assert_float_equal(m.success, 0.823333, 1e-6);
+    assert_float_equal(m.reciprocal_rank, 0.645659, 1e-6);
+    assert_float_equal(m.ndcg, 0.678909, 1e-6);
+    sr1_dataset_free(d);
+    sr1_qrels_free(q);
+    sr1_search_free(engine);
+    free(corpus);
+    free(topics);
+    free(judged);
+}
+
 struct torn {
     sr1_search *engine;
     sr1_dataset *d;
@@ -288,6 +355,7 @@ int main(void)
         cmocka_unit_test(a_failed_search_is_in_no_mean),
         cmocka_unit_test(unknown_ids_are_refused),
         cmocka_unit_test(batches_report_and_end),
+        cmocka_unit_test(scifact_is_measured_as_by_trec_eval),
         cmocka_unit_test(any_allocation_may_fail),
     };
 
