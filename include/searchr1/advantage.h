@@ -66,6 +66,13 @@ typedef struct sr1_advantage_batch {
     const uint8_t *component_absent; /* [n * n_components] 1: the reward does not apply to
                                         this trajectory, which is not compared with others
                                         by it; NULL: all apply. Since 0.1 */
+    const float *score_norms;        /* [T] squared norm of the gradient of the token's
+                                        log-prob by the logits, 1 - 2 p + the sum of
+                                        squared probabilities, times the square of its
+                                        importance weight if it has one. Since 0.1 */
+    const int32_t *token_places;     /* [T] place of the token in its response, inserted
+                                        text included, from 0 and rising; NULL: no text
+                                        was inserted. Since 0.1 */
 } sr1_advantage_batch;
 
 /* What of it an estimator needs. */
@@ -81,6 +88,7 @@ typedef struct sr1_advantage_batch {
 #define SR1_ADVANTAGE_NEEDS_CONFIDENCES 128
 #define SR1_ADVANTAGE_NEEDS_RESULT_TURN 256
 #define SR1_ADVANTAGE_NEEDS_BASELINES 512
+#define SR1_ADVANTAGE_NEEDS_SCORE_NORMS 1024
 
 /* What an estimator computes beyond one number a trajectory, and what holds for it. */
 #define SR1_ADVANTAGE_GIVES_TOKENS 1  /* tokens of a trajectory may differ */

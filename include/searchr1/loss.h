@@ -48,11 +48,13 @@ typedef struct sr1_loss_batch {
  * off_policy_delta, entropy_threshold. */
 typedef struct sr1_loss_options {
     size_t struct_size;
-    double clip_low;     /* ratio kept above 1 - clip_low */
-    double clip_high;    /* and below 1 + clip_high */
+    double clip_low;     /* ratio kept above 1 - clip_low; dppo_*: largest divergence
+                            of a token with A <= 0 */
+    double clip_high;    /* and below 1 + clip_high; of one with A > 0 */
     double beta;         /* weight of the KL term */
     double dual_clip;    /* c > 1: the loss of a token with A < 0 is at most c |A| */
-    double ratio_cap;    /* delta >= 1 + clip_high: the ratio is at most delta */
+    double ratio_cap;    /* delta >= 1 + clip_high: the ratio is at most delta; of dppo_*
+                            delta > 1 */
     double tau_positive; /* sapo: temperature for A > 0 */
     double tau_negative; /* and for others */
     double k_positive;   /* vespo: exponent for A >= 0 */
@@ -77,6 +79,7 @@ typedef struct sr1_loss_options {
     double clip_cov_ub;       /* and below */
     double kl_cov_ratio; /* kl_cov: share of tokens, of the largest covariance, > 0 */
     double ppo_kl_coef;  /* weight of their |new - old| */
+    double dro_beta;     /* dro: weight of (new - old)^2 / 2 */
 } sr1_loss_options;
 
 /* What a loss needs of the batch beside new_log_probs. */

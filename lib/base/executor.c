@@ -60,11 +60,13 @@ static void run_next_task(struct sr1__executor *x)
 {
     struct sr1__task *t = pop_task(x);
     const struct sr1__task begun = *t;
+    uint64_t before = sr1_set_call_mark(begun.mark);
     int lost = 0;
 
     t->lost = &lost;
     pthread_mutex_unlock(&x->lock);
     begun.run(begun.arg);
+    sr1_set_call_mark(before);
     pthread_mutex_lock(&x->lock);
     if (lost && !begun.posted) {
         pthread_mutex_unlock(&x->lock);
@@ -173,6 +175,7 @@ static sr1_status queue_task(struct sr1__executor *x, struct sr1__task *t, int p
     t->next = NULL;
     t->state = TASK_QUEUED;
     t->posted = posted;
+    t->mark = sr1_call_mark();
     pthread_mutex_lock(&x->lock);
     *x->end = t;
     x->end = &t->next;

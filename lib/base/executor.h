@@ -13,6 +13,7 @@
 #include "base/error.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct sr1__executor;
 
@@ -23,7 +24,8 @@ struct sr1__task {
     struct sr1__task *next; /* the rest is the executor's */
     int state;
     int posted;
-    int *lost; /* while it runs: has its call been abandoned? */
+    uint64_t mark; /* sr1_call_mark of the thread that posted it */
+    int *lost;     /* while it runs: has its call been abandoned? */
 };
 
 /* name begins the texts of errors ("checker") and must outlive the executor. At most

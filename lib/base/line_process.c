@@ -231,6 +231,13 @@ static int has_ended(pid_t pid)
            info.si_pid != 0;
 }
 
+/* Whatever signals come meanwhile. */
+static void await_child(pid_t pid)
+{
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+}
+
 static int has_no_member(pid_t group)
 {
     return kill(-group, 0) != 0;
@@ -248,7 +255,7 @@ static void end_process_group(pid_t pid)
     kill(-pid, SIGTERM);
     if (!ended && !poll_end(has_ended, pid, PATIENCE_S))
         kill(-pid, SIGKILL);
-    (void)waitpid(pid, NULL, 0);
+    await_child(pid);
     if (!poll_end(has_no_member, pid, PATIENCE_S))
         kill(-pid, SIGKILL);
 }
@@ -258,7 +265,7 @@ static void dismiss_guardian(struct sr1__line_process *p)
 {
     if (p->guardian > 0) {
         kill(p->guardian, SIGKILL);
-        (void)waitpid(p->guardian, NULL, 0);
+        await_child(p->guardian);
     }
     close_end(&p->leash);
 }

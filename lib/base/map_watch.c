@@ -15,7 +15,7 @@
 
 struct sr1__map_watch {
     struct sr1__map_watch *next;
-    atomic_uintptr_t begin; /* 0: free */
+    atomic_uintptr_t begin; /* 0: free; set before end, cleared after it */
     atomic_uintptr_t end;
     atomic_int torn;
     int fd;
@@ -36,21 +36,36 @@ static struct sr1__map_watch places[64]; /* the first of the list; more are allo
 
 /* All from the page of this address on becomes zeros: one signal for a file cut short,
  * not one a page. */
-static int put_zeros(struct sr1__map_watch *w, uintptr_t address)
+static int put_zeros(struct sr1__map_watch *w, uintptr_t address, uintptr_t end)
 {
     uintptr_t page = address & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
-    size_t n = atomic_load(&w->end) - page;
 
     atomic_store(&w->torn, 1);
-    return mmap((void *)page, n, PROT_READ, MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, -1,
-                0) != MAP_FAILED;
+    return mmap((void *)page, end - page, PROT_READ,
+                MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, -1, 0) != MAP_FAILED;
+}
+
+/* The end of the map of w that the address is in; 0: it is in none. Another thread may
+ * open or close the map meanwhile: begin and end are of one map where begin stays. */
+static uintptr_t find_end_around(struct sr1__map_watch *w, uintptr_t address)
+{
+    uintptr_t begin = atomic_load(&w->begin);
+    uintptr_t end = atomic_load(&w->end);
+
+    return begin != 0 && address >= begin && address < end &&
+                   atomic_load(&w->begin) == begin
+               ? end
+               : 0;
 }
 
 static int replace_lost_pages(uintptr_t address)
 {
-    for (struct sr1__map_watch *w = atomic_load(&watches); w != NULL; w = w->next)
-        if (address >= atomic_load(&w->begin) && address < atomic_load(&w->end))
-            return put_zeros(w, address);
+    for (struct sr1__map_watch *w = atomic_load(&watches); w != NULL; w = w->next) {
+        uintptr_t end = find_end_around(w, address);
+
+        if (end != 0)
+            return put_zeros(w, address, end);
+    }
     return 0;
 }
 
@@ -121,8 +136,8 @@ static struct sr1__map_watch *take_watch_slot(void)
 
 static void clear_watch(struct sr1__map_watch *w)
 {
-    atomic_store(&w->begin, 0);
     atomic_store(&w->end, 0);
+    atomic_store(&w->begin, 0);
     sr1__free(w->path);
     sr1__free(w->seal);
     w->path = NULL;
@@ -146,8 +161,8 @@ static sr1_status record_mapping(struct sr1__map_watch *w, const struct sr1__map
         return sr1__fail_errno("read", path);
     atomic_store(&w->changed, time_of_change(&st));
     atomic_store(&w->torn, 0);
-    atomic_store(&w->end, (uintptr_t)m->data + m->size);
     atomic_store(&w->begin, (uintptr_t)m->data);
+    atomic_store(&w->end, (uintptr_t)m->data + m->size);
     memcpy(w->seal, m->data + m->size - w->n_seal, w->n_seal);
     return (uint64_t)st.st_size == w->size ? SR1_OK : sr1__map_check(m);
 }

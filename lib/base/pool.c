@@ -29,6 +29,7 @@ struct sr1__pool {
     void *arg;
     size_t n;
     const struct within *outer; /* the loops its caller is in */
+    uint64_t mark;              /* sr1_call_mark of its caller */
     size_t next;
     size_t running;
     size_t error_index;
@@ -68,6 +69,7 @@ static void run_pool_indices(struct sr1__pool *p)
 {
     const struct within *before = inside;
     const struct within here = {p, p->outer};
+    uint64_t mark = sr1_set_call_mark(p->mark);
 
     inside = &here;
     while (p->next < p->n) {
@@ -84,6 +86,7 @@ static void run_pool_indices(struct sr1__pool *p)
     if (p->running == 0)
         pthread_cond_broadcast(&p->done);
     inside = before;
+    sr1_set_call_mark(mark);
 }
 
 static void *run_pool_thread(void *arg)
@@ -125,6 +128,7 @@ sr1_status sr1__pool_run(struct sr1__pool *p, size_t n, sr1__pool_fn fn, void *a
     p->arg = arg;
     p->n = n;
     p->outer = inside;
+    p->mark = sr1_call_mark();
     p->next = 0;
     p->error.code = SR1_OK;
     pthread_cond_broadcast(&p->wake);

@@ -5,8 +5,10 @@
 #include "base/executor.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "dist/dist_internal.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -98,12 +100,15 @@ sr1_status sr1__mark_leave(struct sr1__store *s, const char *what, int64_t meeti
 {
     char key[KEY_MAX];
 
+    if (!s)
+        return sr1__fail(SR1_E_NETWORK, "the job's store was given up");
     name_mark(what, meeting, rank, key);
     return sr1__store_set(s, key, text, strlen(text));
 }
 
-sr1_status sr1__mark_read(struct sr1__store *s, const char *what, int64_t meeting,
-                          int32_t rank, char *text, size_t size)
+/* text: "" where there is no such mark. */
+static sr1_status read_mark(struct sr1__store *s, const char *what, int64_t meeting,
+                            int32_t rank, char *text, size_t size)
 {
     char key[KEY_MAX];
     const char *keys = key;
@@ -116,6 +121,77 @@ sr1_status sr1__mark_read(struct sr1__store *s, const char *what, int64_t meetin
     return there ? sr1__store_get(s, key, text, size - 1, &n) : SR1_OK;
 }
 
+struct mark_reading {
+    struct sr1__mark mark;
+    atomic_int ended;
+};
+
+static void run_reading(void *arg)
+{
+    struct mark_reading *r = arg;
+    struct sr1__mark *m = &r->mark;
+
+    sr1__error_save(&m->error, read_mark(m->store, m->what, m->meeting, m->rank, m->text,
+                                         sizeof(m->text)));
+    atomic_store(&r->ended, 1);
+}
+
+static void free_reading(void *arg)
+{
+    struct mark_reading *r = arg;
+
+    sr1__store_free(r->mark.store);
+    sr1__store_free(r->mark.root);
+    sr1__free(r);
+}
+
+static int is_over(const struct mark_reading *r, double least, double until,
+                   const atomic_int *stop)
+{
+    double now = sr1__now();
+
+    return atomic_load(&r->ended) ||
+           (now >= least && (now >= until || (stop && atomic_load(stop))));
+}
+
+/* As run_within, until a time or a stop flag. */
+static int run_reading_until(struct sr1__task *task, double until, const atomic_int *stop)
+{
+    const struct mark_reading *r = task->arg;
+    struct sr1__executor *x = NULL;
+    double began = sr1__now();
+    int ended = -1;
+
+    if (sr1__executor_new(&x, "distributed", 1, 0) != SR1_OK)
+        return -1;
+    if (sr1__executor_submit(x, task) == SR1_OK) {
+        while (!is_over(r, began + ANSWER_SECONDS, until, stop))
+            sr1__dist_pause(began);
+        ended = sr1__executor_wait(x, task, atomic_load(&r->ended) ? INFINITY : 0.0);
+    }
+    sr1__executor_free(x);
+    return ended;
+}
+
+int sr1__mark_read(struct sr1__mark *m, double until, const atomic_int *stop)
+{
+    struct mark_reading *r = sr1__malloc(sizeof(*r));
+    struct sr1__task task = {.run = run_reading, .free = free_reading, .arg = r};
+    int ended;
+
+    if (!r)
+        return -1;
+    r->mark = *m;
+    atomic_init(&r->ended, 0);
+    ended = run_reading_until(&task, until, stop);
+    if (ended == 0)
+        return 0;
+    if (ended == 1)
+        *m = r->mark;
+    sr1__free(r);
+    return ended;
+}
+
 /* ---- the roll call ---- */
 
 static int has_come(struct sr1__roll_call *c, int32_t rank)
@@ -123,7 +199,7 @@ static int has_come(struct sr1__roll_call *c, int32_t rank)
     char at[24];
     int64_t seen = 0;
 
-    if (sr1__mark_read(c->store, c->what, 0, rank, at, sizeof(at)) != SR1_OK)
+    if (read_mark(c->store, c->what, 0, rank, at, sizeof(at)) != SR1_OK)
         c->failed = 1;
     if (at[0] == '\0' || c->meeting == 0)
         return at[0] != '\0';

@@ -120,7 +120,38 @@ static sr1_status check_alive(const struct sr1__dist *d)
     return d->failure.code ? sr1__error_raise(&d->failure) : SR1_OK;
 }
 
-/* The store of a call that is given up is not asked again. */
+/* A call that is given up keeps the store, and its connection. */
+static void give_up_store(struct sr1__dist *d)
+{
+    if (d->whole) {
+        sr1__store_free(d->whole->store);
+        sr1__store_free(d->whole->root);
+        d->whole->store = d->whole->root = NULL;
+    }
+    d->store = d->root = NULL;
+}
+
+sr1_status sr1__dist_read_mark(struct sr1__dist *d, const char *what, int64_t meeting,
+                               int32_t rank, double until, char *text, size_t size)
+{
+    struct sr1__mark m = {.store = d->store,
+                          .root = d->root,
+                          .what = what,
+                          .meeting = meeting,
+                          .rank = rank};
+    int ended = d->store ? sr1__mark_read(&m, until, d->stop) : 0;
+
+    text[0] = '\0';
+    if (ended < 0)
+        return sr1__fail(SR1_E_LIMIT, "the system refused a thread for the store");
+    if (ended == 0) {
+        give_up_store(d);
+        return sr1__fail(SR1_E_TIMEOUT, "the job's store does not answer");
+    }
+    snprintf(text, size, "%s", m.text);
+    return sr1__error_raise(&m.error);
+}
+
 static struct sr1__roll_call ask_who_is_missing(struct sr1__dist *d, const char *what,
                                                 int64_t meeting)
 {
@@ -132,9 +163,9 @@ static struct sr1__roll_call ask_who_is_missing(struct sr1__dist *d, const char 
                                .first = d->first,
                                .stride = d->stride};
 
-    if (sr1__call_roll(&c) != 0)
+    if (d->store && sr1__call_roll(&c) != 0)
         return c;
-    d->store = d->root = NULL;
+    give_up_store(d);
     if (!d->agent_store) { /* the store is rank 0's */
         c.missing = 1;
         snprintf(c.names, sizeof(c.names), "0");
@@ -238,12 +269,13 @@ static int64_t hash_place(const char *place)
     return (int64_t)(sr1__hash64(place, strlen(place), 0) >> 1);
 }
 
-/* Leave a mark at the store, by which others see who is missing. The store's answer is
- * not waited for: a rank 0 that stands still would be waited for without limit. */
+/* Leave a mark at the store, by which others see who is missing. */
 static sr1_status mark_arrival(struct sr1__dist *d)
 {
     char at[24];
 
+    if (!d->store)
+        return SR1_OK;
     snprintf(at, sizeof(at), "%" PRId64, d->meetings);
     return sr1__mark_leave(d->store, "at", 0, d->rank, at);
 }
@@ -297,7 +329,7 @@ static sr1_status raise_failed(struct sr1__dist *d, int32_t rank)
     char text[SR1__ERROR_MAX];
     int64_t code = words_of(d, rank)[WORD_CODE];
 
-    if (sr1__mark_read(d->store, "error", d->meetings, rank, text, sizeof(text)) !=
+    if (sr1__dist_read_mark(d, "error", d->meetings, rank, 0, text, sizeof(text)) !=
             SR1_OK ||
         text[0] == '\0')
         snprintf(text, sizeof(text), "its text is lost");
@@ -387,8 +419,8 @@ static void leave_error(struct sr1__dist *d, const char *text)
     char found[SR1__ERROR_MAX];
 
     if (sr1__mark_leave(d->store, "error", d->meetings + 1, d->rank, text) == SR1_OK)
-        (void)sr1__mark_read(d->store, "error", d->meetings + 1, d->rank, found,
-                             sizeof(found));
+        (void)sr1__dist_read_mark(d, "error", d->meetings + 1, d->rank, 0, found,
+                                  sizeof(found));
 }
 
 /* A meeting that only ranks without a failure leave with SR1_OK. */

@@ -22,6 +22,7 @@ struct sr1__dist {
     char address[SR1__HOST_MAX]; /* by which the others reach this process */
     int agent_store;             /* the store is the launcher's; 0: rank 0's */
     const atomic_int *stop;
+    struct sr1__dist *whole;                           /* NULL: of no group */
     struct sr1__store *root, *store;                   /* store: with the job's prefix */
     struct sr1__process_group *group, *plain, *helper; /* the latter two for debug */
     struct sr1__process_group *bulk, *plain_bulk; /* for tensors; NULL: that is group */
@@ -40,6 +41,10 @@ sr1_status sr1__dist_make_words(struct sr1__dist *d);
 void sr1__dist_pause(double began);
 int sr1__dist_is_stopped(const struct sr1__dist *d);
 sr1_status sr1__dist_fail_stopped(const char *place);
+/* A mark at the store, "" where it is not there. SR1_E_TIMEOUT: the store did not answer
+ * by `until`, nor in two seconds, and is given up; so it is by the stop flag. */
+sr1_status sr1__dist_read_mark(struct sr1__dist *d, const char *what, int64_t meeting,
+                               int32_t rank, double until, char *text, size_t size);
 /* Names the ranks that have left no mark `what` of this meeting at the store. */
 sr1_status sr1__dist_fail_missing(struct sr1__dist *d, const char *what, int64_t meeting,
                                   const char *place, struct sr1__wait_limit limit);

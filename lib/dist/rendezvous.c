@@ -49,12 +49,15 @@ static sr1_status wait_for_mark(struct sr1__dist *d, const char *what, int32_t r
     char found[TOKEN_MAX];
 
     for (;;) {
-        SR1__TRY(sr1__mark_read(d->store, what, 0, rank, found, TOKEN_MAX));
+        sr1_status st = sr1__dist_read_mark(d, what, 0, rank, until, found, TOKEN_MAX);
+
+        if (st != SR1_OK && st != SR1_E_TIMEOUT)
+            return st;
         if (token ? strcmp(found, token) == 0 : found[0] != '\0')
             return SR1_OK;
         if (sr1__dist_is_stopped(d))
             return sr1__dist_fail_stopped(place);
-        if (sr1__now() >= until)
+        if (st != SR1_OK || sr1__now() >= until)
             return sr1__dist_fail_missing(d, token ? "here" : what, 0, place, d->limit);
         sr1__dist_pause(began);
     }
@@ -78,7 +81,7 @@ static sr1_status meet_at_store(struct sr1__dist *d, const char *token, double u
         return wait_for_mark(d, "welcome", d->rank, token, until);
     SR1__TRY(wait_for_all(d, "here", until));
     for (int32_t r = 1; r < d->size; r++) {
-        SR1__TRY(sr1__mark_read(d->store, "here", 0, r, theirs, TOKEN_MAX));
+        SR1__TRY(sr1__dist_read_mark(d, "here", 0, r, until, theirs, TOKEN_MAX));
         SR1__TRY(sr1__mark_leave(d->store, "welcome", 0, r, theirs));
     }
     return SR1_OK;
@@ -273,6 +276,8 @@ sr1_status sr1__dist_open(struct sr1__dist **out, const struct sr1__launch *l,
 static sr1_status open_split(struct sr1__dist *g, struct sr1__dist *d, const char *prefix)
 {
     SR1__TRY(sr1__dist_make_words(g));
+    if (!d->store)
+        return sr1__fail(SR1_E_NETWORK, "the job's store was given up");
     SR1__TRY(sr1__store_prefix(&g->store, d->store, prefix));
     SR1__TRY(open_groups(g));
     return sr1__dist_meet(g, "start of a group");
@@ -297,6 +302,7 @@ sr1_status sr1__dist_split(struct sr1__dist **out, struct sr1__dist *d,
     g->reduces = d->reduces;
     g->agent_store = d->agent_store;
     g->stop = d->stop;
+    g->whole = d;
     memcpy(g->address, d->address, sizeof(g->address));
     snprintf(prefix, sizeof(prefix), "%.64s/%" PRId32 "/", of->name, of->group);
     SR1__RETURN_NEW(out, g, open_split(g, d, prefix), sr1__dist_free);

@@ -24,6 +24,7 @@ struct sr1__background_rollout {
     struct sr1__error error; /* its code is the generation's */
     atomic_int cancelled;
     atomic_llong done; /* trajectories */
+    uint64_t mark;     /* sr1_call_mark of its caller */
     pthread_t thread;
     int32_t started;
     pthread_mutex_t lock; /* over `over` */
@@ -47,11 +48,11 @@ static void *run_background_rollout(void *arg)
 {
     struct sr1__background_rollout *b = arg;
     double began = sr1__now();
+    sr1_status st;
 
-    sr1_status st =
-        sr1__rollout_generate_beside(b->rollout, &b->engine, b->version, b->queries, b->n,
-                                     &b->options, b->t, &b->stats);
-
+    sr1_set_call_mark(b->mark);
+    st = sr1__rollout_generate_beside(b->rollout, &b->engine, b->version, b->queries,
+                                      b->n, &b->options, b->t, &b->stats);
     if (st != SR1_OK)
         sr1__error_save(&b->error, st);
     b->seconds = sr1__now() - began;
@@ -86,6 +87,7 @@ sr1_status sr1__background_rollout_begin(struct sr1__background_rollout **out,
     pthread_mutex_init(&b->lock, NULL);
     sr1__cond_init(&b->ended);
     b->rollout = r;
+    b->mark = sr1_call_mark();
     b->version = atomic_load(&r->server_version);
     b->queries = queries;
     b->n = n;

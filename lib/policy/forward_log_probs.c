@@ -8,6 +8,7 @@
 #include "tensor/model/route_log.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 /* The keys of a micro-batch's tokens. NULL without memory; freed with sr1__free. */
 static uint64_t *make_dropout_keys(const struct sr1__microbatch *mb,
@@ -234,6 +235,38 @@ sr1_status sr1__score_entropies(sr1_model *m, const struct sr1__microbatch *mb,
     sr1__scope_no_grad(s);
     (void)sr1__forward_log_probs(s, m, mb, &o);
     t_to_host_f32(s, entropy, out, mb->n_targets);
+    return sr1__scope_close(s);
+}
+
+/* With log-probs a at temperature T and b at T / 2 the sum of squared probabilities is
+ * exp(2 a - b), of any token: of lse(2 z) - 2 lse(z) its logit is taken off and added. */
+sr1_status sr1__score_norms(sr1_model *m, const struct sr1__microbatch *mb,
+                            double temperature, int64_t logit_chunk, float *out)
+{
+    sr1_scope *s = sr1__scope_open(m->device, "score norms");
+    struct sr1__log_prob_options o = {.temperature = temperature};
+    size_t n = mb->n_targets;
+    float *sharp = sr1__calloc(n + 1, sizeof(*sharp));
+    sr1_tensor *head = NULL, *hidden, *targets;
+
+    sr1__scope_no_grad(s);
+    sr1__scope_check(s, sharp ? check_targets(m, mb) : sr1__fail_nomem("score norms"));
+    hidden = run_packed_forward(s, m, mb, &o, &head);
+    targets = t_from_i32(s, mb->target_ids, n);
+    t_to_host_f32(
+        s,
+        sr1__nn_token_log_probs(s, hidden, head, targets, temperature, logit_chunk, NULL),
+        out, n);
+    t_to_host_f32(s,
+                  sr1__nn_token_log_probs(s, hidden, head, targets, temperature / 2.0,
+                                          logit_chunk, NULL),
+                  sharp, n);
+    for (size_t i = 0; i < n && sr1__scope_status(s) == SR1_OK; i++) {
+        double a = out[i], squares = exp(2.0 * a - sharp[i]);
+
+        out[i] = (float)fmax(1.0 - 2.0 * exp(a) + squares, 0.0);
+    }
+    sr1__free(sharp);
     return sr1__scope_close(s);
 }
 

@@ -145,6 +145,9 @@ sr1_status sr1__score_log_probs(sr1_model *m, const struct sr1__microbatch *mb,
 /* Entropies of these tokens' distributions, where no gradient is wanted. */
 sr1_status sr1__score_entropies(sr1_model *m, const struct sr1__microbatch *mb,
                                 double temperature, int64_t logit_chunk, float *out);
+/* Their score norms, 1 - 2 p + the sum of squared probabilities, likewise. */
+sr1_status sr1__score_norms(sr1_model *m, const struct sr1__microbatch *mb,
+                            double temperature, int64_t logit_chunk, float *out);
 /* A critic's values [M] of the states before these tokens, fp32; dropout may be NULL. */
 sr1_tensor *sr1__forward_values(sr1_scope *s, sr1_model *critic,
                                 const struct sr1__microbatch *mb, int checkpoint,

@@ -23,6 +23,8 @@ void sr1__advantage_input_free(struct sr1__advantage_input *l)
     sr1__free(l->token_rewards);
     sr1__free(l->values);
     sr1__free(l->step_tokens);
+    sr1__free(l->score_norms);
+    sr1__free(l->token_places);
     sr1__free(l->turn_states);
     sr1__free(l->turn_rewards);
     sr1__free(l->baselines);
@@ -57,6 +59,7 @@ static sr1_status reserve_all(struct sr1__advantage_input *l)
         RESERVE(l->completed, l->n) && RESERVE(l->result_turn, l->n) &&
         RESERVE(l->token_turns, l->n_tokens) && RESERVE(l->token_rewards, l->n_tokens) &&
         RESERVE(l->values, l->n_tokens) && RESERVE(l->step_tokens, l->n_tokens) &&
+        RESERVE(l->score_norms, l->n_tokens) && RESERVE(l->token_places, l->n_tokens) &&
         RESERVE(l->baselines, l->n) && RESERVE(l->turn_states, l->n_turns) &&
         RESERVE(l->turn_rewards, l->n_turns) && RESERVE(l->turn_tags, l->n_turns) &&
         RESERVE(l->confidences, l->n_turns * SR1_THINKING_LEVELS) &&
@@ -101,9 +104,36 @@ static void fill_tokens(struct sr1__advantage_input *l, size_t i)
 
     for (size_t k = 0; k < n; k++) {
         l->token_turns[begin + k] = turns[at[k]];
+        l->token_places[begin + k] = at[k] - (int32_t)sr1_trajectory_prompt_count(t);
         l->token_rewards[begin + k] = rewards ? (double)rewards[k] : 0.0;
     }
     copy_column(t, SR1_COLUMN_VALUE, n, l->values + begin);
+    copy_column(t, SR1_COLUMN_SCORE_NORM, n, l->score_norms + begin);
+}
+
+/* Score norms count by the squares of the importance weights that the loss will have. */
+static sr1_status weigh_norms(struct sr1__advantage_input *l, size_t i,
+                              const struct sr1__settings *set)
+{
+    const sr1_trajectory *t = l->t[i];
+    const int64_t begin[2] = {0, (int64_t)sr1_trajectory_policy_count(t)};
+    const sr1_loss_batch b = {.n = (size_t)begin[1],
+                              .old_log_probs = sr1_trajectory_column(t, SR1_COLUMN_OLD),
+                              .rollout_log_probs = sr1_trajectory_policy_log_probs(t),
+                              .n_seqs = 1,
+                              .seq_begin = begin};
+    float *norms = l->score_norms + l->token_begin[i];
+    double *weights;
+
+    if (!(set->estimator.needs & SR1_ADVANTAGE_NEEDS_SCORE_NORMS) ||
+        !set->loss_options.correction || b.n == 0)
+        return SR1_OK;
+    SR1__CALLOC(weights, b.n, "importance weights");
+    sr1__importance_weights(&set->loss_options, &b, weights);
+    for (size_t k = 0; k < b.n; k++)
+        norms[k] = (float)(norms[k] * weights[k] * weights[k]);
+    sr1__free(weights);
+    return SR1_OK;
 }
 
 /* The state a turn begins in is what the environment said last: turns of a group with the
@@ -267,6 +297,7 @@ sr1_status sr1__advantage_input_fill(struct sr1__advantage_input *l,
     SR1__TRY(reserve_all(l));
     for (size_t i = 0; i < l->n; i++) {
         fill_trajectory(l, i);
+        SR1__TRY(weigh_norms(l, i, set));
         fill_columns(l, i, b, v->index[i]);
         if (set->dense_rewards)
             SR1__TRY(place_rewards(

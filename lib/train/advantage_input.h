@@ -21,6 +21,8 @@ struct sr1__advantage_input {
     double *token_rewards; /* [n_tokens] */
     float *values;         /* [n_tokens] */
     uint8_t *step_tokens;  /* [n_tokens] of levels' tags */
+    float *score_norms;    /* [n_tokens] */
+    int32_t *token_places; /* [n_tokens] in the response */
     uint64_t *turn_states; /* [n_turns] */
     double *turn_rewards;  /* [n_turns] */
     double *baselines;     /* [n] */

@@ -13,6 +13,7 @@ static sr1_status run_estimator(const sr1_trainer *tr, struct sr1__advantage_inp
 {
     const struct sr1__settings *set = &tr->set;
     int has_baselines = set->estimator.needs & SR1_ADVANTAGE_NEEDS_BASELINES;
+    int has_norms = set->estimator.needs & SR1_ADVANTAGE_NEEDS_SCORE_NORMS;
     sr1_advantage_batch b = {.struct_size = sizeof(b),
                              .n = l->n,
                              .rewards = l->rewards,
@@ -35,7 +36,9 @@ static sr1_status run_estimator(const sr1_trainer *tr, struct sr1__advantage_inp
                              .thinking_costs = l->levels ? l->costs : NULL,
                              .result_turn = l->result_turn,
                              .baselines = has_baselines ? l->baselines : NULL,
-                             .step_tokens = set->step_on_level ? l->step_tokens : NULL};
+                             .step_tokens = set->step_on_level ? l->step_tokens : NULL,
+                             .score_norms = has_norms ? l->score_norms : NULL,
+                             .token_places = l->token_places};
     sr1_advantage_outputs out = {.struct_size = sizeof(out),
                                  .advantages = l->advantages,
                                  .token_advantages = l->token_advantages,

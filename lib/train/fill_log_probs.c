@@ -54,6 +54,13 @@ static sr1_status forward_entropies(const sr1_trainer *tr, int32_t worker,
                                 tr->set.logit_chunk, numbers);
 }
 
+static sr1_status forward_score_norms(const sr1_trainer *tr, int32_t worker,
+                                      const struct sr1__microbatch *mb, float *numbers)
+{
+    return sr1__score_norms(tr->policy.replicas[worker], mb, tr->set.temperature,
+                            tr->set.logit_chunk, numbers);
+}
+
 static sr1_status forward_critic(const sr1_trainer *tr, int32_t worker,
                                  const struct sr1__microbatch *mb, float *numbers)
 {
@@ -70,6 +77,7 @@ static const struct column_forward forwards[] = {
     {SR1_COLUMN_VALUE, "critic", forward_critic},
     {SR1_COLUMN_OLD, "policy before the update", forward_policy},
     {SR1_COLUMN_ENTROPY, "entropies before the update", forward_entropies},
+    {SR1_COLUMN_SCORE_NORM, "score norms before the update", forward_score_norms},
 };
 #define FORWARDS (sizeof(forwards) / sizeof(forwards[0]))
 

@@ -100,6 +100,7 @@ struct sr1__settings {
     const struct sr1__loss_row *loss;
     const struct sr1__aggregation *aggregation;
     sr1_loss_options loss_options; /* its texts: the configuration's */
+    struct sr1__rejection rejection;
     sr1_value_options value_options;
     sr1_advantage_info estimator; /* its row of the table */
     sr1_advantage_options advantage_options;

@@ -9,43 +9,23 @@
  *                               for their advantage that of the token before
  *     no_think_rl: true         the thoughts, tags included, are context
  *
- * A copy is made in which tokens have other sources; their order and ids stay. */
+ * Copies take the trajectories' place (masked_copy.h). */
+#include "train/masked_copy.h"
 #include "train/step_batch.h"
 
 #include "base/mem.h"
 #include "environment/env/protocol.h"
-#include "environment/trajectory/builder.h"
 #include "environment/trajectory/trajectory.h"
 
 #include <string.h>
 
-/* One trajectory and the loss mask of its copy. */
-struct mask_job {
-    const sr1_trajectory *t;
-    const char *text;
-    const uint32_t *ends; /* of each generated token's piece of the text */
-    size_t n, n_prompt;
-    uint8_t *keep;    /* [n] trained on */
-    float *log_probs; /* [n] */
-};
-
-static size_t piece_begin(const struct mask_job *a, size_t token)
-{
-    return token > a->n_prompt ? a->ends[token - a->n_prompt - 1] : 0;
-}
-
-static size_t piece_end(const struct mask_job *a, size_t token)
-{
-    return a->ends[token - a->n_prompt];
-}
-
 /* ---- what is trained on ---- */
 
-static void mask_piece(struct mask_job *a, const sr1_text_segment *s, size_t begin,
+static void mask_piece(struct sr1__masking *a, const sr1_text_segment *s, size_t begin,
                        size_t end)
 {
     for (size_t i = s->token_begin; i < s->token_begin + s->token_count; i++)
-        if (piece_begin(a, i) < end && piece_end(a, i) > begin)
+        if (sr1__piece_begin(a, i) < end && sr1__piece_end(a, i) > begin)
             a->keep[i] = 0;
 }
 
@@ -63,7 +43,7 @@ static size_t find_thought_end(const struct sr1__protocol *p, const char *text,
 }
 
 /* The thoughts of a segment. opened: it begins within one. */
-static void mask_thoughts(struct mask_job *a, const sr1_text_segment *s,
+static void mask_thoughts(struct sr1__masking *a, const sr1_text_segment *s,
                           const struct sr1__protocol *p, int opened)
 {
     const char *text = a->text + s->text_begin;
@@ -80,7 +60,7 @@ static void mask_thoughts(struct mask_job *a, const sr1_text_segment *s,
     }
 }
 
-static sr1_status mark_trained(const sr1_trainer *tr, struct mask_job *a)
+static sr1_status mark_trained(const sr1_trainer *tr, struct sr1__masking *a)
 {
     const struct sr1__protocol *p = sr1__protocol_find(sr1__config_protocol(tr->config));
 
@@ -98,111 +78,6 @@ static sr1_status mark_trained(const sr1_trainer *tr, struct mask_job *a)
     return SR1_OK;
 }
 
-/* ---- the copy ---- */
-
-static sr1_status copy_context(const sr1_trajectory *t, struct sr1__trajectory_builder *b)
-{
-    struct sr1__trajectory_context c = {
-        .temperature = sr1_trajectory_temperature(t),
-        .top_p = sr1_trajectory_top_p(t),
-        .top_k = sr1_trajectory_top_k(t),
-        .weights_version = sr1_trajectory_weights_version(t),
-        .data_source = sr1_trajectory_data_source(t),
-        .begins_in_thought = sr1_trajectory_begins_in_thought(t),
-    };
-
-    return sr1__trajectory_builder_context(b, &c);
-}
-
-static sr1_status copy_tokens(const struct mask_job *a, struct sr1__trajectory_builder *b)
-{
-    const int32_t *ids = sr1_trajectory_ids(a->t);
-    const int32_t *turns = sr1_trajectory_turns(a->t);
-
-    for (size_t i = a->n_prompt, end; i < a->n; i = end) {
-        size_t from = piece_begin(a, i), len;
-
-        for (end = i + 1;
-             !a->keep[i] && end < a->n && !a->keep[end] && turns[end] == turns[i];)
-            end++;
-        len = piece_end(a, end - 1) - from;
-        if (a->keep[i])
-            SR1__TRY(sr1__trajectory_builder_policy(b, ids[i], a->log_probs[i], turns[i],
-                                                    a->text + from, len));
-        else
-            SR1__TRY(sr1__trajectory_builder_environment(b, ids + i, end - i, turns[i],
-                                                         a->text + from, len, 0, len));
-    }
-    return SR1_OK;
-}
-
-/* A column of the original, by the copy's tokens. */
-static sr1_status copy_column(const struct mask_job *a, int32_t column,
-                              sr1_trajectory *to)
-{
-    const float *from = sr1_trajectory_column(a->t, column);
-    const uint8_t *own = sr1_trajectory_policy_mask(a->t);
-    size_t n = 0, k = 0;
-    float *v, last = 0.0f;
-    sr1_status st;
-
-    if (!from || sr1_trajectory_policy_count(to) == 0)
-        return SR1_OK;
-    v = sr1__calloc(a->n, sizeof(*v));
-    if (!v)
-        return sr1__fail_nomem("columns of a trajectory");
-    for (size_t i = a->n_prompt; i < a->n; i++) {
-        last = own[i] ? from[k++] : last;
-        if (a->keep[i])
-            v[n++] = last;
-    }
-    st = sr1_trajectory_set_column(to, column, v, n);
-    sr1__free(v);
-    return st;
-}
-
-static sr1_status copy_credit(const struct mask_job *a, sr1_trajectory *to)
-{
-    SR1__TRY(sr1_trajectory_set_reward(to, sr1_trajectory_reward(a->t)));
-    SR1__TRY(sr1_trajectory_set_advantage(to, sr1_trajectory_advantage(a->t)));
-    for (int32_t c = 0; c < SR1_COLUMN_COUNT; c++)
-        SR1__TRY(copy_column(a, c, to));
-    return SR1_OK;
-}
-
-static sr1_status copy_masked(const struct mask_job *a, sr1_trajectory **out)
-{
-    const sr1_trajectory *t = a->t;
-    struct sr1__trajectory_builder *b = NULL;
-    sr1_trajectory *made = NULL;
-    size_t len;
-    const char *query = sr1_trajectory_query(t, &len);
-    sr1_status st = sr1__trajectory_builder_new(
-        &b, query, len, sr1_trajectory_query_id(t), sr1_trajectory_sample(t));
-
-    if (st == SR1_OK)
-        st = copy_context(t, b);
-    if (st == SR1_OK)
-        st = sr1__trajectory_builder_prompt(b, sr1_trajectory_ids(t), a->n_prompt);
-    if (st == SR1_OK)
-        st = copy_tokens(a, b);
-    if (st == SR1_OK) {
-        st = sr1__trajectory_builder_finish(b, sr1_trajectory_stop_reason(t), NULL, 0,
-                                            &made);
-        b = NULL;
-    }
-    if (st == SR1_OK)
-        st = sr1__trajectory_set_copy(made, sr1_trajectory_copy(t));
-    if (st == SR1_OK)
-        st = copy_credit(a, made);
-    sr1__trajectory_builder_free(b);
-    if (st == SR1_OK)
-        *out = made;
-    else
-        sr1_trajectory_free(made);
-    return st;
-}
-
 /* guess: an earlier copy with the column SR1_COLUMN_OLD, or NULL: no log-probs yet for
  * what was inserted. */
 static sr1_status mask_one(const sr1_trainer *tr, const sr1_trajectory *t,
@@ -210,27 +85,20 @@ static sr1_status mask_one(const sr1_trainer *tr, const sr1_trajectory *t,
 {
     const float *old = guess ? sr1_trajectory_column(guess, SR1_COLUMN_OLD) : NULL;
     const uint8_t *own = sr1_trajectory_policy_mask(t);
-    struct mask_job a = {.t = t,
-                         .text = sr1_trajectory_generated_text(t, NULL),
-                         .ends = sr1_trajectory_text_ends(t),
-                         .n = sr1_trajectory_token_count(t),
-                         .n_prompt = sr1_trajectory_prompt_count(t)};
+    struct sr1__masking a;
     size_t k = 0;
-    sr1_status st;
+    sr1_status st = sr1__masking_open(&a, t);
 
-    a.keep = sr1__calloc(a.n + 1, 1);
-    a.log_probs = sr1__calloc(a.n + 1, sizeof(float));
-    st = a.keep && a.log_probs ? mark_trained(tr, &a) : sr1__fail_nomem("loss mask");
+    if (st == SR1_OK)
+        st = mark_trained(tr, &a);
     for (size_t i = a.n_prompt; st == SR1_OK && i < a.n; i++) {
-        float now = old && a.keep[i] ? old[k] : 0.0f;
-
+        if (!own[i])
+            a.log_probs[i] = old && a.keep[i] ? old[k] : 0.0f;
         k += a.keep[i];
-        a.log_probs[i] = own[i] ? sr1_trajectory_log_probs(t)[i] : now;
     }
     if (st == SR1_OK)
-        st = copy_masked(&a, out);
-    sr1__free(a.keep);
-    sr1__free(a.log_probs);
+        st = sr1__masked_copy(&a, out);
+    sr1__masking_close(&a);
     return st;
 }
 

@@ -71,8 +71,8 @@ struct sr1__objective {
     uint32_t (*columns)(const sr1_trainer *tr);
     /* Figures of the first mini-batch, of weights that are still those of the rollout;
      * may be NULL. */
-    void (*report_rollout)(const struct sr1__loss_sums *sums, int64_t policy_tokens,
-                           struct sr1_step_metrics *m);
+    void (*report_rollout)(const sr1_trainer *tr, const struct sr1__loss_sums *sums,
+                           int64_t policy_tokens, struct sr1_step_metrics *m);
     /* Figures of an epoch that was applied, its mini-batches' means. */
     void (*report_epoch)(const struct sr1__loss_sums *sums, double grad_norm, double rate,
                          struct sr1_step_metrics *m);

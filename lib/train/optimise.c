@@ -591,7 +591,8 @@ static sr1_status run_mini_batch(struct update *u)
         return st;
     }
     if (!u->measured && u->objective->report_rollout)
-        u->objective->report_rollout(&all.sums, u->plan.n_policy_tokens, u->metrics);
+        u->objective->report_rollout(u->tr, &all.sums, u->plan.n_policy_tokens,
+                                     u->metrics);
     u->measured = 1;
     return apply_gradient(u, &all);
 }

@@ -338,7 +338,7 @@ static void plan_log_probs(struct planner *p)
         [SR1_COLUMN_VALUE] = &p->critic};
     double most = 0;
 
-    if (columns_of(p) & 1u << SR1_COLUMN_ENTROPY) {
+    if (columns_of(p) & (1u << SR1_COLUMN_ENTROPY | 1u << SR1_COLUMN_SCORE_NORM)) {
         pass.entropy = 1;
         most = p->out->step.workers * sr1__memory_forward(&p->policy, &pass);
         pass.entropy = 0;

@@ -86,6 +86,7 @@ sr1_status sr1__settings_resolve(sr1_config *c)
     SR1__TRY(preset_clip(c, &row->defaults));
     SR1__TRY(preset_real(c, "beta", row->defaults.beta));
     SR1__TRY(preset_real(c, "dual_clip", row->defaults.dual_clip));
+    SR1__TRY(preset_real(c, "ratio_cap", row->defaults.ratio_cap));
     if (is_given(c, "loss_aggregation") ||
         sr1__config_is(c, "loss_aggregation", row->aggregation))
         return SR1_OK;
@@ -131,6 +132,7 @@ static void read_loss_options(struct sr1__settings *s, const sr1_config *c)
     o->clip_cov_ub = sr1__config_real(c, "clip_cov_ub");
     o->kl_cov_ratio = sr1__config_real(c, "kl_cov_ratio");
     o->ppo_kl_coef = sr1__config_real(c, "ppo_kl_coef");
+    o->dro_beta = sr1__config_real(c, "dro_beta");
 }
 
 static sr1_status check_correction(const struct sr1__settings *s)
@@ -141,6 +143,40 @@ static sr1_status check_correction(const struct sr1__settings *s)
                      "loss %s weighs trajectories by their importance itself; set "
                      "importance_correction to none",
                      s->loss->name);
+}
+
+/* The weight of a trajectory is of all its tokens (verl's rollout_is: sequence). */
+static sr1_status check_rejection(const struct sr1__settings *s)
+{
+    const char *correction = s->loss_options.correction;
+    const struct sr1__correction *row = NULL;
+
+    if (s->loss->ratio == SR1__RATIO_SEQUENCE_SUM)
+        return sr1__fail(SR1_E_CONFIG,
+                         "loss %s weighs trajectories by their importance itself, and "
+                         "needs all their tokens; leave rollout_rs out",
+                         s->loss->name);
+    SR1__TRY(sr1__correction_find(correction, &row));
+    for (size_t i = 0; row && row->by_sequence && i < s->rejection.n; i++)
+        if (sr1__criterion_by_token(&s->rejection.criteria[i]))
+            return sr1__fail(SR1_E_CONFIG,
+                             "importance_correction %s weighs a trajectory by all its "
+                             "tokens, and rollout_rs %s leaves some out; set the former "
+                             "to token_truncate, or take seq_mean_k1 for the latter",
+                             correction, sr1__criterion_name(&s->rejection.criteria[i]));
+    return SR1_OK;
+}
+
+static sr1_status read_rejection(struct sr1__settings *s, const sr1_config *c)
+{
+    const char *criteria = sr1__config_str(c, "rollout_rs");
+
+    if (!*criteria || sr1__config_imitates(c))
+        return SR1_OK;
+    if (sr1__rejection_parse(&s->rejection, criteria,
+                             sr1__config_str(c, "rollout_rs_threshold")) != SR1_OK)
+        return sr1__fail(SR1_E_CONFIG, "%s", sr1_last_error());
+    return check_rejection(s);
 }
 
 /* Keys with which what is sampled is not quite the policy, but with `exact`. */
@@ -169,10 +205,25 @@ static sr1_status check_rounded_policy(const struct sr1__settings *s, const sr1_
     return SR1_OK;
 }
 
-/* A cap inside the clip would hold a ratio that the clip lets through. */
-static sr1_status check_cap(const sr1_loss_options *o)
+/* verl has no default either. */
+static sr1_status check_dro_beta(const struct sr1__settings *s)
 {
-    if (o->ratio_cap == 0.0 || o->ratio_cap >= 1.0 + o->clip_high)
+    if (!sr1__settings_lists(s->loss->options, "dro_beta") ||
+        s->loss_options.dro_beta > 0.0)
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "loss %s needs the weight of its penalty, which has no default; set "
+                     "dro_beta above 0",
+                     s->loss->name);
+}
+
+/* A cap inside the clip would hold a ratio that the clip lets through. */
+static sr1_status check_cap(const struct sr1__settings *s)
+{
+    const sr1_loss_options *o = &s->loss_options;
+
+    if (o->ratio_cap == 0.0 || o->ratio_cap >= 1.0 + o->clip_high ||
+        sr1__loss_holds_divergence(s->loss))
         return SR1_OK;
     return sr1__fail(SR1_E_CONFIG,
                      "ratio_cap is %g, inside the clip, which ends at 1 + "
@@ -195,8 +246,11 @@ static sr1_status read_loss(struct sr1__settings *s, const sr1_config *c)
     SR1__TRY(check_bounds(s, c));
     read_loss_options(s, c);
     SR1__TRY(check_correction(s));
+    SR1__TRY(read_rejection(s, c));
     SR1__TRY(check_rounded_policy(s, c));
-    SR1__TRY(check_cap(&s->loss_options));
+    SR1__TRY(check_cap(s));
+    if (!sr1__config_imitates(c))
+        SR1__TRY(check_dro_beta(s));
     s->frozen_reference = sr1__config_is(c, "kl_reference", "frozen") && s->beta > 0 &&
                           !sr1__config_imitates(c);
     s->reference_sync_steps = sr1__config_int(c, "reference_sync_steps");

@@ -137,6 +137,11 @@ static int searches_without_bm25(const sr1_trainer *tr)
     return lacks_engine(tr->config, "bm25");
 }
 
+static int rejects_nothing(const sr1_trainer *tr)
+{
+    return tr->set.rejection.n == 0;
+}
+
 static int has_no_judge(const sr1_trainer *tr)
 {
     return !sr1__config_has_item(tr->config, "rewards", "judge");
@@ -234,6 +239,8 @@ static const struct {
     {"critic_update_times", has_no_critic, no_critic},
     {"critic_lora_alpha", has_no_critic_adapter, no_critic_adapter},
     {"critic_lora_targets", has_no_critic_adapter, no_critic_adapter},
+    {"rollout_rs_threshold", rejects_nothing,
+     "rollout_rs is empty: no token is rejected"},
     {"pass_k", reads_no_pass_k, "the advantage does not look at it"},
     {"clip_epsilon", reads_no_low_clip, no_clip},
     {"clip_epsilon_high", reads_no_high_clip, no_clip},

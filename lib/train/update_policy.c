@@ -175,11 +175,14 @@ static uint32_t list_columns(const sr1_trainer *tr)
     return tr->set.policy_columns;
 }
 
-static void report_rollout(const struct sr1__loss_sums *sums, int64_t policy_tokens,
-                           struct sr1_step_metrics *m)
+/* Those that are rejected are not among these: reject_tokens.c reports all. */
+static void report_rollout(const sr1_trainer *tr, const struct sr1__loss_sums *sums,
+                           int64_t policy_tokens, struct sr1_step_metrics *m)
 {
     double n = (double)policy_tokens;
 
+    if (tr->set.rejection.n > 0)
+        return;
     sr1__metrics_add(m, "rollout_diff_max", sums->diff_max, SR1__LAST);
     sr1__metrics_add(m, "rollout_diff_mean", sums->diff_sum / n, SR1__LAST);
     sr1__metrics_add(m, "probs_diff_max", sums->probs_max, SR1__LAST);

@@ -245,7 +245,7 @@ static void miss_at_start(const struct ranks *r)
 
 static void test_missing_at_start(void **state)
 {
-    struct ranks r = {.size = 4, .started = 2, .limit = 1.5};
+    struct ranks r = {.size = 4, .started = 2, .limit = 8};
 
     (void)state;
     ranks_run(&r, miss_at_start, 0);
@@ -257,13 +257,15 @@ static void miss_meeting(const struct ranks *r)
     sr1_status st;
 
     RANK_CHECK(ranks_open(r, &d) == SR1_OK);
-    if (ranks_self == 1)
-        usleep(2500000); /* still rolls out */
+    RANK_CHECK(sr1__dist_meet(d, "before") == SR1_OK);
+    while (ranks_self == 1 && atomic_load(&r->shared->stopped) < 2)
+        usleep(10000); /* still rolls out */
     st = sr1__dist_await(d, "trajectories", SR1_OK);
+    atomic_fetch_add(&r->shared->stopped, 1);
     if (ranks_self != 1) {
         RANK_CHECK(st == SR1_E_TIMEOUT);
         RANK_CHECK(strstr(sr1_last_error(),
-                          "trajectories: after 1 s rank 1 of a world of 3 is missing "
+                          "trajectories: after 8 s rank 1 of a world of 3 is missing "
                           "(rollout_timeout)"));
         RANK_CHECK(sr1__dist_meet(d, "later") == SR1_E_TIMEOUT); /* it is over */
     } else {
@@ -296,7 +298,7 @@ static void miss_checked_meeting(const struct ranks *r)
 
 static void test_missing_at_meeting(void **state)
 {
-    struct ranks r = {.size = 3, .limit = 30, .patience = 1};
+    struct ranks r = {.size = 3, .limit = 30, .patience = 8};
     struct ranks checked = {.size = 3, .limit = 2, .debug = 1};
 
     (void)state;
@@ -313,7 +315,7 @@ static void roll_out_slowly(const struct ranks *r)
 
     RANK_CHECK(ranks_open(r, &d) == SR1_OK);
     if (ranks_self == 1)
-        usleep(6200000);
+        usleep(11200000);
     RANK_CHECK(sr1__dist_await(d, "trajectories", SR1_OK) == SR1_OK);
     RANK_CHECK(sr1__dist_meet(d, "later") == SR1_OK);
     sr1__dist_free(d);
@@ -321,7 +323,7 @@ static void roll_out_slowly(const struct ranks *r)
 
 static void test_slow_rollout(void **state)
 {
-    struct ranks r = {.size = 2, .limit = 1, .patience = 60}, checked = r;
+    struct ranks r = {.size = 2, .limit = 6, .patience = 60}, checked = r;
 
     (void)state;
     ranks_run(&r, roll_out_slowly, 0);
@@ -442,7 +444,7 @@ static void stand_still(const struct ranks *r)
     if (ranks_self == r->chosen) {
         raise(SIGSTOP);
     } else {
-        RANK_CHECK(sr1__dist_meet(d, "after") == SR1_E_TIMEOUT);
+        RANK_CHECK(sr1__dist_await(d, "after", SR1_OK) == SR1_E_TIMEOUT);
         snprintf(named, sizeof named, "rank %d of a world of 2 is missing",
                  (int)r->chosen);
         RANK_CHECK(strstr(sr1_last_error(), named));
@@ -455,10 +457,83 @@ static void test_stopped(void **state)
 {
     (void)state;
     for (int32_t still = 0; still < 2; still++) {
-        struct ranks r = {.size = 2, .limit = 2, .chosen = still};
+        struct ranks r = {.size = 2, .limit = 60, .patience = 2, .chosen = still};
 
         ranks_run(&r, stand_still, 0);
     }
+}
+
+/* Rank 1 fails while rank 0 stands still, with its store: its own error is told, when it
+ * has waited for the meeting. */
+static void fail_beside_still(const struct ranks *r)
+{
+    struct sr1__dist *d = NULL;
+    double began;
+
+    RANK_CHECK(ranks_open(r, &d) == SR1_OK);
+    r->shared->hash[ranks_self] = (uint64_t)getpid();
+    RANK_CHECK(sr1__dist_meet(d, "before") == SR1_OK);
+    if (ranks_self == 0) {
+        raise(SIGSTOP);
+    } else {
+        began = sr1__now();
+        RANK_CHECK(sr1__dist_await(d, "trajectories",
+                                   sr1__fail(SR1_E_IO, "the disk is full")) == SR1_E_IO);
+        RANK_CHECK(strcmp(sr1_last_error(), "the disk is full") == 0);
+        RANK_CHECK(sr1__now() - began >= r->patience);
+        RANK_CHECK(sr1__dist_meet(d, "later") == SR1_E_TIMEOUT);
+        RANK_CHECK(strstr(sr1_last_error(), "rank 0 of a world of 2 is missing"));
+        kill((pid_t)r->shared->hash[0], SIGCONT);
+    }
+    sr1__dist_free(d);
+}
+
+/* The first to leave a mark: rank 0 stands still then until the other has given up. */
+static const struct ranks *stopping;
+
+sr1_status __real_sr1__mark_leave(struct sr1__store *s, const char *what, int64_t meeting,
+                                  int32_t rank, const char *text);
+
+sr1_status __wrap_sr1__mark_leave(struct sr1__store *s, const char *what, int64_t meeting,
+                                  int32_t rank, const char *text);
+
+sr1_status __wrap_sr1__mark_leave(struct sr1__store *s, const char *what, int64_t meeting,
+                                  int32_t rank, const char *text)
+{
+    sr1_status st = __real_sr1__mark_leave(s, what, meeting, rank, text);
+
+    if (stopping && strcmp(what, "here") == 0)
+        kill((pid_t)stopping->shared->hash[0], SIGSTOP);
+    return st;
+}
+
+static void open_beside_still(const struct ranks *r)
+{
+    struct sr1__dist *d = NULL;
+    sr1_status st;
+
+    if (ranks_self == 0)
+        r->shared->hash[0] = (uint64_t)getpid();
+    else
+        stopping = r;
+    st = ranks_open(r, &d);
+    if (ranks_self == 1) {
+        RANK_CHECK(st == SR1_E_TIMEOUT);
+        RANK_CHECK(strstr(sr1_last_error(), "rank 0 of a world of 2 is missing"));
+        kill((pid_t)r->shared->hash[0], SIGCONT);
+    } else {
+        RANK_CHECK(st != SR1_OK);
+    }
+}
+
+static void test_store_that_stands_still(void **state)
+{
+    struct ranks r = {.size = 2, .limit = 60, .patience = 3};
+    struct ranks opening = {.size = 2, .limit = 5};
+
+    (void)state;
+    ranks_run(&r, fail_beside_still, 0);
+    ranks_run(&opening, open_beside_still, 0);
 }
 
 /* The cause is told at its own rank too, where the others are gone already. */
@@ -600,6 +675,7 @@ int main(void)
         cmocka_unit_test(test_mismatch),
         cmocka_unit_test(test_killed),
         cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_store_that_stands_still),
         cmocka_unit_test(test_own_failure_is_kept),
         cmocka_unit_test(test_agreed_twice),
         cmocka_unit_test(test_port_taken),

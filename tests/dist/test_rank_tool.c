@@ -171,7 +171,7 @@ static void a_folder_that_is_not_shared_is_named(void **state)
 
     (void)state;
     put_ranks_apart();
-    START_JOB(&j, recipe, "out=/proc/self/cwd/apart", "distributed_timeout=4");
+    START_JOB(&j, recipe, "out=/proc/self/cwd/apart", "distributed_timeout=30");
     put_ranks_together();
     end_job_with(&j, 2);
     for (int rank = 0; rank < 2; rank++)

@@ -217,6 +217,9 @@ static const char *const variants[][VARIANT_PAIRS] = {
     {"advantage=remax", "overlong_buffer=4"},
     {"advantage=mt_grpo"},
     {"distributed_debug=true", "advantage_std_over=batch", "top_entropy_quantile=0.3"},
+    {"quantization=int8", "importance_correction=token_truncate", "rollout_rs=token_k1",
+     "rollout_rs_threshold=0.999_1.001", "loss=dppo_tv"},
+    {"advantage=tir_optimal_token_baseline", "loss=dro", "dro_beta=0.5"},
 };
 #define VARIANTS (sizeof variants / sizeof variants[0])
 

@@ -5,7 +5,7 @@ A batch here is nested, not flat: a list of trajectories, each
     {"group": key, "outcome": r, "baseline": b, "bootstrap": v, "completed": 0 or 1,
      "result_turn": k or -1, "components": [...], "turns": [turn, ...]}
     turn = {"reward": r, "state": key, "tag": -1..3, "confidence": [4], "cost": [4],
-            "tokens": [(reward, value), ...]}
+            "tokens": [(reward, value), ...], "norms": [...], "gaps": [...]}
 
 so that nothing of the arrays and maps of the C code is used. estimate(name, batch, options)
 gives {"advantages": [n], "token_advantages": [T], "returns": [T] or None,
@@ -41,6 +41,8 @@ DEFAULTS = {
               "step_mode": 1, "thinking_diversity_w": 0.5, "thinking_cost_w": 0.0,
               "thinking_cost_max": 250.0, "multiplicative": 0},
     "gae": {"eps": 1e-8, "gamma": 1.0, "lam": 1.0, "whiten": 1},
+    "optimal_token_baseline": {"eps": 1e-8},
+    "tir_optimal_token_baseline": {"eps": 1e-8},
 }
 
 
@@ -334,6 +336,36 @@ def gae(batch, o):
     return None, whiten(advantages, o) if o["whiten"] else advantages, returns, None
 
 
+def places_of(traj):
+    """Of each policy token in the response; a gap is text that was inserted before it."""
+    gaps = np.array([g for turn in traj["turns"] for g in turn["gaps"]], int)
+    return list(np.cumsum(gaps + 1) - 1)
+
+
+def token_baseline(batch, o, places):
+    returns = [returns_of(t, 1.0) for t in batch]
+    weights = [np.cumsum([w for turn in t["turns"] for w in turn["norms"]]) for t in batch]
+    tokens = []
+    for i, t in enumerate(batch):
+        rows = [j for j, other in enumerate(batch) if other["group"] == t["group"]]
+        second = sorted([-1] + [len(returns[j]) for j in rows if j != i])[-1]
+        for k, own in enumerate(returns[i]):
+            there = [(returns[j][m], weights[j][m]) for j in rows
+                     for m, place in enumerate(places[j]) if place == places[i][k]]
+            base = sum(g * w for g, w in there) / (sum(w for _, w in there) + o["eps"])
+            alone = len(rows) == 1 or (len(returns[i]) > second and places[i][k] >= second)
+            tokens.append(own - (0.0 if alone else base))
+    return None, tokens, [g for own in returns for g in own], None
+
+
+def optimal_token_baseline(batch, o):
+    return token_baseline(batch, o, [places_of(t) for t in batch])
+
+
+def tir_optimal_token_baseline(batch, o):
+    return token_baseline(batch, o, [range(len(places_of(t))) for t in batch])
+
+
 # ---- one call, and the arrays ----
 
 
@@ -376,6 +408,8 @@ def flatten(batch):
         "thinking_costs": [c for u in turns for c in u["cost"]],
         "result_turn": [t["result_turn"] for t in batch],
         "baselines": [t["baseline"] for t in batch],
+        "score_norms": [w for u in turns for w in u["norms"]],
+        "token_places": [int(p) for t in batch for p in places_of(t)],
     }
 
 
@@ -418,6 +452,11 @@ def random_batch(rng, kind):
             "components": [outcome, round(rng.normal(), 2), 0.25],
             "turns": turns,
         })
+    counts = [len(turn["tokens"]) for t in batch for turn in t["turns"]]
+    more = np.random.default_rng(counts)  # what came later, with numbers of its own
+    for turn, count in zip((turn for t in batch for turn in t["turns"]), counts):
+        turn["norms"] = [float(w) for w in more.integers(0, 2048, count) / 1024]
+        turn["gaps"] = [int(g) for g in more.integers(0, 6, count) // 3]
     return batch
 
 

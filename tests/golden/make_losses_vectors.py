@@ -23,6 +23,7 @@ KINDS = ["k1", "kl", "abs", "k2", "mse", "k3", "low_var_kl"]
 CLIPPED = ["grpo", "ppo", "dapo", "dr_grpo", "gspo", "gspo_token", "luspo"]
 OTHERS = ["cispo", "sapo", "vespo", "reinforce"]
 LATER = ["geo_mean", "clip_cov", "kl_cov"]
+LAST = ["dppo_tv", "dppo_kl", "dro"]
 
 
 def ratio_of(log_ratio):
@@ -109,6 +110,17 @@ def policy(name, new, d, a, begin, o, chosen):
         w = torch.clamp(log_ratio, -LIMIT, LIMIT)
         phi = torch.exp(lam + k * w - lam * torch.exp(w))
         loss = -phi.detach() * a * new
+    elif name.startswith("dppo"):
+        p, q = torch.exp(new).detach(), torch.exp(new - d).detach()
+        far = p - q
+        if name == "dppo_kl":  # of a Bernoulli variable: this token, or another
+            far = q * torch.log(q / p) + (1 - q) * torch.log((1 - q + 1e-8) / (1 - p + 1e-8))
+            far = far * torch.sign(p - q)
+        high, low = (a > 0) & (far > o["clip_high"]), (a <= 0) & (far < -o["clip_low"])
+        loss = -torch.clamp(r, max=o["ratio_cap"]).detach() * a * new * ~(low | high)
+        held = {"low": low, "high": high, "dual": (r > o["ratio_cap"]) & ~(low | high)}
+    elif name == "dro":
+        loss = -a * new + o["dro_beta"] / 2 * d ** 2
     elif name == "geo_mean":
         loss = -r * a
     elif name == "clip_cov":
@@ -240,6 +252,12 @@ def loss_case(rng, name, k):
     if name in CLIPPED + ["cispo", "geo_mean", "clip_cov"]:
         low, high = [(0.2, 0.28), (3e-4, 4e-4), (0.05, 0.1), (1.0, 4.0)][k % 4]
         o |= {"clip_low": low, "clip_high": high}
+    if name.startswith("dppo"):
+        low, high = [(0.15, 0.15), (0.05, 0.02), (1e-3, 1e-3)][k % 3]
+        o |= {"clip_low": low, "clip_high": high, "ratio_cap": [20.0, 1.2][k % 2]}
+        given["new"] = np.minimum(given["new"], 0)
+    if name == "dro":
+        o["dro_beta"] = [0.05, 1.0, 4.0][k % 3]
     if name in CLIPPED:
         o |= {"dual_clip": [0, 3.0, 1.2][k % 3], "ratio_cap": [0, 0, 1.5, 6.0][k % 4]}
     if name == "sapo":
@@ -301,7 +319,7 @@ def main():
             print(json.dumps(loss_case(rng, name, k)))
     for k in range(12):
         print(json.dumps(value_case(rng, k)))
-    for name in LATER:
+    for name in LATER + LAST:
         for k in range(12):
             print(json.dumps(loss_case(rng, name, k)))
 

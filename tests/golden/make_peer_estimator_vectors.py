@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Write peer_estimators.jsonl: advantages and returns by verl's own code, and advantages
-by TRL's, of the batches of advantage_reference.py whose trajectories have one turn.
+by TRL's, of the batches of advantage_reference.py whose trajectories have one turn, and
+baselines of tokens, by verl's, of others too.
 
     make_peer_estimator_vectors.py > peer_estimators.jsonl   (peer_sources.py: what it needs)
 
@@ -15,7 +16,8 @@ import typing
 
 import numpy as np
 import torch
-from advantage_reference import flatten, random_batch, score
+from advantage_reference import (flatten, places_of, random_batch, rewards_by_token,
+                                 score)
 from peer_sources import TRL, VERL, block_before, functions
 
 torch.set_default_dtype(torch.float64)
@@ -53,7 +55,8 @@ def estimators(names, **scope):
 
 CORE = estimators(
     ["gae_advantage_return", "reinforce_plus_plus_outcome_advantage",
-     "remax_outcome_advantage"] + [f"{name}_outcome_advantage" for name in OUTCOMES])
+     "remax_outcome_advantage", "optimal_token_baseline_advantage",
+     "multi_turn_optimal_token_baseline_advantage"] + [f"{name}_outcome_advantage" for name in OUTCOMES])
 DOUBLE = estimators(["grpo_outcome_advantage", "gdpo_outcome_advantage"],
                     np=Doubles(np), torch=Doubles(torch))
 
@@ -75,6 +78,38 @@ def matrices(rng, batch):
         rewards[i, at], values[i, at] = zip(*own)
         rewards[i, at[-1]] += traj["outcome"] + sum(turn["reward"] for turn in traj["turns"])
     return torch.tensor(rewards), torch.tensor(values), torch.tensor(mask)
+
+
+def placed(batch):
+    """(rewards, norms, mask) [trajectories, places], by the gaps of the batch."""
+    width = 1 + max(int(p) for t in batch for p in places_of(t))
+    rewards, norms, mask = (np.zeros((len(batch), width)) for _ in range(3))
+    for i, traj in enumerate(batch):
+        at = places_of(traj)
+        mask[i, at] = 1
+        rewards[i, at] = rewards_by_token(traj)
+        norms[i, at] = [w for turn in traj["turns"] for w in turn["norms"]]
+    return torch.tensor(rewards), torch.tensor(norms), torch.tensor(mask)
+
+
+def write_baselines(rng, batch, weighted):
+    """What the mask leaves out holds numbers too. weighted: norms come about by weights."""
+    rewards, norms, mask = placed(batch)
+    norms = torch.where(mask > 0, norms, torch.tensor(rng.random(norms.shape)))
+    rewards = torch.where(mask > 0, rewards, torch.tensor(rng.normal(size=norms.shape)))
+    old = -torch.tensor(np.abs(rng.normal(size=norms.shape)))
+    weights = torch.tensor(rng.uniform(0.5, 2, norms.shape)) if weighted else None
+    own = norms / weights ** 2 if weighted else norms
+    live = mask.bool()
+    for name, function in [
+            ("optimal_token_baseline", "optimal_token_baseline_advantage"),
+            ("tir_optimal_token_baseline", "multi_turn_optimal_token_baseline_advantage")]:
+        got, returns = getattr(CORE, f"compute_{function}")(
+            rewards, mask, np.array([t["group"] for t in batch], dtype=object), old,
+            own - 1 + 2 * torch.exp(old), rollout_is_weights=weights)
+        write(name, f"compute_{function}", {},
+              {"advantages": short((got * mask).sum(1) / mask.sum(1)),
+               "token_advantages": short(got[live]), "returns": short(returns[live])})
 
 
 def number(v):
@@ -202,6 +237,10 @@ def main():
         write_batch(batch)
         for scale in "group", "batch", "none":
             write_scaled(batch, size, scale)
+    for case in range(8):
+        batch = random_batch(rng, [4, 0, 5, 4][case % 4])
+        write_batch(batch)
+        write_baselines(rng, batch, case % 2)
 
 
 if __name__ == "__main__":

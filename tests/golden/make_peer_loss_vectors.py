@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Write peer_losses.jsonl: losses, gradients and figures of whole batches by the code of
 TRL (GRPOTrainer._compute_loss) and verl (compute_policy_loss_*, agg_loss,
-compute_rollout_correction_weights, compute_value_loss) and torch's autograd in float64.
+compute_rollout_correction_weights, compute_rollout_rejection_mask, compute_value_loss)
+and torch's autograd in float64.
 
     make_peer_loss_vectors.py > peer_losses.jsonl      (peer_sources.py: what it needs)
 
@@ -10,7 +11,9 @@ out holds numbers too. A row has its policy tokens one after the other, as the l
 has them. "by" says what was called; "loss", "aggregation", "length", "options" and
 "top_entropy_quantile" are what the library calls the same. "report" has the figures that
 the package gives. Inputs are multiples of 2^-12, exact in float32. Rows with a
-"threshold" have the quantile of entropies that torch finds.
+"threshold" have the quantile of entropies that torch finds. Rows with a "rejection" have
+what rollout_rs keeps, and its metrics; a loss with a "rejection" is that of verl with the
+mask that is left.
 """
 import collections
 import functools
@@ -46,7 +49,7 @@ MASKED = functions("verl", "utils/torch_functional.py",
 CORE = functions("verl", "trainer/ppo/core_algos.py",
                  ["agg_loss", "compute_value_loss"] + [f"compute_policy_loss_{name}" for name in (
                      "vanilla", "gspo", "sapo", "gpg", "cispo", "geo_mean", "clip_cov",
-                     "kl_cov")],
+                     "kl_cov", "dppo_tv", "dppo_kl", "dro")],
                  verl_F=MASKED, ActorConfig=ActorConfig, AlgoConfig=dict, DictConfig=dict,
                  Optional=typing.Optional, Any=object,
                  register_policy_loss=lambda name: lambda function: function)
@@ -55,6 +58,15 @@ CORRECTION = functions("verl", "trainer/ppo/rollout_corr_helper.py",
                        verl_F=MASKED, SAFETY_BOUND=20.0, math=math,
                        Optional=typing.Optional,
                        compute_is_metrics=lambda **figures: {})
+CRITERIA = [f"token_k{k}" for k in (1, 2, 3)] + [
+    f"seq_{how}_k{k}" for how in ("sum", "mean") for k in (1, 2, 3)] + [
+    "seq_max_k2", "seq_max_k3"]
+REJECTION = functions("verl", "trainer/ppo/rollout_corr_helper.py",
+                      ["compute_rollout_rejection_mask", "_parse_rollout_rs_thresholds",
+                       "compute_rs_metrics"],
+                      verl_F=MASKED, SAFETY_BOUND=20.0, math=math, Optional=typing.Optional,
+                      SUPPORTED_ROLLOUT_RS_OPTIONS=set(CRITERIA),
+                      TOKEN_LEVEL_ROLLOUT_RS_OPTIONS=set(CRITERIA[:3]))
 
 
 # ---- batches ----
@@ -226,6 +238,7 @@ VERL_AGGREGATIONS = ["token-mean", "token-sum", "seq-mean-token-sum", "seq-mean-
 VERL_LOSSES = [("vanilla", "ppo"), ("vanilla", "grpo"), ("gspo", "gspo_token"),
                ("sapo", "sapo"), ("cispo", "cispo"), ("gpg", "reinforce")]
 VERL_LATER = [("geo_mean", "geo_mean"), ("clip_cov", "clip_cov"), ("kl_cov", "kl_cov")]
+VERL_LAST = [("dppo_tv", "dppo_tv"), ("dppo_kl", "dppo_kl"), ("dro", "dro")]
 
 
 def verl_weights(batch, mask, o):
@@ -239,15 +252,34 @@ def verl_weights(batch, mask, o):
         batch["old"] - batch["rollout"], mask, level, threshold)[0]
 
 
-def verl_case(rng, function, name, k):
+def left_batch(rng, k, by_sequence, rejection):
+    """make_batch, and the mask that a rejection leaves, which is not empty."""
+    while True:
+        batch, mask = make_batch(rng, k, by_sequence)
+        left = mask if not rejection else REJECTION.compute_rollout_rejection_mask(
+            batch["old"] - batch["rollout"], mask, *rejection)[0]
+        if left.sum() > 0:
+            return batch, mask, left
+
+
+def verl_case(rng, function, name, k, rejection=None):
     own = function in ("sapo", "geo_mean")  # its aggregation
     aggregation = "seq-mean-token-mean" if own else VERL_AGGREGATIONS[k % 5]
-    batch, mask = make_batch(rng, k, by_sequence=function == "gspo")
+    batch, mask, left = left_batch(rng, k, function == "gspo", rejection)
     o = {"beta": 0.0, "entropy_coef": 0.0, "kl_kind": "k3", "kl_weighted": 0}
     config = ActorConfig(global_batch_info={"loss_scale_factor": LENGTH})
     if function == "sapo":
         o |= {"tau_positive": 1.0, "tau_negative": [1.05, 2.5][k % 2]}
         config.tau_pos, config.tau_neg = o["tau_positive"], o["tau_negative"]
+    elif function == "dro":
+        o["dro_beta"] = [0.05, 1.0, 4.0][k % 3]
+        config.policy_loss = Bag(**o)
+    elif function.startswith("dppo"):
+        low, high = [(0.15, 0.15), (0.05, 0.02), (1e-3, 1e-3)][k % 3]
+        config.clip_ratio = config.clip_ratio_low = low
+        config.clip_ratio_high = high
+        config.clip_ratio_c = [20.0, 1.2][k % 2]
+        o |= {"clip_low": low, "clip_high": high, "ratio_cap": config.clip_ratio_c}
     elif function == "kl_cov":
         o |= {"kl_cov_ratio": [0.2, 0.0002, 0.5][k % 3], "ppo_kl_coef": [1.0, 0.25][k % 2]}
     elif function != "gpg":
@@ -266,25 +298,65 @@ def verl_case(rng, function, name, k):
         kinds = ["token_truncate", "token_mask", "sequence_truncate", "sequence_mask"]
         # geo_mean: a geometric mean over the sequence there, by token here
         o["correction"] = kinds[k % 4 | 2 * (function == "geo_mean")]
+        if rejection and "token" in rejection[0]:  # a weight of a sequence is of all its tokens
+            o["correction"] = kinds[k % 2]
         o |= {"correction_low": 0.5} if "mask" in o["correction"] else {}
         o["correction_high"] = [2.0, 1.2][k % 2]
-    else:
+    elif not rejection:
         batch["rollout"] = batch["old"].clone()
     batch["new"].requires_grad_()
     loss, told = getattr(CORE, f"compute_policy_loss_{function}")(
-        batch["old"], batch["new"], batch["advantage"], mask, aggregation, config,
+        batch["old"], batch["new"], batch["advantage"], left, aggregation, config,
         verl_weights(batch, mask, o))
+    more = dict(zip(("rejection", "thresholds"), rejection)) if rejection else {}
     report = {}
     if aggregation == "token-mean" and function not in ("gpg", "kl_cov"):
         report["approx_kl"] = told["actor/ppo_kl"]
         if function == "vanilla":
             report["dual_clip_fraction"] = told["actor/pg_clipfrac_lower"]
+        elif function.startswith("dppo"):
+            report["dual_clip_fraction"] = told["actor/pg_clipfrac_lower"]
+            report["clip_fraction"] = told["actor/pg_clipfrac"]
         elif function == "clip_cov":
             report["dual_clip_fraction"] = told["actor/pg_clipfrac"]
         elif function in ("gspo", "cispo"):
             report["clip_fraction"] = told["actor/pg_clipfrac"]
     write(batch, mask, loss, report, loss=name, aggregation=aggregation, options=o,
-          by=f"{VERL}: {function}")
+          by=f"{VERL}: {function}", **more)
+
+
+def threshold_of(criterion, k):
+    if criterion.endswith("k1"):
+        return ["0.5_2", "1.2", "0.9_1.3"][k % 3]
+    return ["0.02", "0.3", "1e-3"][k % 3]
+
+
+def rejection_case(rng, criteria, k):
+    """A third of the batches has a row of no tokens."""
+    batch, mask = make_batch(rng, k, by_sequence=False)
+    if k % 3 == 2:
+        mask[0] = 0
+    if k % 7 == 6:
+        batch["rollout"] = batch["rollout"] - 30 * (mask.cumsum(1) == 2)
+    thresholds = ",".join(threshold_of(c, k + i) for i, c in enumerate(criteria))
+    left, told = REJECTION.compute_rollout_rejection_mask(
+        batch["old"] - batch["rollout"], mask, ",".join(criteria), thresholds)
+    live = mask.bool()
+    prefix = f"rollout_rs_{criteria[0]}_"
+    report = {key.removeprefix(prefix): v for key, v in told.items()
+              if key.startswith(prefix)} if len(criteria) == 1 else {}
+    report |= {key: told["rollout_rs_" + key]
+               for key in ("masked_fraction", "seq_masked_fraction")}
+    print(json.dumps({
+        "rejected": ",".join(criteria), "thresholds": thresholds,
+        "by": f"{VERL}: compute_rollout_rejection_mask",
+        "seq_begin": np.cumsum([0, *live.sum(1).tolist()]).tolist(),
+        "old": batch["old"][live].tolist(), "rollout": batch["rollout"][live].tolist(),
+        "keep": left[live].tolist(), "report": report}))
+
+
+REJECTIONS = [("token_k1", "0.6_1.6"), ("seq_mean_k1", "0.8_1.3"), ("token_k3", "0.1"),
+              ("seq_sum_k1,token_k2", "0.2_5,0.2"), ("seq_max_k2", "0.3")]
 
 
 def verl_value_case(rng, k):
@@ -324,6 +396,18 @@ def main():
     for function, name in VERL_LATER:
         for k in range(9):
             verl_case(rng, function, name, k)
+    for function, name in VERL_LAST:
+        for k in range(12):
+            verl_case(rng, function, name, k)
+    for i, criterion in enumerate(CRITERIA):
+        for k in range(7):
+            rejection_case(rng, [criterion], i + k)
+    for k in range(20):
+        rejection_case(rng, [str(c) for c in rng.choice(CRITERIA, 2 + k % 3, replace=False)],
+                       k)
+    for function, name in VERL_LOSSES + VERL_LAST:  # geo_mean: verl counts empty rows
+        for k, rejection in enumerate(REJECTIONS):
+            verl_case(rng, function, name, k, rejection)
 
 
 if __name__ == "__main__":

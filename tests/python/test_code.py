@@ -207,8 +207,8 @@ def interrupt_soon():
 def test_ctrl_c_ends_a_wait(checker, problems, seconds):
     began = time.monotonic()
     with checker.submit(problems, "add", "import time\ntime.sleep(60)") as check:
-        timer = interrupt_soon()
         with pytest.raises(KeyboardInterrupt):
+            timer = interrupt_soon()
             check.wait(seconds)
         timer.join()
     assert time.monotonic() - began < 30

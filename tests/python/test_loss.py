@@ -57,6 +57,22 @@ def reinforce(new, old, a):
     return -a * new
 
 
+def dppo_tv(new, old, a):
+    moved = np.exp(new) - np.exp(old)
+    far = np.where(a > 0, moved > 0.15, moved < -0.15)
+    return np.where(far, 0, -np.minimum(np.exp(new - old), 20) * a * new)
+
+
+def test_dro():
+    b = batch()
+    a, new, old = b["advantages"], b["new_log_probs"], b["old_log_probs"]
+    got = loss.compute("dro", dro_beta=0.5, **b)
+    each = -a * new + 0.25 * (new - old) ** 2
+    assert got.loss == pytest.approx((b["weights"] * each).sum(), rel=1e-6)
+    slope = b["weights"] * (-a + 0.5 * (new - old))
+    assert got.gradient == pytest.approx(slope, abs=1e-6)
+
+
 def test_choose():
     given = {k: v for k, v in batch().items() if k != "weights"}
     a, new = given["advantages"], given["new_log_probs"]
@@ -69,6 +85,26 @@ def test_choose():
     assert got.loss == pytest.approx(each.mean(), rel=1e-6)
     drawn = loss.choose("clip_cov", **given, clip_cov_lb=-9.0, clip_cov_ub=9.0, seed=3)
     assert sum(drawn) == 1
+
+
+def test_reject():
+    assert "seq_mean_k1" in loss.rejections()
+    old = -np.abs(RNG.normal(size=N)).astype("f4")
+    rollout = old + np.linspace(-0.5, 0.5, N).astype("f4")
+    k1 = rollout.astype("f8") - old
+    near = np.abs(k1) <= np.log(1.25)
+    got = loss.reject("token_k1", "0.8_1.25", old, rollout, LENGTHS)
+    assert list(got.keep) == list(near) and 0 < near.sum() < N
+    assert got.masked_fraction == pytest.approx(1 - near.mean())
+    assert got.mean == pytest.approx(k1.mean()) and got.max == pytest.approx(k1.max())
+    by_trajectory = np.abs(by_sequence(k1)) <= np.log(1.4)
+    got = loss.reject("seq_mean_k1, token_k1", "1.4,0.8_1.25", old, rollout, LENGTHS)
+    assert list(got.keep) == list(by_trajectory & near) and not by_trajectory.all()
+    assert got.seq_max == pytest.approx(by_sequence(k1).max())
+    with pytest.raises(errors.InvalidError, match="rollout_rs_threshold"):
+        loss.reject("token_k1", "", old, rollout, LENGTHS)
+    with pytest.raises(errors.NotFoundError, match="known: token_k1"):
+        loss.reject("token", "2", old, rollout, LENGTHS)
 
 
 def test_entropy_threshold():
@@ -87,7 +123,7 @@ def test_entropy_threshold():
         loss.entropy_threshold(entropies, 2)
 
 
-@pytest.mark.parametrize("formula", [dapo, ppo, gspo, sapo, cispo, reinforce])
+@pytest.mark.parametrize("formula", [dapo, ppo, gspo, sapo, cispo, dppo_tv, reinforce])
 def test_losses(formula):
     b = batch()
     out = loss.compute(formula.__name__, seq_lengths=LENGTHS, **b)
@@ -95,8 +131,8 @@ def test_losses(formula):
     assert out.loss == pytest.approx((w * formula(new, old, a)).sum(), rel=1e-9)
     assert out.gradient.dtype == np.float32 and out.tokens == N
     assert out.weight == pytest.approx(w.sum())
-    if formula is cispo:  # its weight is constant by intent
-        slope = -w * np.clip(np.exp(new - old), 0, 5) * a
+    if formula in (cispo, dppo_tv):  # a weight of the log-prob, constant by intent
+        slope = w * formula(new, old, a) / new
     else:
         h = 1e-6
         slope = [

@@ -14,6 +14,7 @@ from json_server import JsonServer
 
 import searchr1
 from searchr1 import Completion, Dataset, Model, OpenAI, RewardSet, Rollout, errors
+from searchr1._lib import lib
 
 QUICK = {"retries": 1, "retry_first_s": 0.01, "retry_max_s": 0.01, "key_env": ""}
 
@@ -147,9 +148,35 @@ def test_demonstrations(server, model_folder, tmp_path):
 def test_ctrl_c_ends_a_completion(server):
     held = server.lock
     with OpenAI(server.url, **QUICK) as client:
-        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
         began = time.monotonic()
         with held, pytest.raises(KeyboardInterrupt):
+            threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
             client.complete(["Where?"])
         assert time.monotonic() - began < 30
         assert not client.complete(["Where?"], max_tokens=2)[0].error  # as before
+
+
+def test_a_second_ctrl_c_waits_for_the_completion_too(server, monkeypatch):
+    """What it uses is freed behind it."""
+    cancel, run, told = lib.sr1_openai_cancel, lib.sr1_openai_run, []
+
+    def cancel_interrupted(client):
+        told.append("cancelled")
+        os.kill(os.getpid(), signal.SIGINT)
+        cancel(client)
+
+    def run_to_its_end(*arguments):
+        try:
+            run(*arguments)
+        finally:
+            time.sleep(0.2)
+            told.append("ended")
+
+    monkeypatch.setattr(lib, "sr1_openai_cancel", cancel_interrupted)
+    monkeypatch.setattr(lib, "sr1_openai_run", run_to_its_end)
+    with OpenAI(server.url, **QUICK) as client:
+        with server.lock, pytest.raises(KeyboardInterrupt):
+            threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+            client.complete(["Where?"], max_tokens=2)
+        assert told[0] == "cancelled" and told[-1] == "ended"
+        assert not client.complete(["Where?"], max_tokens=2)[0].error  # the server is done

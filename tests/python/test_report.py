@@ -806,6 +806,52 @@ def test_a_run_under_way_is_served(served, run):
     assert "0.125" in json.dumps(after)
 
 
+EARLIER = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <time.h>
+#include <unistd.h>
+
+time_t time(time_t *out)
+{
+    time_t (*real)(time_t *);
+    time_t now;
+
+    *(void **)&real = dlsym(RTLD_NEXT, "time");
+    now = real(NULL) - (access("set_back", F_OK) == 0 ? 3600 : 0);
+    if (out)
+        *out = now;
+    return now;
+}
+"""
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="no compiler here")
+def test_a_clock_that_is_set_back_stops_no_page(tmp_path, run):
+    (tmp_path / "earlier.c").write_text(EARLIER)
+    shim = tmp_path / "earlier.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, tmp_path / "earlier.c"], check=True)
+    server = subprocess.Popen(
+        [TOOL, run, "--serve", "--port", "0"],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "LD_PRELOAD": str(shim), "ASAN_OPTIONS": "verify_asan_link_order=0"},
+    )
+    try:
+        url = server.stdout.readline().split()[0]
+        made = int(ask(url, "/made")[1])
+        (tmp_path / "set_back").touch()
+        with open(run / "metrics.jsonl", "a") as file:
+            file.write(json.dumps(metrics(21, loss=0.125)) + "\n")
+        time.sleep(2.1)
+        assert int(ask(url, "/made")[1]) > made
+        assert "0.125" in json.dumps(data_of(ask(url)[1]))
+    finally:
+        server.send_signal(signal.SIGINT)
+        assert server.wait(timeout=60) == 0
+
+
 def test_others_are_not_served(served):
     for host in ("evil.example", "127.0.0.1", "localhost:1"):
         assert ask(served, Host=host)[0] == 403

@@ -10,6 +10,7 @@ import shutil
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -168,6 +169,30 @@ def test_engine_that_raises_fails_its_rows(model_folder, caplog, error, status):
     with Rollout(config, search=engine) as rollout:
         (t,) = rollout.generate(["Where?"])
         assert t.stop_reason == "answer" and t.searches[0].status == status
+
+
+def test_an_engine_that_raises_beside_a_direct_search(model_folder):
+    """It fails the rollout's rows, and the direct search goes well."""
+    inside, over = threading.Event(), threading.Event()
+
+    def engine(queries, top_k):
+        if queries != ["held"]:
+            raise Mine("no such luck")
+        inside.set()
+        assert over.wait(60)
+        return queries
+
+    search = PythonSearch(engine, concurrent=True, waits=True)
+    with Rollout(tiny.config(model_folder), search=search) as rollout:
+        with ThreadPoolExecutor(1) as pool:
+            held = pool.submit(search.search, "held")
+            try:
+                assert inside.wait(60)
+                out = rollout.generate(["Where?"], group_size=2)
+            finally:
+                over.set()
+            assert [t.stop_reason for t in out] == ["search_failed"] * 2
+            assert [hit.contents for hit in held.result(60)] == ["held"]
 
 
 def test_environment_that_raises_fails_its_rows(model_folder):
@@ -335,12 +360,12 @@ def test_ctrl_c_ends_a_call(rollout, tmp_path):
         )
     assert len(rollout.generate(["Where?"])) == 1  # nothing is left over
     alarm = threading.Timer(0.3, interrupt)
-    alarm.start()
     began = time.monotonic()
     kept = []  # Python drops an exception that comes while it frees something
     gc.disable()  # such as what the frames above, which an error holds in a cycle, kept
     try:
         with pytest.raises(KeyboardInterrupt):
+            alarm.start()
             while time.monotonic() - began < 30:
                 kept.append(rollout.generate(["Where?"] * 8, group_size=8))
     finally:

@@ -1,10 +1,16 @@
 """Search engines: BM25, mock, Python functions and their exceptions."""
 
+import contextlib
 import gc
+import itertools
 import json
+import os
 import pickle
+import signal
+import sys
 import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -17,6 +23,7 @@ from searchr1 import (
     Hybrid,
     Mock,
     PythonSearch,
+    _callbacks,
     build_bm25,
     env,
     errors,
@@ -364,8 +371,93 @@ def test_exception_comes_back_from_any_depth(engine):
     engine = engine()
     with pytest.raises(Mine, match="deep"):
         engine.search("x")
-    with pytest.raises(Mine, match="deep"):  # the carriers are as they were
+    with pytest.raises(Mine, match="deep"):  # as the first time
         engine.search("x")
+
+
+@pytest.mark.parametrize("kind", [Chain, Hybrid])
+def test_what_a_call_raises_is_its_own(kind):
+    """Its engine has raised, and it is under way while others of the same engines run."""
+    raised, over = threading.Event(), threading.Event()
+
+    class Held(Exception):
+        def __str__(self):  # asked for when the exception is kept
+            raised.set()
+            over.wait(60)
+            return "held"
+
+    def first(queries, top_k):
+        if queries == ["bad"]:
+            raise Held
+        return [f"first: {query}" for query in queries]
+
+    def second(queries, top_k):
+        return [f"second: {query}" for query in queries]
+
+    opened = [PythonSearch(function, concurrent=True) for function in (first, second)]
+    engine = kind(opened)
+    with ThreadPoolExecutor(1) as pool:
+        bad = pool.submit(engine.search, "bad")
+        try:
+            assert raised.wait(60)
+            assert engine.search("good")[0].contents == "first: good"
+            assert opened[0].search("good")[0].contents == "first: good"
+        finally:
+            over.set()
+        assert isinstance(bad.exception(60), Held)
+    assert engine.search("good")[0].contents == "first: good"
+
+
+def test_a_ctrl_c_comes_out_of_the_call_it_was_kept_for():
+    """The main thread's: another call of the engine, begun and ended after it, goes well."""
+
+    def search(queries, top_k):
+        if queries == ["main"]:
+            os.kill(os.getpid(), signal.SIGINT)
+            others.append(pool.submit(engine.search, "other"))
+            others[0].exception(60)
+        return queries
+
+    others = []
+
+    engine = PythonSearch(search, concurrent=True)
+    with ThreadPoolExecutor(1) as pool:
+        with pytest.raises(KeyboardInterrupt):
+            engine.search("main")
+    assert [hit.contents for hit in others[0].result()] == ["other"]
+
+
+def interrupted_at(n, call):
+    """Run call with a Ctrl-C before the n-th line of its way through _callbacks.py; False:
+    it has fewer."""
+    lines = itertools.count()
+
+    def trace(frame, event, argument):
+        if frame.f_code.co_filename != _callbacks.__file__:
+            return None
+        if event == "line" and next(lines) == n:
+            sys.settrace(None)
+            os.kill(os.getpid(), signal.SIGINT)
+        return trace
+
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(None)
+    return next(lines) > n
+
+
+def test_a_ctrl_c_is_never_lost_and_leaves_nothing():
+    """Wherever in a call it comes."""
+    engine = PythonSearch(lambda queries, top_k: queries)
+    for n in itertools.count():
+        with contextlib.suppress(KeyboardInterrupt):
+            assert not interrupted_at(n, lambda: engine.search("x")), f"lost at line {n}"
+            break
+        assert not _callbacks._calls and lib.sr1_call_mark() == 0, f"line {n}"
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert n > 20
 
 
 def count_calls(monkeypatch, name):

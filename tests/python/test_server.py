@@ -2,8 +2,10 @@
 
 import json
 import threading
+import time
 import urllib.error
 import urllib.request
+import weakref
 
 import pytest
 
@@ -77,6 +79,32 @@ def test_token_and_options(monkeypatch):
         url = f"http://127.0.0.1:{server.port}/retrieve"
         assert post(url, {"query": "tower"})[0] == 401
         assert post(url, {"query": "tower"}, "sesame")[0] == 200
+
+
+def test_a_server_may_go_within_its_own_search():
+    """The last reference may go anywhere, such as on a thread of the server: it is freed
+    all the same, and the port is closed."""
+    servers = []
+
+    def engine(queries, top_k):
+        servers.clear()
+        return ["found"] * len(queries)
+
+    servers.append(Server(engine))
+    url, freed = servers[0].url + "/retrieve", weakref.ref(servers[0].engine)
+    assert post(url, {"query": "a"})[0] == 200
+    until = time.monotonic() + 60
+    while time.monotonic() < until and _takes_connections(url):
+        time.sleep(0.01)
+    assert not _takes_connections(url) and freed() is None
+
+
+def _takes_connections(url):
+    try:
+        post(url, {"query": "a"})
+    except (urllib.error.URLError, ConnectionError):
+        return False
+    return True
 
 
 def test_run_until_stopped():

@@ -138,7 +138,7 @@ def test_deadlines():
         return "done"
 
     with Environment("tools", protocol="mt-grpo",
-                     tools=[Tool(slow, deadline=1, concurrent=True)]) as e:
+                     tools=[Tool(slow, deadline=5, concurrent=True)]) as e:
         assert e.answer(call("slow", waits=False)) == result("done")
         assert e.answer(call("slow", waits=True)) == result("")
         assert not ended.is_set()  # nobody waited for it

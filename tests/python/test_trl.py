@@ -314,9 +314,13 @@ def test_threads_have_one_loop(monkeypatch):
         return asyncio.get_running_loop()
 
     found = []
-    threads = [
-        threading.Thread(target=lambda: found.append(_async.result(running()))) for _ in range(8)
-    ]
+    started = threading.Barrier(8)
+
+    def find():
+        started.wait(60)
+        found.append(_async.result(running()))
+
+    threads = [threading.Thread(target=find) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -19,7 +19,7 @@
 
 #define CONNECTIONS 16
 #define IDLE_S 30
-#define REST_S 2 /* between two pages; their times differ by it */
+#define REST_S 2 /* between two pages */
 #define FILES 4
 
 /* What a page was made from. */
@@ -32,7 +32,8 @@ struct page_server {
     int port;             /* as bound */
     pthread_mutex_t lock; /* of what follows */
     struct text page;
-    time_t made;
+    time_t made;    /* its name: of two pages the later one has the greater */
+    double made_at; /* on a clock that nobody sets */
     struct mark marks[REPORT_RUNS][FILES];
 };
 
@@ -53,19 +54,31 @@ static void look_at_run(const char *folder, struct mark marks[FILES])
     }
 }
 
+static double read_clock(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 /* Make the page anew where a run has changed. 0, or an exit code. */
 static int refresh_page(struct page_server *s)
 {
     struct mark now[REPORT_RUNS][FILES];
     struct text page = {0};
     time_t at = time(NULL);
+    double began = read_clock();
     int code;
 
     memset(now, 0, sizeof(now));
     for (size_t i = 0; i < s->o->n; i++)
         look_at_run(s->o->folders[i], now[i]);
-    if (s->made && (at < s->made + REST_S || memcmp(now, s->marks, sizeof(now)) == 0))
+    if (s->made &&
+        (began < s->made_at + REST_S || memcmp(now, s->marks, sizeof(now)) == 0))
         return TOOL_OK;
+    if (at <= s->made)
+        at = s->made + 1;
     code = s->o->make(s->o->user, at, &page);
     if (code == TOOL_OK && page.failed)
         code = TOOL_FAILED;
@@ -76,6 +89,7 @@ static int refresh_page(struct page_server *s)
     text_free(&s->page);
     s->page = page;
     s->made = at;
+    s->made_at = began;
     memcpy(s->marks, now, sizeof(now));
     return TOOL_OK;
 }

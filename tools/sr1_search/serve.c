@@ -17,7 +17,8 @@ static volatile sig_atomic_t stopped_by;
 
 static void stop_running_server(int number)
 {
-    stopped_by = number;
+    if (stopped_by == 0)
+        stopped_by = number;
     sr1_server_stop(running);
 }
 

@@ -2,7 +2,8 @@
 
 The library may call from any of its threads; ctypes takes the GIL for the call. Functions
 that live long (engines, rewards, environments) are reached through thunks that are made
-once and never go away: `self` is a key of `_owned`, given back by `destroy`.
+once and never go away: `self` is a key of `_owned`, given back by `destroy`. What they
+raise comes out of the call that caused them (`call`), which the library tells by its mark.
 """
 
 from __future__ import annotations
@@ -12,19 +13,16 @@ import itertools
 import signal
 import threading
 import traceback
-from collections import deque
 from contextlib import contextmanager
 from typing import (
     AbstractSet,
     Any,
     Callable,
-    Deque,
     Dict,
     Iterator,
     List,
     Mapping,
     Optional,
-    Tuple,
     Type,
 )
 
@@ -34,10 +32,9 @@ from ._structs import SearchOpsDestroy
 from .errors import CallbackError, CancelledError, DeadlineError, Error
 
 _owned: Dict[int, Any] = {}
-_counting = threading.Lock()
 _keys = itertools.count(LEAST_KEY)
-# What shared functions raised, with the text that the library was told, newest last.
-_shared: Deque[Tuple[str, BaseException]] = deque(maxlen=64)
+_calls: Dict[int, _Call] = {}  # those under way, by their marks
+_marks = itertools.count(1)
 
 
 def own(thing: Any) -> int:
@@ -116,8 +113,9 @@ destroy = SearchOpsDestroy(disown)  # ops->destroy of everything made here
 
 
 @contextmanager
-def interrupts(first: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C calls `first`; only the second one raises KeyboardInterrupt on the spot.
+def interrupts(first: Callable[[], None], hold: bool = False) -> Iterator[None]:
+    """Ctrl-C calls `first`; only the second one raises KeyboardInterrupt on the spot, and
+    with hold none does.
 
     Raised on the way into a callback, where ctypes drops exceptions, it would be lost.
     """
@@ -128,10 +126,11 @@ def interrupts(first: Callable[[], None]) -> Iterator[None]:
     seen: List[int] = []
 
     def handle(number: int, frame: Any) -> None:
-        if seen:
-            raise KeyboardInterrupt
         seen.append(number)
-        first()
+        if len(seen) == 1:
+            first()
+        elif not hold:
+            raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, handle)
     try:
@@ -143,7 +142,7 @@ def interrupts(first: Callable[[], None]) -> Iterator[None]:
 def run_aside(call: Callable[[], Any], cancel: Callable[[], Any]) -> None:
     """A call of the library that calls nothing back: in the main thread, which Ctrl-C
     reaches between its own statements only, it runs in another one. KeyboardInterrupt
-    cancels it, waits until it has ended, and comes out."""
+    cancels it, waits until it has ended, whatever comes meanwhile, and comes out."""
     if threading.current_thread() is not threading.main_thread():
         call()
         return
@@ -156,16 +155,18 @@ def run_aside(call: Callable[[], Any], cancel: Callable[[], Any]) -> None:
             failed.append(error)
 
     thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    try:
-        thread.join()
-    except BaseException:
+    stopped: List[BaseException] = []
+    with interrupts(lambda: stopped.append(KeyboardInterrupt()), hold=True):
+        thread.start()
         while thread.is_alive():
-            cancel()
-            thread.join(0.1)
-        raise
-    if failed:
-        raise failed[0]
+            try:
+                if stopped:
+                    cancel()
+                thread.join(0.1)
+            except BaseException as error:  # noqa: B902 - of the program's own handler
+                stopped.append(error)
+    for error in (*stopped, *failed):
+        raise error
 
 
 def _tell(text: str, kind: Type[Error]) -> int:
@@ -196,148 +197,106 @@ def _tell_raised(error: BaseException) -> int:
     return _tell(text_of(error), CallbackError if failed else CancelledError)
 
 
-def run_shared(function: Any, *arguments: Any) -> int:
-    """In a callback that any call of the process may run, several at a time and in threads
-    of the library: call function; 0, or the status for what it raised. That goes back
-    through the call whose failure tells of it."""
-    try:
-        function(*arguments)
-    except BaseException as error:  # noqa: B902 - KeyboardInterrupt too goes back
-        text = text_of(error)[:200].strip()  # by code of the user's, which may wait for others
-        with _counting:
-            _shared.append((text, error))
-        return _tell_raised(error)
-    return 0
-
-
-def _take_shared(failure: Error) -> Optional[BaseException]:
-    """What a shared function raised and this failure tells of."""
-    told = str(failure)
-    with _counting:
-        for held in reversed(_shared):
-            if held[0] in told:
-                _shared.remove(held)
-                return held[1]
-    return None
-
-
 def _tell_rows(error: Exception) -> int:
     """The same to the library."""
     kind = DeadlineError if isinstance(error, TimeoutError) else CallbackError
     return _tell(describe(error), kind)
 
 
-class Carrier:
-    """Brings what a callback raised back to the call that ran it.
+class _Call:
+    """A call of the library under way: what its callbacks raised first is its own."""
 
-    Also when the library went on without the callback's result: an exception is never
-    lost. But what an engine or environment raises in a rollout is the failure of the rows
-    that asked (`run_rows`), which the library records. Where no call is under way, as in
-    a server, it is only told to the library. others: carriers whose callbacks run in it
-    too.
-    """
-
-    def __init__(self, *others: Optional[Carrier]) -> None:
+    def __init__(self, rollout: bool) -> None:
         self.raised: Optional[BaseException] = None
-        self.calls = 0  # under way, through which an exception can go back
-        self.rollouts = 0  # of another carrier, that run callbacks of this one
-        self.others = [other for other in others if other is not None]
+        self.rollout = rollout
 
-    def fail(self, error: BaseException) -> int:
-        """In a callback: keep the exception; returns the status to give the library."""
-        self._keep(error)
-        return _tell_raised(error)
-
-    def _keep(self, error: BaseException) -> None:
-        if self.raised is None and self.calls + self.rollouts > 0:
+    def keep(self, error: BaseException) -> None:
+        if self.raised is None:
             self.raised = error
 
-    def run(self, function: Any, *arguments: Any) -> int:
-        """In a callback: call function (None: nothing), unless something was raised
-        before; 0, or the status for what was raised."""
-        before = self.pending()
-        if before is not None:
-            return self.fail(before)
-        return 0 if function is None else self.run_always(function, *arguments)
-
-    def run_always(self, function: Any, *arguments: Any) -> int:
-        """As run, also after something was raised: what ends what was begun."""
-        try:
-            function(*arguments)
-        except BaseException as error:  # noqa: B902 - KeyboardInterrupt too goes back
-            return self.fail(error)
-        return 0
-
-    def run_rows(self, function: Any, *arguments: Any) -> int:
-        """As run, for callbacks that answer rows: in a rollout an Exception is told to
-        the library alone, with the line that raised it."""
-        if self.calls > 0 or self.rollouts == 0:
-            return self.run(function, *arguments)
-        before = self.pending()
-        if before is not None:
-            return self.fail(before)
-        try:
-            function(*arguments)
-        except Exception as error:
-            return _tell_rows(error)
-        except BaseException as error:  # noqa: B902 - KeyboardInterrupt ends the call
-            return self.fail(error)
-        return 0
-
-    def pending(self) -> Optional[BaseException]:
-        """What was raised since the last call, here or in the others."""
-        for carrier in self._reached():
-            if carrier.raised is not None:
-                return carrier.raised
-        return None
-
-    def _reached(self) -> List[Carrier]:
-        """This one, the others, theirs and so on, each once."""
-        found: List[Carrier] = []
-        ahead = [self]
-        while ahead:
-            carrier = ahead.pop(0)
-            if carrier not in found:
-                found.append(carrier)
-                ahead.extend(carrier.others)
-        return found
-
-    def _count(self, reached: List[Carrier], more: int, rollout: bool) -> None:
-        with _counting:
-            for carrier in reached:
-                if rollout and carrier is not self:
-                    carrier.rollouts += more
-                else:
-                    carrier.calls += more
-
-    def _take(self, reached: List[Carrier], rollout: bool) -> Optional[BaseException]:
-        raised = [carrier.raised for carrier in reached if carrier.raised is not None]
-        for carrier in reached:
-            carrier.raised = None
-        self._count(reached, -1, rollout)
-        return raised[0] if raised else None
+    def take(self) -> BaseException:
+        """What was raised, kept no longer: its traceback holds the call."""
+        raised, self.raised = self.raised, None
+        assert raised is not None
+        return raised
 
     @contextmanager
-    def call(
-        self,
-        interrupted: Optional[Callable[[], None]] = None,
-        rollout: bool = False,
-    ) -> Iterator[None]:
-        """Around a call of the library: raises what its callbacks raised. Ctrl-C calls
-        `interrupted`, or is a KeyboardInterrupt at the next callback or at the end.
-        rollout: the library treats failures of the others' callbacks row by row."""
-        reached = self._reached()
-        self._count(reached, 1, rollout)
+    def marked(self) -> Iterator[None]:
+        """The calls that this thread makes meanwhile, and their callbacks on whichever
+        thread, are of this one."""
+        mark = next(_marks)
+        _calls[mark] = self
+        before = lib.sr1_set_call_mark(mark)
         try:
-            with interrupts(interrupted or (lambda: self._keep(KeyboardInterrupt()))):
+            yield
+        finally:
+            lib.sr1_set_call_mark(before)
+            del _calls[mark]
+
+
+@contextmanager
+def call(
+    interrupted: Optional[Callable[[], None]] = None, rollout: bool = False
+) -> Iterator[None]:
+    """Around a call of the library: raises what its callbacks raised, also when the
+    library went on without their results. Ctrl-C calls `interrupted`, or is a
+    KeyboardInterrupt at the next callback or at the end. rollout: what answers rows is
+    their failure where it raises (`run_rows`)."""
+    made = _Call(rollout)
+    try:
+        with interrupts(interrupted or (lambda: made.keep(KeyboardInterrupt()))):
+            with made.marked():
                 yield
-        except BaseException as failure:
-            raised = self._take(reached, rollout)
-            if raised is None and isinstance(failure, Error):
-                raised = _take_shared(failure)
-            if raised is None or not isinstance(failure, Error):
-                raise
-            raise raised  # not "from failure": its own cause stays
-        raised = self._take(reached, rollout)
-        if raised is not None:
-            raise raised
+    except Error:
+        if made.raised is None:
+            raise
+        raise made.take()  # not "from" the failure: its own cause stays
+    if made.raised is not None:
+        raise made.take()
+
+
+def _call_of_callback() -> Optional[_Call]:
+    """None where no call is under way, as in a server, or where it has ended, as that of
+    a search that was given up."""
+    return _calls.get(lib.sr1_call_mark())
+
+
+def run(function: Any, *arguments: Any) -> int:
+    """In a callback: call function (None: nothing), unless one of the same call has raised
+    before; 0, or the status to give the library."""
+    of = _call_of_callback()
+    if of is not None and of.raised is not None:
+        return _tell_raised(of.raised)
+    return 0 if function is None else run_always(function, *arguments)
+
+
+def run_always(function: Any, *arguments: Any) -> int:
+    """As run, also after something was raised: what ends what was begun."""
+    try:
+        function(*arguments)
+    except BaseException as error:  # noqa: B902 - KeyboardInterrupt too goes back
+        return _fail(error)
+    return 0
+
+
+def run_rows(function: Any, *arguments: Any) -> int:
+    """As run, for callbacks that answer rows: in a rollout an Exception is told to the
+    library alone, which records it, with the line that raised it."""
+    of = _call_of_callback()
+    if of is None or not of.rollout or of.raised is not None:
+        return run(function, *arguments)
+    try:
+        function(*arguments)
+    except Exception as error:
+        return _tell_rows(error)
+    except BaseException as error:  # noqa: B902 - KeyboardInterrupt ends the call
+        return _fail(error)
+    return 0
+
+
+def _fail(error: BaseException) -> int:
+    """Keep the exception for its call; the status to give the library."""
+    of = _call_of_callback()
+    if of is not None:
+        of.keep(error)
+    return _tell_raised(error)

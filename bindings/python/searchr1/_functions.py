@@ -26,14 +26,14 @@ from ._structs import (
     LogFn, LossBatch, LossInfo, LossMaps, LossOps, LossOptions, LossReport, McpOptions,
     MetricSinkFn, ModelOptions, OpenaiCounters, OpenaiOptions, OpenaiRequest,
     OpenaiResult, ProblemCase, ProblemsOptions, Program, ProgramsOptions, Query,
-    QueryStats, RecordOptions, RemoteReport, RerankerOps, RerankOptions, ResumeOptions,
-    RevisionNode, RevisionTreeOptions, RevisionTreeScores, RewardOps, RewardOptions,
-    RewardScales, RolloutOptions, RoomsOptions, RoomsTask, RunCallbacks, RunPlan,
-    SandboxCounters, SandboxOptions, SearchCounters, SearchHit, SearchHttpOptions,
-    SearchMeasureOptions, SearchMeasures, SearchOps, SearchTable, ServerOptions,
-    ServerStats, StepReport, Submission, SuiteOptions, SynthOptions, SynthReport,
-    TextSegment, ThinkingStep, TokenizerTrainOptions, TokenStep, ToolOps, ValueBatch,
-    ValueOptions, ValueReport, WorldOptions, WorldProgressFn,
+    QueryStats, RecordOptions, RejectionReport, RemoteReport, RerankerOps, RerankOptions,
+    ResumeOptions, RevisionNode, RevisionTreeOptions, RevisionTreeScores, RewardOps,
+    RewardOptions, RewardScales, RolloutOptions, RoomsOptions, RoomsTask, RunCallbacks,
+    RunPlan, SandboxCounters, SandboxOptions, SearchCounters, SearchHit,
+    SearchHttpOptions, SearchMeasureOptions, SearchMeasures, SearchOps, SearchTable,
+    ServerOptions, ServerStats, StepReport, Submission, SuiteOptions, SynthOptions,
+    SynthReport, TextSegment, ThinkingStep, TokenizerTrainOptions, TokenStep, ToolOps,
+    ValueBatch, ValueOptions, ValueReport, WorldOptions, WorldProgressFn,
 )
 
 STATUS = object()
@@ -86,6 +86,8 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_status_name": (c_char_p, c_int32),
     "sr1_status_text": (c_char_p, c_int32),
     "sr1_set_error": (c_int32, c_int32, c_char_p),
+    "sr1_set_call_mark": (c_uint64, c_uint64),
+    "sr1_call_mark": (c_uint64,),
     "sr1_version": (c_char_p,),
     "sr1_free": (None, c_void_p),
     "sr1_log_set": (None, LogFn, c_void_p),
@@ -607,6 +609,11 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     ),
     "sr1_loss_kl_name": (c_char_p, c_size_t),
     "sr1_loss_correction_name": (c_char_p, c_size_t),
+    "sr1_loss_rejection_name": (c_char_p, c_size_t),
+    "sr1_loss_reject": (
+        STATUS, POINTER(LossBatch), c_char_p, c_char_p, POINTER(c_uint8),
+        POINTER(RejectionReport),
+    ),
     "sr1_loss_weights": (STATUS, c_char_p, POINTER(LossMaps), POINTER(c_float)),
     "sr1_loss_aggregation_name": (c_char_p, c_size_t),
     "sr1_loss_entropy_threshold": (

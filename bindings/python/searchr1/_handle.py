@@ -31,7 +31,11 @@ class Handle:
         self._pointer: Optional[int] = pointer
         self._owner = owner
         if owner is None:
-            self._finalizer = weakref.finalize(self, getattr(lib, self._free), pointer)
+            self._finalizer = weakref.finalize(self, self._free_function(), pointer)
+
+    @classmethod
+    def _free_function(cls) -> Callable[[int], Any]:
+        return getattr(lib, cls._free)  # type: ignore[no-any-return]
 
     @property
     def _as_parameter_(self) -> c_void_p:

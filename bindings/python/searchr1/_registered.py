@@ -62,13 +62,13 @@ class Registered:
         name = _callbacks.owned(key)
         function, how = self.functions[name]
         what = f"{self.what} '{name}'"
-        return _callbacks.run_shared(self.call, what, function, how, *arguments)
+        return _callbacks.run(self.call, what, function, how, *arguments)
 
     def around(self, name: str) -> ContextManager[None]:
         """Around a call of the library that runs one by name."""
         if name not in self.functions:
             return contextlib.nullcontext()
-        return _callbacks.Carrier().call()
+        return _callbacks.call()
 
 
 def _place(function: Any) -> Tuple[Any, Any]:

@@ -47,6 +47,8 @@ class AdvantageBatch(Sized):
         ("baselines", POINTER(c_double)),
         ("step_tokens", POINTER(c_uint8)),
         ("component_absent", POINTER(c_uint8)),
+        ("score_norms", POINTER(c_float)),
+        ("token_places", POINTER(c_int32)),
     ]
 
 
@@ -220,6 +222,7 @@ class LossOptions(Sized):
         ("clip_cov_ub", c_double),
         ("kl_cov_ratio", c_double),
         ("ppo_kl_coef", c_double),
+        ("dro_beta", c_double),
     ]
 
 
@@ -1045,6 +1048,26 @@ class LossInfo(Sized):
         ("options", c_char_p),
         ("aggregation", c_char_p),
         ("needs", c_int64),
+    ]
+
+
+class RejectionReport(Sized):
+    _fields_ = [
+        ("masked_fraction", c_double),
+        ("seq_masked_fraction", c_double),
+        ("mean", c_double),
+        ("std", c_double),
+        ("max", c_double),
+        ("min", c_double),
+        ("fraction_high", c_double),
+        ("fraction_low", c_double),
+        ("seq_mean", c_double),
+        ("seq_std", c_double),
+        ("seq_max", c_double),
+        ("seq_min", c_double),
+        ("seq_max_deviation", c_double),
+        ("seq_fraction_high", c_double),
+        ("seq_fraction_low", c_double),
     ]
 
 

@@ -127,6 +127,8 @@ _BY_TOKEN = {
     "token_rewards": c_double,
     "values": c_float,
     "step_tokens": c_uint8,
+    "score_norms": c_float,
+    "token_places": c_int32,
 }
 _BY_TURN = {"turn_rewards": c_double, "turn_states": c_uint64, "turn_tags": c_int32}
 _BY_LEVEL = {"confidences": c_double, "thinking_costs": c_double}
@@ -229,7 +231,8 @@ def estimate(
 
     rewards, groups [n]: total reward and key of the group of each trajectory. Arrays by
     name, as far as the estimator needs them (table(), searchr1/advantage.h):
-    token_counts, turn_counts [n]; token_turns, token_rewards, values, step_tokens [T];
+    token_counts, turn_counts [n]; token_turns, token_rewards, values, step_tokens,
+    score_norms, token_places [T];
     turn_rewards, turn_states, turn_tags [U]; confidences, thinking_costs [U, 4] (None: not made);
     bootstrap, completed, result_turn, baselines [n]; components [n, c], component_absent
     [n, c] (1: the reward does not apply), component_weights, component_names [c]. Any other
@@ -274,6 +277,7 @@ _NEEDS = {
     "confidences": 128,
     "result_turn": 256,
     "baselines": 512,
+    "score_norms": 1024,
 }
 
 
@@ -304,6 +308,8 @@ class Batch:
     component_absent: Any  # uint8 [n * c] 1: that reward is None (components: NaN)
     component_names: Tuple[str, ...]  # [c]
     component_weights: Any  # float64 [c]
+    score_norms: Any  # float32 [T] |d log p / d logits|^2 of each token
+    token_places: Any  # int32 [T] in the response, inserted text included
 
 
 def _batch_of(c: AdvantageBatch) -> Batch:
@@ -338,6 +344,8 @@ def _batch_of(c: AdvantageBatch) -> Batch:
             decode(c.component_names[i]) for i in range(width if c.component_names else 0)
         ),
         component_weights=taken("component_weights", c_double, width),
+        score_norms=taken("score_norms", c_float, tokens),
+        token_places=taken("token_places", c_int32, tokens),
     )
 
 

@@ -92,14 +92,13 @@ class Generator(Handle):
         """concurrent: several threads may call it at a time."""
         if not callable(function):
             raise TypeError(f"a generator is a function or a Generator, not {function!r:.80}")
-        self.carrier = _callbacks.Carrier()
         ops = GeneratorOps(
             name=terminated(name),
             write=_write,
             destroy=_callbacks.destroy,
             flags=CONCURRENT if concurrent else 0,
         )
-        key = _callbacks.own((function, self.carrier))
+        key = _callbacks.own(function)
         try:
             super().__init__(make(lib.sr1_generator_new, byref(ops), key))
         except Exception:
@@ -110,7 +109,6 @@ class Generator(Handle):
     def _of(cls, pointer: int) -> Generator:
         self = cls.__new__(cls)
         Handle.__init__(self, pointer)
-        self.carrier = _callbacks.Carrier()
         return self
 
     @classmethod
@@ -181,7 +179,7 @@ class Generator(Handle):
         array = (_Conversation * max(n, 1))(*(k[0] for k in kept))
         texts, lens = (c_void_p * max(n, 1))(), (c_size_t * max(n, 1))()
         try:
-            with self.carrier.call():
+            with _callbacks.call():
                 lib.sr1_generator_generate(self, array, n, texts, lens)
             return [text_at(texts[i], lens[i]) if texts[i] else None for i in range(n)]
         finally:
@@ -232,8 +230,8 @@ def _answer(function: WriteFunction, addresses: List[int], sink: int) -> None:
 
 
 def _called(key: int, conversations: Any, n: int, sink: int) -> int:
-    function, carrier = _callbacks.owned(key)
-    return int(carrier.run(_answer, function, conversations[:n], sink))
+    function = _callbacks.owned(key)
+    return int(_callbacks.run(_answer, function, conversations[:n], sink))
 
 
 _write = GeneratorOpsWrite(_called)
@@ -333,7 +331,6 @@ def environment(
     writer = as_generator(reviser)
     assert writer is not None
     self = Environment.__new__(Environment)
-    self.carrier = _callbacks.Carrier(writer.carrier)
     options = EnvOptions(protocol=b"ctrl")
     Handle.__init__(
         self, make(lib.sr1_critique_env_open, problems, writer, style, byref(options))
@@ -401,7 +398,6 @@ class RevisionTrees(Handle):
         is told what running the answer showed. made_by: names the generators and how they
         sample; a file made by others, or of problems that have changed, is refused."""
         writers = [as_generator(w) for w in (solver, critic, reviser)]
-        self.carrier = _callbacks.Carrier(*(w.carrier for w in writers if w))
         self._kept = (problems, checker, writers, style)
         run = None if isinstance(checker, Handle) else checker
         self._run = RevisionTreeOptionsRun()
@@ -435,13 +431,13 @@ class RevisionTrees(Handle):
             verdict[0] = 6 if said is None else 0 if said[0] else 1  # SR1_RUN_*
             rate[0] = 0.0 if said is None else said[1]
 
-        return lambda user, *arguments: self.carrier.run(told, *arguments)
+        return lambda user, *arguments: _callbacks.run(told, *arguments)
 
     def _teller(self, progress: Callable[[str, int, int], Any]) -> Any:
         def told(phase: bytes, done: int, total: int) -> None:
             progress(decode(phase), done, total)
 
-        return lambda user, *arguments: self.carrier.run(told, *arguments)
+        return lambda user, *arguments: _callbacks.run(told, *arguments)
 
     def expand(self, *widths: int) -> int:
         """Let each node of layer i have widths[i + 1] children: expand(1, 5, 1) is 5
@@ -449,7 +445,7 @@ class RevisionTrees(Handle):
         next call tries again."""
         missing = c_int64()
         array = (c_int32 * max(len(widths), 1))(*widths)
-        with self.carrier.call():
+        with _callbacks.call():
             lib.sr1_revision_trees_expand(self, array, len(widths), byref(missing))
         return missing.value
 

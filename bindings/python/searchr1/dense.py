@@ -29,14 +29,13 @@ def _build_options(**given: Any) -> DenseBuildOptions:
     )
 
 
-def _run(call: Callable[..., Any], progress: Optional[Progress], *carriers: Any) -> None:
+def _run(call: Callable[..., Any], progress: Optional[Progress]) -> None:
     """Call with a thunk for progress; what that raises comes out of here."""
-    carrier = _callbacks.Carrier(*carriers)
 
     def tell(user: int, *figures: int) -> int:
-        return carrier.run(progress, *figures)
+        return _callbacks.run(progress, *figures)
 
-    with carrier.call():
+    with _callbacks.call():
         call(DenseProgressFn(tell) if progress else DenseProgressFn())
 
 
@@ -66,7 +65,6 @@ def build_dense(
             path_bytes(corpus), path_bytes(index), embedder, byref(options), thunk, None
         ),
         progress,
-        embedder.carrier,
     )
 
 
@@ -119,8 +117,7 @@ def dense_estimate(
     embed_seconds. Without an embedder, dim says how long vectors are."""
     options = _build_options(dtype=dtype, zstd_level=3, batch=batch)
     estimate = DenseEstimate()
-    carrier = embedder.carrier if embedder is not None else _callbacks.Carrier()
-    with carrier.call():
+    with _callbacks.call():
         lib.sr1_dense_estimate_get(
             path_bytes(corpus), embedder, dim, byref(options), byref(estimate)
         )
@@ -163,7 +160,6 @@ class Dense(Search):
         )
         super().__init__(
             make(lib.sr1_search_open_dense, path_bytes(path), embedder, byref(options)),
-            _callbacks.Carrier(embedder.carrier),
         )
 
     @property

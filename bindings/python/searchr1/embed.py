@@ -72,18 +72,14 @@ class Embedder(Handle):
             threads=threads,
             batch_tokens=batch_tokens,
         )
-        self._own(make(lib.sr1_embedder_open, path_bytes(folder), byref(options)))
-
-    def _own(self, pointer: int, carrier: Optional[_callbacks.Carrier] = None) -> None:
-        super().__init__(pointer)
-        self.carrier = carrier or _callbacks.Carrier()
+        super().__init__(make(lib.sr1_embedder_open, path_bytes(folder), byref(options)))
 
     def embed(self, texts: Sequence[str], kind: str = "query") -> Any:
         """The vectors of texts as float32 rows [n, dim] (without numpy: end to end).
         kind: "query" or "document"."""
         data = strings(texts)
         out = _arrays.empty(c_float, len(data), self.dim)
-        with self.carrier.call():
+        with _callbacks.call():
             lib.sr1_embedder_embed(
                 self, data, len(data), KINDS.index(kind), _arrays.pointer(out, c_float)
             )
@@ -92,7 +88,7 @@ class Embedder(Handle):
     def similarity(self, a: str, b: str) -> float:
         """Cosine of the angle between the vectors of two texts, both as queries."""
         cosine = c_double()
-        with self.carrier.call():
+        with _callbacks.call():
             lib.sr1_embedder_similarity(
                 self, terminated(a), terminated(b), byref(cosine)
             )
@@ -131,17 +127,13 @@ class Reranker(Handle):
             threads=threads,
             batch_tokens=batch_tokens,
         )
-        self._own(make(lib.sr1_reranker_open, path_bytes(folder), byref(options)))
-
-    def _own(self, pointer: int, carrier: Optional[_callbacks.Carrier] = None) -> None:
-        super().__init__(pointer)
-        self.carrier = carrier or _callbacks.Carrier()
+        super().__init__(make(lib.sr1_reranker_open, path_bytes(folder), byref(options)))
 
     def score(self, query: str, texts: Sequence[str]) -> List[float]:
         """How well each text fits the query: higher is better."""
         data = strings(texts)
         out = (c_double * len(data))()
-        with self.carrier.call():
+        with _callbacks.call():
             lib.sr1_reranker_score(self, terminated(query), data, len(data), out)
         return list(out)
 
@@ -170,7 +162,6 @@ class PythonEmbedder(Embedder):
         concurrent: bool = False,
     ) -> None:
         function = embedder if callable(embedder) else embedder.embed
-        carrier = _callbacks.Carrier()
         ops = EmbedderOps(
             name=terminated(name),
             embed=_embed,
@@ -178,9 +169,9 @@ class PythonEmbedder(Embedder):
             dim=dim,
             flags=_CONCURRENT if concurrent else 0,
         )
-        key = _callbacks.own((function, dim, carrier))
+        key = _callbacks.own((function, dim))
         try:
-            self._own(make(lib.sr1_embedder_new, byref(ops), key), carrier)
+            Handle.__init__(self, make(lib.sr1_embedder_new, byref(ops), key))
         except Exception:
             _callbacks.disown(key)
             raise
@@ -194,29 +185,28 @@ class PythonReranker(Reranker):
         self, reranker: Any, name: str = "python", concurrent: bool = False
     ) -> None:
         function = reranker if callable(reranker) else reranker.score
-        carrier = _callbacks.Carrier()
         ops = RerankerOps(
             name=terminated(name),
             score=_score,
             destroy=_callbacks.destroy,
             flags=_CONCURRENT if concurrent else 0,
         )
-        key = _callbacks.own((function, carrier))
+        key = _callbacks.own(function)
         try:
-            self._own(make(lib.sr1_reranker_new, byref(ops), key), carrier)
+            Handle.__init__(self, make(lib.sr1_reranker_new, byref(ops), key))
         except Exception:
             _callbacks.disown(key)
             raise
 
 
 def _called_embed(key: int, texts: Any, n: int, kind: int, out: Any) -> int:
-    function, dim, carrier = _callbacks.owned(key)
-    return int(carrier.run(_give_rows, function, texts[:n], KINDS[kind], dim, out))
+    function, dim = _callbacks.owned(key)
+    return int(_callbacks.run(_give_rows, function, texts[:n], KINDS[kind], dim, out))
 
 
 def _called_score(key: int, query: bytes, texts: Any, n: int, out: Any) -> int:
-    function, carrier = _callbacks.owned(key)
-    return int(carrier.run(_give_scores, function, query, texts[:n], out))
+    function = _callbacks.owned(key)
+    return int(_callbacks.run(_give_scores, function, query, texts[:n], out))
 
 
 _embed = EmbedderOpsEmbed(_called_embed)

@@ -119,7 +119,6 @@ class Environment(Handle):
             max_parallel_calls=max_parallel_calls,
         )
         engine = as_search(search)
-        self.carrier = _callbacks.Carrier(engine.carrier if engine else None)
         _check_kind(kind)
         if not callable(kind):
             super().__init__(
@@ -133,7 +132,7 @@ class Environment(Handle):
         ops = EnvOps(name=terminated(name), act=_act, destroy=_callbacks.destroy)
         if hasattr(kind, "begin"):
             ops.begin, ops.finish = _begin, _finish
-        key = _callbacks.own((kind, self.carrier))
+        key = _callbacks.own(kind)
         try:
             super().__init__(make(lib.sr1_env_new, byref(ops), key, byref(options)))
         except Exception:
@@ -152,7 +151,6 @@ class Environment(Handle):
         options = EnvOptions(protocol=optional(protocol))
         limits = ExternalOptions(timeout_s=timeout)
         self = cls.__new__(cls)
-        self.carrier = _callbacks.Carrier()
         Handle.__init__(
             self,
             make(
@@ -166,7 +164,7 @@ class Environment(Handle):
 
     def add_tool(self, tool: Any) -> None:
         """Add a function or a Tool, before anything else uses the environment."""
-        add(self, as_tool(tool), self.carrier)
+        add(self, as_tool(tool))
 
     def add_mcp(self, path: Any, timeout: float = 60.0, start_timeout: float = 60.0) -> None:
         """Start the MCP servers that a file names (mcp.json, as other clients read it), and
@@ -189,7 +187,7 @@ class Environment(Handle):
         data = encode(action)
         text, n = c_void_p(), c_size_t()
         try:
-            with self.carrier.call():
+            with _callbacks.call():
                 lib.sr1_env_answer(self, data, len(data), byref(text), byref(n))
             return text_at(text.value, n.value)
         finally:
@@ -198,7 +196,7 @@ class Environment(Handle):
     def begin(self, query_id: str = "", query: Text = "", seed: int = 0) -> int:
         """Begin a trajectory of one's own; its number (0: no state is kept)."""
         data, episode = encode(query), c_int64()
-        with self.carrier.call():
+        with _callbacks.call():
             lib.sr1_env_begin(
                 self, terminated(query_id), data, len(data), seed, byref(episode)
             )
@@ -209,7 +207,7 @@ class Environment(Handle):
         data, reply = encode(action), EnvReply()
         text, n = c_void_p(), c_size_t()
         try:
-            with self.carrier.call():
+            with _callbacks.call():
                 lib.sr1_env_step(
                     self, episode, data, len(data), byref(reply), byref(text), byref(n)
                 )
@@ -226,7 +224,7 @@ class Environment(Handle):
 
     def finish(self, episode: int) -> None:
         """End an episode, once."""
-        with self.carrier.call():
+        with _callbacks.call():
             lib.sr1_env_finish(self, episode)
 
 
@@ -275,7 +273,7 @@ TIMEOUT, ERROR = 2, 3  # SR1_ACTION_*
 
 
 def _begun(key: int, given: Any) -> int:
-    function, carrier = _callbacks.owned(key)
+    function = _callbacks.owned(key)
     e = given.contents
     episode = Episode(
         number=e.episode,
@@ -285,12 +283,12 @@ def _begun(key: int, given: Any) -> int:
         seed=e.seed,
         row=json.loads(text_at(e.row, e.row_len) or "{}"),
     )
-    return int(carrier.run(function.begin, episode))
+    return int(_callbacks.run(function.begin, episode))
 
 
 def _finished(key: int, episode: int) -> None:
-    function, carrier = _callbacks.owned(key)
-    carrier.run_always(function.finish, episode)
+    function = _callbacks.owned(key)
+    _callbacks.run_always(function.finish, episode)
 
 
 _begin = EnvOpsBegin(_begun)
@@ -298,8 +296,8 @@ _finish = EnvOpsFinish(_finished)
 
 
 def _called(key: int, actions: Any, n: int, sink: int) -> int:
-    function, carrier = _callbacks.owned(key)
-    return int(carrier.run_rows(_answer, function, actions[:n], sink))
+    function = _callbacks.owned(key)
+    return int(_callbacks.run_rows(_answer, function, actions[:n], sink))
 
 
 _act = EnvOpsAct(_called)

@@ -38,7 +38,6 @@ class Faiss(Search):
                 embedder,
                 byref(options),
             ),
-            _callbacks.Carrier(embedder.carrier),
         )
 
 
@@ -59,17 +58,16 @@ def build_faiss(
     "inner_product" or "l2". progress(done, total): vectors added, of all; if it raises,
     the build stops and an old index stands as it was. A file at `index` that is no FAISS
     index is refused; force: replace it."""
-    carrier = _callbacks.Carrier()
 
     def tell(user: int, *figures: int) -> int:
-        return carrier.run(progress, *figures)
+        return _callbacks.run(progress, *figures)
 
     options = FaissBuildOptions(
         dim=dim, threads=threads, metric=optional(metric), train_sample=train_sample,
         force=force,
     )
     thunk = FaissProgressFn(tell) if progress else FaissProgressFn()
-    with carrier.call():
+    with _callbacks.call():
         lib.sr1_faiss_build(
             path_bytes(vectors), path_bytes(index), terminated(factory), byref(options),
             thunk, None,

@@ -57,6 +57,29 @@ class ValueLoss:
     gradient: Any  # float32 [n]: d loss / d values
 
 
+@dataclass(frozen=True)
+class Rejection:
+    """What reject() leaves of a batch; figures as verl's rollout_rs_*, those behind the
+    first two of the first criterion."""
+
+    keep: Any  # uint8 [n]: 1 for tokens that stay
+    masked_fraction: float  # of all criteria
+    seq_masked_fraction: float
+    mean: float
+    std: float
+    max: float
+    min: float
+    fraction_high: float
+    fraction_low: float
+    seq_mean: float
+    seq_std: float
+    seq_max: float
+    seq_min: float
+    seq_max_deviation: float
+    seq_fraction_high: float
+    seq_fraction_low: float
+
+
 def _listed(function: Callable[[int], Optional[bytes]]) -> List[str]:
     found = map(function, itertools.count())
     return [decode(name) for name in itertools.takewhile(lambda name: name, found)]
@@ -80,6 +103,11 @@ def kl_kinds() -> List[str]:
 def corrections() -> List[str]:
     """What correction may be."""
     return _listed(lib.sr1_loss_correction_name)
+
+
+def rejections() -> List[str]:
+    """What the criteria of reject() may be."""
+    return _listed(lib.sr1_loss_rejection_name)
 
 
 def describe() -> List[Dict[str, Any]]:
@@ -191,6 +219,41 @@ def choose(
         _arrays.pointer(marks, c_uint8),
     )
     return marks
+
+
+def reject(
+    criteria: str,
+    thresholds: str,
+    old_log_probs: Sequence[float],
+    rollout_log_probs: Sequence[float],
+    seq_lengths: Sequence[int],
+) -> Rejection:
+    """Which tokens of a batch of whole sequences stay in it (verl's rollout_rs): those that
+    pass all criteria, "token_k1,seq_mean_k3". thresholds: "0.5_2,0.01", one for each or one
+    for all. compute() then gets the others' arrays without them, and weights() their
+    lengths."""
+    n = len(old_log_probs)
+    held = [
+        _arrays.given(old_log_probs, c_float, n),
+        _arrays.given(rollout_log_probs, c_float, n),
+        _arrays.given(_begins(seq_lengths), c_int64),
+    ]
+    batch = _structs.LossBatch(
+        n=n,
+        old_log_probs=held[0][1],
+        rollout_log_probs=held[1][1],
+        n_seqs=len(seq_lengths),
+        seq_begin=held[2][1],
+    )
+    keep, report = _arrays.empty(c_uint8, n), _structs.RejectionReport()
+    lib.sr1_loss_reject(
+        byref(batch),
+        terminated(criteria),
+        terminated(thresholds),
+        _arrays.pointer(keep, c_uint8),
+        byref(report),
+    )
+    return Rejection(keep=keep, **report.as_dict())
 
 
 # ---- a loss of your own ----

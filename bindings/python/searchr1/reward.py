@@ -309,14 +309,12 @@ class RewardSet(Handle):
             gold_ids_field=optional(gold_ids_field),
         )
         super().__init__(make(lib.sr1_reward_set_new, byref(options)))
-        self._carrier = _callbacks.Carrier(getattr(embedder, "carrier", None))
 
     @classmethod
     def open(cls, config: Union[Config, PathLike, Mapping[str, Any]]) -> RewardSet:
         """Those that a configuration names (rewards, reward_weights, ...)."""
         self = cls.__new__(cls)
         Handle.__init__(self, make(lib.sr1_reward_set_open, as_config(config)))
-        self._carrier = _callbacks.Carrier()
         return self
 
     def add(
@@ -335,7 +333,6 @@ class RewardSet(Handle):
         add_reward(
             lib.sr1_reward_set_add,
             self,
-            self._carrier,
             name,
             function,
             weight,
@@ -376,7 +373,7 @@ class RewardSet(Handle):
         parts, totals = _arrays.empty(c_double, begin[-1], count), _arrays.empty(
             c_double, begin[-1]
         )
-        with self._carrier.call():
+        with _callbacks.call():
             lib.sr1_reward_set_score_turns(
                 self,
                 pointers(trajectories),
@@ -392,7 +389,7 @@ class RewardSet(Handle):
         weighting, and float64 [n]."""
         n, count = len(trajectories), lib.sr1_reward_set_count(self)
         parts, totals = _arrays.empty(c_double, n, count), _arrays.empty(c_double, n)
-        with self._carrier.call():
+        with _callbacks.call():
             lib.sr1_reward_set_score(
                 self,
                 pointers(trajectories),
@@ -405,13 +402,13 @@ class RewardSet(Handle):
     def begin(self, trajectory: Trajectory) -> None:
         """Begin to score a finished trajectory, ahead of score or apply, where a reward
         takes long."""
-        with self._carrier.call():
+        with _callbacks.call():
             lib.sr1_reward_set_begin(self, trajectory)
 
     def apply(self, trajectories: Sequence[Trajectory]) -> None:
         """Score, and set the trajectories' rewards part by part. One whose reward could
         not be had gets the stop reason "unscored" and none."""
-        with self._carrier.call():
+        with _callbacks.call():
             lib.sr1_reward_set_apply(self, pointers(trajectories), len(trajectories))
 
 
@@ -432,7 +429,6 @@ def _check_function(what: str, function: Any) -> None:
 def add_reward(
     add: Any,
     target: Handle,
-    carrier: _callbacks.Carrier,
     name: str,
     function: RewardFunction,
     weight: float,
@@ -452,7 +448,7 @@ def add_reward(
         level=level,
         score_turns=_turns_thunk if turns else RewardOpsScoreTurns(),
     )
-    key = _callbacks.own((name, function, carrier, turns))
+    key = _callbacks.own((name, function, turns))
     try:
         add(target, byref(ops), key, weight)
     except Exception:
@@ -478,16 +474,16 @@ def _is_builtin(name: str) -> bool:
 
 
 def _called(key: int, trajectories: Any, n: int, out: Any, states: Any) -> int:
-    name, function, carrier, _ = _callbacks.owned(key)
-    return int(carrier.run(_fill, name, function, trajectories[:n], out, states))
+    name, function, _ = _callbacks.owned(key)
+    return int(_callbacks.run(_fill, name, function, trajectories[:n], out, states))
 
 
 _score_thunk = RewardOpsScoreStates(_called)
 
 
 def _turns_called(key: int, trajectory: int, out: Any) -> int:
-    name, _, carrier, turns = _callbacks.owned(key)
-    return int(carrier.run(_fill_turns, name, turns, trajectory, out))
+    name, _, turns = _callbacks.owned(key)
+    return int(_callbacks.run(_fill_turns, name, turns, trajectory, out))
 
 
 _turns_thunk = RewardOpsScoreTurns(_turns_called)

@@ -282,24 +282,21 @@ class Rollout(Handle):
         (see PythonSearch). env: an Environment, or what it is made of: a function or an
         object from actions to answers. tools: functions or Tools that the policy calls."""
         engine = as_search(search)
-        self.carrier = _callbacks.Carrier(engine.carrier if engine else None)
         settings, own = own_environment(as_config(config), env, tools, engine)
         super().__init__(make(lib.sr1_rollout_new, settings, model, tokenizer, engine))
         if own:
             self.set_env(own)
 
     @classmethod
-    def _borrow(cls, pointer: int, owner: Handle, carrier: _callbacks.Carrier) -> Rollout:
+    def _borrow(cls, pointer: int, owner: Handle) -> Rollout:
         self = cls.__new__(cls)
         Handle.__init__(self, pointer, owner)
-        self.carrier = carrier
         return self
 
     def set_env(self, env: Environment) -> None:
         """Let another environment answer actions: tools, or a Python function. It must
         speak the configured protocol."""
         lib.sr1_rollout_set_env(self, env)
-        self.carrier.others.append(env.carrier)
 
     @property
     def model(self) -> Optional[Model]:
@@ -338,10 +335,9 @@ class Rollout(Handle):
         samples, unless Query.copy numbers them. max_tokens: sampled tokens a trajectory
         (0: as configured). text(index, source, piece): as it appears. temperature, top_p,
         top_k: in place of the configured ones; temperature 0: those."""
-        carrier = _callbacks.Carrier(self.carrier, *self.carrier.others)
 
         def tell(user: int, index: int, source: int, piece: int, size: int) -> int:
-            return carrier.run(text, index, SOURCES[source], text_at(piece, size))
+            return _callbacks.run(text, index, SOURCES[source], text_at(piece, size))
 
         options = RolloutOptions(
             group_size=group_size,
@@ -352,12 +348,12 @@ class Rollout(Handle):
             temperature=temperature,
             top_p=top_p,
             top_k=top_k,
-            progress=RolloutOptionsProgress(_progress(carrier, progress)),
+            progress=RolloutOptionsProgress(_progress(progress)),
             text=RolloutOptionsText(tell) if text else RolloutOptionsText(),
         )
         out = (c_void_p * (len(queries) * max(group_size, 1)))()
         try:
-            with carrier.call(rollout=True):
+            with _callbacks.call(rollout=True):
                 lib.sr1_rollout_generate(
                     self, c_queries(queries), len(queries), byref(options), out
                 )
@@ -388,8 +384,6 @@ class Rollout(Handle):
         """Answer the questions of a dataset (0: all) and append the good trajectories, at
         most per_question of each, to path as demonstrations; goes on where it was.
         ranks: the processes that share the questions."""
-        others = (*self.carrier.others, getattr(rewards, "_carrier", None))
-        carrier = _callbacks.Carrier(self.carrier, *others)
         report = _structs.SynthReport()
         options = _structs.SynthOptions(
             max_rows=max_rows,
@@ -398,10 +392,10 @@ class Rollout(Handle):
             min_reward=min_reward,
             greedy=greedy,
             seed=seed,
-            progress=_structs.SynthOptionsProgress(_progress(carrier, progress)),
+            progress=_structs.SynthOptionsProgress(_progress(progress)),
             ranks=ranks and ranks._as_parameter_,
         )
-        with carrier.call(rollout=True):
+        with _callbacks.call(rollout=True):
             lib.sr1_synthesise(
                 path_bytes(path), self, rewards, dataset, byref(options), byref(report)
             )
@@ -447,19 +441,16 @@ class Rollout(Handle):
         it, the scores of the rows before, if there are any. ranks: the processes that share
         the rows. samples: answers to each row; several are sampled, and Scores.figures
         has what they are worth together. temperature, top_p, top_k: as in generate."""
-        others = (*self.carrier.others, getattr(embedder, "carrier", None))
-        others = (*others, getattr(rewards, "_carrier", None))
-        carrier = _callbacks.Carrier(self.carrier, *others)
 
         def tell(user: int, pointer: int) -> int:
-            return carrier.run(trajectory, Trajectory._retained(pointer))
+            return _callbacks.run(trajectory, Trajectory._retained(pointer))
 
         options = EvalOptions(
             max_rows=max_rows,
             greedy=greedy,
             seed=seed,
             no_search=no_search,
-            progress=EvalOptionsProgress(_progress(carrier, progress)),
+            progress=EvalOptionsProgress(_progress(progress)),
             trajectory=EvalOptionsTrajectory(*([tell] if trajectory else [])),
             embedder=embedder and embedder._as_parameter_,
             rewards=rewards and rewards._as_parameter_,
@@ -473,7 +464,7 @@ class Rollout(Handle):
         data, out = as_dataset(dataset), c_void_p()
         try:
             try:
-                with carrier.call(rollout=True):
+                with _callbacks.call(rollout=True):
                     lib.sr1_evaluate(byref(out), self, data, byref(options))
             except (CancelledError, KeyboardInterrupt):
                 if not partial or not out:
@@ -500,7 +491,6 @@ class Rollout(Handle):
         the seven of Search-R1's table, samples times each. results: a folder that keeps
         every answer; a call that was stopped is continued by the same call. config: names the
         fields of rows; None: the defaults."""
-        carrier = _callbacks.Carrier(self.carrier, *self.carrier.others)
         options = _structs.SuiteOptions(
             samples=samples,
             greedy=greedy,
@@ -508,11 +498,11 @@ class Rollout(Handle):
             max_rows=max_rows,
             no_search=no_search,
             results=None if results is None else path_bytes(results),
-            progress=_structs.SuiteOptionsProgress(_progress(carrier, progress)),
+            progress=_structs.SuiteOptionsProgress(_progress(progress)),
             ranks=ranks and ranks._as_parameter_,
         )
         out = c_void_p()
-        with carrier.call(rollout=True):
+        with _callbacks.call(rollout=True):
             lib.sr1_suite_run(byref(out), self, config, path_bytes(folder), byref(options))
         with _SuiteHandle(out.value) as suite:
             count = lib.sr1_suite_count(suite)
@@ -524,10 +514,10 @@ class _SuiteHandle(Handle):
     _free = "sr1_suite_free"
 
 
-def _progress(carrier: _callbacks.Carrier, progress: Optional[Progress]) -> Any:
+def _progress(progress: Optional[Progress]) -> Any:
     """The caller's progress; stops the call as soon as an engine has raised."""
 
     def tell(user: int, finished: int, total: int, tokens: int) -> int:
-        return carrier.run(progress, finished, total, tokens)
+        return _callbacks.run(progress, finished, total, tokens)
 
     return tell

@@ -227,17 +227,11 @@ class Search(Handle):
 
     _free = "sr1_search_free"
 
-    def __init__(
-        self, pointer: int, carrier: Optional[_callbacks.Carrier] = None
-    ) -> None:
-        super().__init__(pointer)
-        self.carrier = carrier or _callbacks.Carrier()
-
     def run(self, queries: Sequence[str], top_k: int = 3) -> List[Result]:
         """The results of each query, at most top_k hits (1 to 10000) for one."""
         data, out = strings(queries), c_void_p()
         try:
-            with self.carrier.call():
+            with _callbacks.call():
                 lib.sr1_search_run(self, data, len(data), top_k, byref(out))
         except BaseException:  # a callback's, after the call
             lib.sr1_search_results_free(out)
@@ -386,7 +380,6 @@ class Qdrant(Search):
                 embedder,
                 byref(_http_options(**options)),
             ),
-            _callbacks.Carrier(embedder.carrier),
         )
 
 
@@ -436,7 +429,6 @@ class Chain(Search):
         pointers = (c_void_p * len(opened))(*[e._as_parameter_.value for e in opened])
         super().__init__(
             make(lib.sr1_search_open_chain, pointers, len(opened)),
-            _callbacks.Carrier(*[engine.carrier for engine in opened]),
         )
 
 
@@ -463,7 +455,6 @@ class Hybrid(Search):
             make(
                 lib.sr1_search_open_hybrid, pointers, numbers, len(opened), byref(options)
             ),
-            _callbacks.Carrier(*[engine.carrier for engine in opened]),
         )
 
 
@@ -480,7 +471,6 @@ class Rerank(Search):
         options = RerankOptions(depth=depth)
         super().__init__(
             make(lib.sr1_search_open_rerank, inner, reranker, byref(options)),
-            _callbacks.Carrier(inner.carrier, getattr(reranker, "carrier", None)),
         )
 
 
@@ -509,7 +499,6 @@ class DiskCache(Search):
             make(
                 lib.sr1_search_open_disk_cache, inner, path_bytes(folder), byref(options)
             ),
-            _callbacks.Carrier(inner.carrier),
         )
 
 
@@ -533,17 +522,16 @@ def build_bm25(
 
     progress(done, total, documents): bytes of the corpus read, of all, documents so far.
     If it raises, the build stops and an old index stands as it was."""
-    carrier = _callbacks.Carrier()
 
     def tell(user: int, *figures: int) -> int:
-        return carrier.run(progress, *figures)
+        return _callbacks.run(progress, *figures)
 
     options = Bm25BuildOptions(
         analyzer=optional(analyzer), zstd_level=zstd_level, memory_bytes=memory_bytes,
         text_format=optional(text_format), threads=threads, force=force
     )
     thunk = Bm25ProgressFn(tell) if progress else Bm25ProgressFn()
-    with carrier.call():
+    with _callbacks.call():
         lib.sr1_bm25_build(
             path_bytes(corpus), path_bytes(index), byref(options), thunk, None
         )
@@ -599,7 +587,6 @@ class PythonSearch(Search):
                 f"search; {type(engine).__name__} has none"
             )
         _callbacks.check_call(f"engine '{name}'", function, "queries", "top_k")
-        carrier = _callbacks.Carrier()
         ops = SearchOps(
             name=terminated(name),
             identity=optional(identity_of(function) if identity is None else identity),
@@ -608,17 +595,17 @@ class PythonSearch(Search):
             flags=(_CONCURRENT | _THREADS if concurrent else 0)
             | (_WAITS if waits else 0),
         )
-        key = _callbacks.own((function, carrier))
+        key = _callbacks.own(function)
         try:
-            super().__init__(make(lib.sr1_search_new, byref(ops), key), carrier)
+            super().__init__(make(lib.sr1_search_new, byref(ops), key))
         except Exception:
             _callbacks.disown(key)
             raise
 
 
 def _called(key: int, queries: Any, n: int, top_k: int, sink: int) -> int:
-    function, carrier = _callbacks.owned(key)
-    return int(carrier.run_rows(_answer, function, queries[:n], top_k, sink))
+    function = _callbacks.owned(key)
+    return int(_callbacks.run_rows(_answer, function, queries[:n], top_k, sink))
 
 
 _search = SearchOpsSearch(_called)

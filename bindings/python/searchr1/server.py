@@ -4,15 +4,30 @@ from __future__ import annotations
 
 import threading
 from ctypes import byref, sizeof
-from typing import Any, Dict, Optional, Union
+from typing import Any, Callable, Dict, Optional, Union
 
 from . import _callbacks
 from ._handle import Handle, make
 from ._lib import lib
 from ._structs import ServerOptions, ServerStats
 from ._text import decode, optional
+from .errors import Error, StateError
 from .embed import Reranker
 from .search import Search, SearchFunction, as_search
+
+
+def _free_server(pointer: int) -> None:
+    """Free a server, on a thread of its own where a search of the server does it, such as
+    in a collection: it would wait for itself."""
+    lib.sr1_server_stop(pointer)
+    try:
+        lib.sr1_server_run(pointer)  # it only finishes
+    except StateError:
+        threading.Thread(target=lib.sr1_server_free, args=(pointer,)).start()
+        return
+    except Error:
+        pass  # clients were cut off
+    lib.sr1_server_free(pointer)
 
 
 class Server(Handle):
@@ -26,6 +41,10 @@ class Server(Handle):
     Requests that were accepted are answered before it closes."""
 
     _free = "sr1_server_free"
+
+    @classmethod
+    def _free_function(cls) -> Callable[[int], Any]:
+        return _free_server
 
     def __init__(
         self,

@@ -167,7 +167,7 @@ def _argument_texts(doc: str) -> Dict[str, str]:
 # ---- calls ----
 
 
-def add(env: Any, tool: Tool, carrier: _callbacks.Carrier) -> None:
+def add(env: Any, tool: Tool) -> None:
     """Add a tool to an environment of the library."""
     ops = ToolOps(
         name=terminated(tool.name),
@@ -178,7 +178,7 @@ def add(env: Any, tool: Tool, carrier: _callbacks.Carrier) -> None:
         flags=tool.flags,
         deadline_s=tool.deadline,
     )
-    key = _callbacks.own((tool.function, carrier))
+    key = _callbacks.own(tool.function)
     try:
         lib.sr1_env_add_tool(env, ops, key)
     except Exception:
@@ -187,8 +187,8 @@ def add(env: Any, tool: Tool, carrier: _callbacks.Carrier) -> None:
 
 
 def _called(key: int, args: int, n: int, sink: int) -> int:
-    function, carrier = _callbacks.owned(key)
-    return int(carrier.run(_answer, function, text_at(args, n), sink))
+    function = _callbacks.owned(key)
+    return int(_callbacks.run(_answer, function, text_at(args, n), sink))
 
 
 _call = ToolOpsCall(_called)

@@ -221,9 +221,9 @@ def _report(report: _structs.StepReport) -> StepReport:
 
 
 def _sink_called(key: int, step: int, names: Any, values: Any, n: int) -> int:
-    log, carrier = _callbacks.owned(key)
+    log = _callbacks.owned(key)
     metrics = {decode(name): value for name, value in zip(names[:n], values[:n])}
-    return int(carrier.run(lambda: log(metrics, step=step)))
+    return int(_callbacks.run(lambda: log(metrics, step=step)))
 
 
 _sink_thunk = MetricSinkFn(_sink_called)
@@ -325,7 +325,6 @@ class Trainer(Handle):
     ) -> None:
         Handle.__init__(self, pointer)
         self._group_size = int(self.config["group_size"])  # type: ignore[arg-type]
-        self._carrier = _callbacks.Carrier(engine.carrier if engine else None)
         if own:
             self.rollout.set_env(own)
         for name, function, weight in functions:
@@ -337,7 +336,7 @@ class Trainer(Handle):
         """Add a function from trajectories to a number (None, an exception object: see
         RewardSet.add) each; not once a run has begun."""
         add_reward(
-            lib.sr1_trainer_add_reward, self, self._carrier, name, function, weight
+            lib.sr1_trainer_add_reward, self, name, function, weight
         )
 
     def set_metric_sink(self, sink: Any) -> None:
@@ -349,14 +348,14 @@ class Trainer(Handle):
         if sink is None:
             lib.sr1_trainer_set_metric_sink(self, MetricSinkFn(), None)
             return
-        key = _callbacks.own((getattr(sink, "log", sink), self._carrier))
+        key = _callbacks.own(getattr(sink, "log", sink))
         weakref.finalize(self, _callbacks.disown, key)
         lib.sr1_trainer_set_metric_sink(self, _sink_thunk, key)
 
     @property
     def rollout(self) -> Rollout:
         """The rollout with the trainer's weights; of use while the trainer is open."""
-        return Rollout._borrow(lib.sr1_trainer_rollout(self), self, self._carrier)
+        return Rollout._borrow(lib.sr1_trainer_rollout(self), self)
 
     @property
     def config(self) -> Config:
@@ -402,7 +401,7 @@ class Trainer(Handle):
     def update(self, trajectories: Sequence[Trajectory]) -> StepReport:
         """One GRPO update from trajectories that have rewards and advantages."""
         report = _structs.StepReport()
-        with self._carrier.call():
+        with _callbacks.call():
             lib.sr1_trainer_update(
                 self, pointers(trajectories), len(trajectories), byref(report)
             )
@@ -417,7 +416,7 @@ class Trainer(Handle):
         report = _structs.StepReport()
         out = (c_void_p * (len(queries) * size))()
         try:
-            with self._carrier.call(rollout=True):
+            with _callbacks.call(rollout=True):
                 lib.sr1_trainer_train_step(
                     self,
                     c_queries(queries),
@@ -445,25 +444,23 @@ class Trainer(Handle):
         takes, alarms among them, go to the logger (searchr1.log). After stop() it ends
         with CancelledError, after Ctrl-C with KeyboardInterrupt, a checkpoint written in
         both cases; a second Ctrl-C ends it at once."""
-        carrier = _callbacks.Carrier(self._carrier, *self._carrier.others)
-
         seen = _Seen()
 
         def on_step(user: int, report: Any, planned: int) -> int:
             seen.report = _report(report.contents)
-            return carrier.run(step, seen.report, planned)
+            return _callbacks.run(step, seen.report, planned)
 
         def on_phase(user: int, name: bytes, done: int, total: int) -> int:
-            return carrier.run(phase, decode(name), done, total)
+            return _callbacks.run(phase, decode(name), done, total)
 
         def on_validation(user: int, number: int, pointer: int) -> int:
             seen.evaluation = read_evaluation(pointer)
-            return carrier.run(validation, number, seen.evaluation)
+            return _callbacks.run(validation, number, seen.evaluation)
 
         def on_note(user: int, text: bytes) -> None:
             # It has no result: what it raises ends the run at the next callback.
             seen.notes.append(decode(text))
-            carrier.run(note or log.tell, seen.notes[-1])
+            _callbacks.run(note or log.tell, seen.notes[-1])
 
         callbacks = RunCallbacks(
             step=RunCallbacksStep(on_step),
@@ -478,7 +475,7 @@ class Trainer(Handle):
             self.stop()
 
         try:
-            with carrier.call(interrupt, rollout=True):
+            with _callbacks.call(interrupt, rollout=True):
                 lib.sr1_trainer_run(self, byref(callbacks))
         except CancelledError as error:
             if interrupted:

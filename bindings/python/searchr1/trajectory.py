@@ -43,6 +43,7 @@ COLUMNS = (
     "thinking_token_costs",
     "old_log_probs",
     "entropies",
+    "score_norms",
 )
 
 

@@ -69,13 +69,12 @@ def _run(
             f"{os.fsdecode(folder)} is not empty: name another folder, or replace files in "
             "it with force=True"
         )
-    carrier = _callbacks.Carrier()
 
     def tell(user: int, phase: bytes, done: int, total: int) -> int:
-        return carrier.run(progress, decode(phase), done, total)
+        return _callbacks.run(progress, decode(phase), done, total)
 
     thunk = WorldProgressFn(tell) if progress else WorldProgressFn()
-    with carrier.call():
+    with _callbacks.call():
         function(path_bytes(folder), byref(options), thunk, None)
 
 

@@ -139,6 +139,54 @@ SR1_API const char *sr1_loss_kl_name(size_t i);
  * outside. The weights have no gradient. Static. */
 SR1_API const char *sr1_loss_correction_name(size_t i);
 
+/* ---- rejection ---- */
+
+/* Figures of a rejection, of x: the criterion's measure of a token, or of a sequence,
+ * which all its tokens have then. Means over tokens, or where there are any over
+ * sequences; 0 without tokens. */
+typedef struct sr1_rejection_report {
+    size_t struct_size;
+    double masked_fraction;     /* tokens that are dropped, of all criteria */
+    double seq_masked_fraction; /* sequences that lose any */
+    double mean;                /* of the first criterion: of tokens */
+    double std;                 /* of x within the bounds */
+    double max;                 /* of sequences where the criterion is by sequence */
+    double min;
+    double fraction_high; /* above the upper bound, likewise */
+    double fraction_low;  /* below the lower one, which k1 alone has */
+    double seq_mean;      /* of sequences: x, or the mean of their tokens' */
+    double seq_std;       /* divided by n - 1 */
+    double seq_max;
+    double seq_min;
+    double seq_max_deviation; /* largest |x| */
+    double seq_fraction_high;
+    double seq_fraction_low;
+} sr1_rejection_report;
+
+/* Return the name of criterion i of a rejection, NULL past the last: token_k1, token_k2,
+ * token_k3, seq_sum_k1, seq_sum_k2, seq_sum_k3, seq_mean_k1, seq_mean_k2, seq_mean_k3,
+ * seq_max_k2, seq_max_k3. Static. Since 0.1 */
+SR1_API const char *sr1_loss_rejection_name(size_t i);
+
+/* Mark in keep [n], 1 or 0, the tokens that stay in the batch where all that are too far
+ * from what sampled them are left out (verl: rollout_rs). With d = old - rollout
+ * log-probs, within +-20, the measures are
+ *
+ *     k1 = -d      k2 = d^2 / 2      k3 = exp(d) - d - 1
+ *
+ * of a token, or over a sequence their sum, mean or maximum. criteria: names with commas,
+ * all of which a token has to pass. thresholds: one for each with commas, or one for all:
+ * "lower_upper" for k1, which stays between their logs ("2": "0.5_2"), and an upper bound
+ * for the others. Of batch old_log_probs, rollout_log_probs and seq_begin are read, in
+ * which no sequence may be cut. The loss is then computed of a batch without the others,
+ * with weights of its own (sr1_loss_weights). report (struct_size set) may be NULL; but
+ * for its first two fields it is of the first criterion, whatever the others drop.
+ * SR1_E_NOT_FOUND lists the criteria. SR1_E_INVALID: there is none, one is there twice,
+ * or a threshold does not fit. Since 0.1 */
+SR1_API sr1_status sr1_loss_reject(const sr1_loss_batch *batch, const char *criteria,
+                                   const char *thresholds, uint8_t *keep,
+                                   sr1_rejection_report *report);
+
 /* ---- weights ---- */
 
 /* Sequences of a batch or of a part of it. */

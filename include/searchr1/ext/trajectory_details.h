@@ -145,12 +145,13 @@ SR1_API sr1_status sr1_trajectory_segment(const sr1_trajectory *t, size_t i,
     X(SR1_COLUMN_LEVEL_ENTROPY, 5, "thinking_level_entropies")                           \
     X(SR1_COLUMN_THINKING_COST, 6, "thinking_token_costs")                               \
     X(SR1_COLUMN_OLD, 7, "old_log_probs") /* before the update, computed anew */         \
-    X(SR1_COLUMN_ENTROPY, 8, "entropies") /* of the distributions before the update */
+    X(SR1_COLUMN_ENTROPY, 8, "entropies") /* of the distributions before the update */   \
+    X(SR1_COLUMN_SCORE_NORM, 9, "score_norms") /* sr1_advantage_batch has what it is */
 
 #define SR1_COLUMN_ENUM(name, code, word) name = code,
 enum { SR1_COLUMN_TABLE(SR1_COLUMN_ENUM) };
 #undef SR1_COLUMN_ENUM
-#define SR1_COLUMN_COUNT 9
+#define SR1_COLUMN_COUNT 10
 
 /* Return the name of a column: "values" for SR1_COLUMN_VALUE; NULL for an unknown code.
  * Static. */

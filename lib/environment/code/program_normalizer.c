@@ -52,20 +52,27 @@ static int redirect_standard_fds(posix_spawn_file_actions_t *files, int theirs)
         error = posix_spawn_file_actions_adddup2(files, theirs, 1);
     if (error == 0)
         error = posix_spawn_file_actions_addopen(files, 2, "/dev/null", O_WRONLY, 0);
+    if (error == 0)
+        error = posix_spawn_file_actions_addclosefrom_np(files, 3);
     return error;
 }
 
-/* The signals that the thread blocks are not for the process; one of a group of its own
- * hears no Ctrl-C. */
+/* The signals that the thread blocks or the program ignores are not for the process; one
+ * of a group of its own hears no Ctrl-C. */
 static int set_signals(posix_spawnattr_t *attributes)
 {
-    sigset_t none;
+    sigset_t none, all;
 
     sigemptyset(&none);
+    sigfillset(&all);
+    sigdelset(&all, SIGKILL);
+    sigdelset(&all, SIGSTOP);
     posix_spawnattr_setsigmask(attributes, &none);
+    posix_spawnattr_setsigdefault(attributes, &all);
     posix_spawnattr_setpgroup(attributes, 0);
-    return posix_spawnattr_setflags(attributes,
-                                    POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+    return posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK |
+                                                    POSIX_SPAWN_SETSIGDEF |
+                                                    POSIX_SPAWN_SETPGROUP);
 }
 
 static int spawn_interpreter(struct sr1__code_normaliser *n, int theirs)
@@ -190,7 +197,7 @@ void sr1__code_normalise(struct sr1__code_normaliser *n, const char *code, size_
                          struct sr1__buf *out)
 {
     char answer[ANSWER_MAX + 1] = "";
-    int told = 0;
+    int told = 0, gives_up = 0;
 
     pthread_mutex_lock(&n->lock);
     if (n->interpreter[0] != '\0' && n->failures < FAILURES_MAX && len < INT32_MAX) {
@@ -198,13 +205,14 @@ void sr1__code_normalise(struct sr1__code_normaliser *n, const char *code, size_
         if (!told)
             stop_interpreter(n); /* its text may have been what it could not read */
         n->failures = told ? 0 : n->failures + 1;
-        if (n->failures == FAILURES_MAX)
-            sr1__log(SR1_LOG_WARN,
-                     "%s cannot normalise programs; the cache compares "
-                     "their exact text from now on",
-                     n->interpreter);
+        gives_up = n->failures == FAILURES_MAX;
     }
     pthread_mutex_unlock(&n->lock);
+    if (gives_up)
+        sr1__log(SR1_LOG_WARN,
+                 "%s cannot normalise programs; the cache compares their exact text from "
+                 "now on",
+                 n->interpreter);
     if (told && is_digest(answer)) {
         sr1__buf_str(out, answer);
         return;

@@ -313,15 +313,18 @@ static int is_greeted(struct sr1__mcp_http *h)
     return greeted;
 }
 
-/* One caller makes it; others wait. */
+/* One caller makes it; others wait, each as long as it may. */
 static sr1_status need_session(struct sr1__mcp_http *h, double until)
 {
     double start = sr1__now() + h->start_s;
+    struct timespec latest = sr1__clock_time(until);
     sr1_status st = SR1_OK;
 
     if (is_greeted(h))
         return SR1_OK;
-    pthread_mutex_lock(&h->greeting);
+    if (pthread_mutex_clocklock(&h->greeting, CLOCK_MONOTONIC, &latest) != 0)
+        return sr1__fail(SR1_E_TIMEOUT, "%s: another call waits for its greeting",
+                         h->name);
     if (!is_greeted(h))
         st = initialize_session(h, until < start ? until : start);
     pthread_mutex_unlock(&h->greeting);

@@ -408,6 +408,7 @@ void sr1__disk_store_put(struct sr1__disk_store *s, const void *key, size_t key_
 {
     struct sr1__buf record;
     uint64_t hash = sr1__hash64(key, key_len, 0);
+    int begins_to_fail = 0;
 
     sr1__buf_init(&record, 0);
     write_record(&record, hash, key, key_len, value, value_len, time);
@@ -415,11 +416,13 @@ void sr1__disk_store_put(struct sr1__disk_store *s, const void *key, size_t key_
         pthread_mutex_lock(&s->lock);
         if (append_locked(s, &record) == SR1_OK)
             s->failing = 0;
-        else if (!s->failing++)
-            sr1__log(SR1_LOG_WARN, "search cache: answers are not kept: %.300s",
-                     sr1_last_error());
+        else
+            begins_to_fail = !s->failing++;
         pthread_mutex_unlock(&s->lock);
     }
+    if (begins_to_fail)
+        sr1__log(SR1_LOG_WARN, "search cache: answers are not kept: %.300s",
+                 sr1_last_error());
     sr1__buf_free(&record);
 }
 

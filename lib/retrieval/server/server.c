@@ -2,6 +2,7 @@
  * threads read requests and send answers; the batcher's threads search in between. */
 #include "retrieval/server/server_internal.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/struct.h"
 
@@ -212,6 +213,8 @@ static void take_last_connections(struct sr1_server *sv, int listener)
         int fd = accept4(listener, (struct sockaddr *)&from, &size,
                          SOCK_CLOEXEC | SOCK_NONBLOCK);
 
+        if (fd < 0 && (errno == ECONNABORTED || errno == EINTR))
+            continue;
         if (fd < 0)
             return;
         if (MHD_add_connection(sv->daemon, fd, (struct sockaddr *)&from, size) != MHD_YES)
@@ -219,18 +222,23 @@ static void take_last_connections(struct sr1_server *sv, int listener)
     }
 }
 
-/* Until nothing was under way for SETTLE_MS: 1; 0 when the time is up. */
+/* 1: nothing was under way for SETTLE_MS; 0: something is, and the time is up. */
 static int wait_until_idle(struct sr1_server *sv)
 {
     const struct timespec ms = {0, 1000000};
-    int64_t left = (int64_t)sv->o.stop_seconds * 1000 + SETTLE_MS;
+    double until = sr1__now() + sv->o.stop_seconds;
     int quiet = 0;
 
-    while (quiet < SETTLE_MS && left-- > 0) {
+    while (quiet < SETTLE_MS) {
         nanosleep(&ms, NULL);
-        quiet = atomic_load(&sv->metrics.in_flight) == 0 ? quiet + 1 : 0;
+        if (atomic_load(&sv->metrics.in_flight) == 0)
+            quiet++;
+        else if (sr1__now() < until)
+            quiet = 0;
+        else
+            return 0;
     }
-    return quiet == SETTLE_MS;
+    return 1;
 }
 
 static sr1_status finish_server(struct sr1_server *sv)
@@ -266,10 +274,10 @@ void sr1_server_stop(sr1_server *server)
 
     if (server == NULL)
         return;
-    atomic_store(&server->stopping, 1);
     if (write(server->wake, &one, sizeof(one)) < 0) {
         /* full: it is readable already */
     }
+    atomic_store(&server->stopping, 1); /* from here on another thread may free it */
     errno = number;
 }
 

@@ -87,8 +87,9 @@ static sr1_status check_result_turns(const sr1_advantage_batch *b)
 /* Arrays by token or turn need their map. */
 static sr1_status check_maps_given(const sr1_advantage_batch *b)
 {
-    int by_token =
-        b->token_rewards != NULL || b->values != NULL || b->step_tokens != NULL;
+    int by_token = b->token_rewards != NULL || b->values != NULL ||
+                   b->step_tokens != NULL || b->score_norms != NULL ||
+                   b->token_places != NULL;
     int by_turn = b->turn_rewards != NULL || b->turn_states != NULL ||
                   b->turn_tags != NULL || b->confidences != NULL ||
                   b->thinking_costs != NULL || b->result_turn != NULL;
@@ -102,6 +103,25 @@ static sr1_status check_maps_given(const sr1_advantage_batch *b)
     return SR1_OK;
 }
 
+static sr1_status check_token_places(const sr1_advantage_batch *b)
+{
+    size_t i;
+
+    for (i = 0; b->token_places != NULL && i < b->n; i++) {
+        int32_t before = -1;
+        int64_t t;
+
+        for (t = b->token_begin[i]; t < b->token_begin[i + 1]; t++) {
+            if (b->token_places[t] <= before)
+                return sr1__fail(SR1_E_INVALID,
+                                 "token_places do not rise from 0: %d at token %lld",
+                                 (int)b->token_places[t], (long long)t);
+            before = b->token_places[t];
+        }
+    }
+    return SR1_OK;
+}
+
 static sr1_status check_advantage_maps(const sr1_advantage_batch *b)
 {
     SR1__TRY(check_maps_given(b));
@@ -110,6 +130,7 @@ static sr1_status check_advantage_maps(const sr1_advantage_batch *b)
     if (b->turn_begin != NULL)
         SR1__TRY(check_rising(b->turn_begin, b->n, "turn_begin"));
     SR1__TRY(check_token_turns(b));
+    SR1__TRY(check_token_places(b));
     return check_result_turns(b);
 }
 
@@ -127,6 +148,19 @@ static sr1_status check_values(const float *v, size_t n)
     for (i = 0; v != NULL && i < n; i++)
         if (!isfinite(v[i]))
             return sr1__fail(SR1_E_NUMERIC, "value of token %zu is not finite (%g)", i,
+                             (double)v[i]);
+    return SR1_OK;
+}
+
+/* Squares. */
+static sr1_status check_score_norms(const float *v, size_t n)
+{
+    size_t i;
+
+    for (i = 0; v != NULL && i < n; i++)
+        if (!isfinite(v[i]) || v[i] < 0)
+            return sr1__fail(SR1_E_NUMERIC,
+                             "score norm of token %zu is no number from 0 on (%g)", i,
                              (double)v[i]);
     return SR1_OK;
 }
@@ -176,6 +210,7 @@ static sr1_status check_advantage_numbers(const sr1_advantage_batch *b)
     SR1__TRY(check_some(b->bootstrap, b->n, "bootstrap value of trajectory"));
     SR1__TRY(check_some(b->baselines, b->n, "baseline of trajectory"));
     SR1__TRY(check_values(b->values, n_tokens));
+    SR1__TRY(check_score_norms(b->score_norms, n_tokens));
     SR1__TRY(check_reward_components(b));
     SR1__TRY(check_levels(b->confidences, n_turns, "confidence"));
     return check_levels(b->thinking_costs, n_turns, "thinking cost");
@@ -200,9 +235,10 @@ sr1_status sr1__advantage_read(const sr1_advantage_batch *given, sr1_advantage_b
 /* ---- what is there ---- */
 
 /* In the order of the bits SR1_ADVANTAGE_NEEDS_*. */
-static const char *const fields[] = {
-    "token_begin", "turn_begin", "turn_rewards", "values",      "components",
-    "turn_states", "turn_tags",  "confidences",  "result_turn", "baselines"};
+static const char *const fields[] = {"token_begin", "turn_begin",  "turn_rewards",
+                                     "values",      "components",  "turn_states",
+                                     "turn_tags",   "confidences", "result_turn",
+                                     "baselines",   "score_norms"};
 
 #define N_FIELDS (sizeof fields / sizeof fields[0])
 
@@ -214,9 +250,10 @@ const char *sr1_advantage_need(size_t i)
 const char *sr1__advantage_missing(const sr1_advantage_batch *b, int32_t needs)
 {
     const double *components = b->n_components > 0 ? b->components : NULL;
-    const void *given[N_FIELDS] = {
-        b->token_begin, b->turn_begin, b->turn_rewards, b->values,      components,
-        b->turn_states, b->turn_tags,  b->confidences,  b->result_turn, b->baselines};
+    const void *given[N_FIELDS] = {b->token_begin, b->turn_begin,  b->turn_rewards,
+                                   b->values,      components,     b->turn_states,
+                                   b->turn_tags,   b->confidences, b->result_turn,
+                                   b->baselines,   b->score_norms};
     size_t i;
 
     for (i = 0; i < N_FIELDS; i++)

@@ -7,7 +7,7 @@
 #include "config/added_choices.h"
 #include "environment/env/callback.h"
 
-#define ALL_NEEDS (2 * SR1_ADVANTAGE_NEEDS_BASELINES - 1)
+#define ALL_NEEDS (2 * SR1_ADVANTAGE_NEEDS_SCORE_NORMS - 1)
 #define ALL_GIVES                                                                        \
     (SR1_ADVANTAGE_GIVES_TOKENS | SR1_ADVANTAGE_GIVES_RETURNS |                          \
      SR1_ADVANTAGE_GIVES_TURNS | SR1_ADVANTAGE_GIVES_GROUP_RELATIVE)

@@ -96,6 +96,25 @@ static void no_importance(struct sr1__loss_call *c)
     c->sum.importance_max = c->b.n ? 1.0 : 0.0;
 }
 
+static void weigh_tokens(struct sr1__loss_call *c)
+{
+    if (!c->correction)
+        no_importance(c);
+    else if (c->correction->by_sequence)
+        importance_by_sequence(c);
+    else
+        importance_by_token(c);
+}
+
+void sr1__importance_weights(const sr1_loss_options *o, const sr1_loss_batch *b,
+                             double *weights)
+{
+    struct sr1__loss_call c = {.b = *b, .o = *o, .factors = weights};
+
+    (void)sr1__correction_find(o->correction, &c.correction);
+    weigh_tokens(&c);
+}
+
 static void drop_off_policy(struct sr1__loss_call *c)
 {
     for (size_t s = 0; s < c->b.n_seqs; s++) {
@@ -117,12 +136,7 @@ static void drop_off_policy(struct sr1__loss_call *c)
 
 void sr1__loss_apply_correction(struct sr1__loss_call *c)
 {
-    if (!c->correction)
-        no_importance(c);
-    else if (c->correction->by_sequence)
-        importance_by_sequence(c);
-    else
-        importance_by_token(c);
+    weigh_tokens(c);
     if (c->o.off_policy_delta > 0.0)
         drop_off_policy(c);
     for (size_t i = 0; i < c->b.n; i++)

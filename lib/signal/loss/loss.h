@@ -5,6 +5,7 @@
  *     loss_forms.c           the loss of a token as a function of ratio and advantage
  *     registered_losses.c    losses of the program's own
  *     importance_weights.c   weights of tokens that another policy sampled
+ *     rejection.c            tokens that are left out for what sampled them
  *     loss_check.c           checks of the caller's arrays and options
  *     loss.c                 the table; one loss over a batch
  *     aggregation.c          each token's share in the mean
@@ -54,6 +55,12 @@ struct sr1__loss_term sr1__form_clip_cov(const struct sr1__loss_token *t,
                                          const sr1_loss_options *o);
 struct sr1__loss_term sr1__form_kl_cov(const struct sr1__loss_token *t,
                                        const sr1_loss_options *o);
+struct sr1__loss_term sr1__form_total_variation(const struct sr1__loss_token *t,
+                                                const sr1_loss_options *o);
+struct sr1__loss_term sr1__form_binary_kl(const struct sr1__loss_token *t,
+                                          const sr1_loss_options *o);
+struct sr1__loss_term sr1__form_squared_ratio(const struct sr1__loss_token *t,
+                                              const sr1_loss_options *o);
 struct sr1__loss_term sr1__form_log_prob(const struct sr1__loss_token *t,
                                          const sr1_loss_options *o);
 struct sr1__loss_term sr1__form_imitation(const struct sr1__loss_token *t,
@@ -73,6 +80,39 @@ struct sr1__correction {
 
 /* name NULL: none. SR1_E_NOT_FOUND lists the names. */
 sr1_status sr1__correction_find(const char *name, const struct sr1__correction **out);
+/* weights[n] of a checked batch's tokens under the correction of o, cut as it says. */
+void sr1__importance_weights(const sr1_loss_options *o, const sr1_loss_batch *b,
+                             double *weights);
+
+/* ---- rejection.c ---- */
+
+struct sr1__criterion_row;
+
+/* A criterion and the values it keeps, from low to high; of k2 and k3 low is 0. */
+struct sr1__criterion {
+    const struct sr1__criterion_row *row;
+    double low, high;
+};
+
+#define SR1__CRITERIA 11
+
+struct sr1__rejection {
+    size_t n; /* 0: nothing is rejected */
+    struct sr1__criterion criteria[SR1__CRITERIA];
+};
+
+/* verl's rollout_rs and rollout_rs_threshold. SR1_E_NOT_FOUND lists the criteria;
+ * SR1_E_INVALID: there is none, one is there twice, or thresholds do not fit. */
+sr1_status sr1__rejection_parse(struct sr1__rejection *out, const char *criteria,
+                                const char *thresholds);
+const char *sr1__criterion_name(const struct sr1__criterion *k);
+int sr1__criterion_by_token(const struct sr1__criterion *k);
+/* Clear keep[n] of the tokens of a checked batch that k rejects; its figures. */
+void sr1__reject_by(const struct sr1__criterion *k, const sr1_loss_batch *b,
+                    uint8_t *keep, sr1_rejection_report *report);
+/* The fractions of all criteria together, of which keep is what they left. */
+void sr1__rejection_count(const sr1_loss_batch *b, const uint8_t *keep,
+                          sr1_rejection_report *report);
 
 /* ---- the table ---- */
 
@@ -112,7 +152,15 @@ void sr1__loss_terms_free(struct sr1__loss_call *c); /* zeroed terms are fine */
 /* Is the slope of a token without advantage 0? */
 static inline int sr1__loss_is_zero_without_advantage(const struct sr1__loss_row *row)
 {
-    return row->form ? row->form != sr1__form_kl_cov : row->ops.zero_without_advantage;
+    return row->form
+               ? row->form != sr1__form_kl_cov && row->form != sr1__form_squared_ratio
+               : row->ops.zero_without_advantage;
+}
+
+/* Are clip_low and clip_high bounds of a divergence, not of the ratio? */
+static inline int sr1__loss_holds_divergence(const struct sr1__loss_row *row)
+{
+    return row->form == sr1__form_total_variation || row->form == sr1__form_binary_kl;
 }
 
 /* ---- covariance_choice.c ---- */
@@ -178,6 +226,8 @@ sr1_status sr1__loss_read(struct sr1__loss_call *c, const sr1_loss_batch *batch,
 sr1_status sr1__loss_check_finite(const char *array, const float *v, size_t n);
 /* begin[n + 1] rises from 0. */
 sr1_status sr1__loss_check_begin(const int64_t *begin, size_t n);
+/* Where seq_begin is given, whole sequences take up all tokens. */
+sr1_status sr1__loss_check_sequences(const sr1_loss_batch *b);
 
 /* ---- aggregation.c ---- */
 

@@ -36,10 +36,8 @@ static sr1_status require_loss_array(const struct sr1__loss_call *c, const void 
     return sr1__fail(SR1_E_INVALID, "loss %s: %s is required", c->row->name, name);
 }
 
-static sr1_status check_sequences(const struct sr1__loss_call *c)
+sr1_status sr1__loss_check_sequences(const sr1_loss_batch *b)
 {
-    const sr1_loss_batch *b = &c->b;
-
     if (!b->seq_begin)
         return SR1_OK;
     SR1__TRY(sr1__loss_check_begin(b->seq_begin, b->n_seqs));
@@ -167,6 +165,7 @@ static sr1_status check_loss_options(const struct sr1__loss_call *c)
          (o->kl_cov_ratio > 0.0 && o->kl_cov_ratio <= 1.0) || form != sr1__form_kl_cov,
          "above 0, and at most 1"},
         {"ppo_kl_coef", o->ppo_kl_coef, o->ppo_kl_coef >= 0.0, "0 or more"},
+        {"dro_beta", o->dro_beta, o->dro_beta >= 0.0, "0 or more"},
         {"entropy_threshold", o->entropy_threshold, o->entropy_threshold >= 0.0,
          "0 or more"},
     };
@@ -204,6 +203,6 @@ sr1_status sr1__loss_read(struct sr1__loss_call *c, const sr1_loss_batch *batch,
                               "loss batch"));
     SR1__TRY(read_loss_call_options(c, options));
     SR1__TRY(check_loss_needs(c));
-    SR1__TRY(check_sequences(c));
+    SR1__TRY(sr1__loss_check_sequences(&c->b));
     return check_loss_finite(c);
 }

@@ -118,6 +118,56 @@ struct sr1__loss_term sr1__form_kl_cov(const struct sr1__loss_token *t,
     return out;
 }
 
+/* -sg(min(r, cap)) A log p; 0 of a token that moved too far the way A pulls it. */
+static struct sr1__loss_term hold_divergence(const struct sr1__loss_token *t,
+                                             const sr1_loss_options *o, int is_far)
+{
+    int capped = o->ratio_cap > 0.0 && t->ratio > o->ratio_cap;
+    double gain = (capped ? o->ratio_cap : t->ratio) * t->advantage;
+
+    if (is_far)
+        return (struct sr1__loss_term){
+            0.0, 0.0, t->advantage > 0.0 ? SR1_LOSS_BOUND_HIGH : SR1_LOSS_BOUND_LOW};
+    return (struct sr1__loss_term){-gain * t->now, -gain,
+                                   capped ? SR1_LOSS_BOUND_DUAL : SR1_LOSS_BOUND_NONE};
+}
+
+/* Of the token against all others: p - q. */
+struct sr1__loss_term sr1__form_total_variation(const struct sr1__loss_token *t,
+                                                const sr1_loss_options *o)
+{
+    double moved = exp(t->now) - exp(t->now - t->log_ratio);
+    int is_far = t->advantage > 0.0 ? moved > o->clip_high : moved < -o->clip_low;
+
+    return hold_divergence(t, o, is_far);
+}
+
+#define KL_EPS 1e-8 /* verl's, in the logs of the others' probabilities */
+
+/* KL(q || p) of the token against all others. A probability that rounding took above 1 is
+ * 1. */
+struct sr1__loss_term sr1__form_binary_kl(const struct sr1__loss_token *t,
+                                          const sr1_loss_options *o)
+{
+    double p = fmin(exp(t->now), 1.0), q = fmin(exp(t->now - t->log_ratio), 1.0);
+    double kl =
+        q * -t->log_ratio + (1.0 - q) * log((1.0 - q + KL_EPS) / (1.0 - p + KL_EPS));
+    int is_far =
+        t->advantage > 0.0 ? kl > o->clip_high && p > q : kl > o->clip_low && p < q;
+
+    return hold_divergence(t, o, is_far);
+}
+
+/* -A log p + beta d^2 / 2 */
+struct sr1__loss_term sr1__form_squared_ratio(const struct sr1__loss_token *t,
+                                              const sr1_loss_options *o)
+{
+    double d = t->log_ratio;
+
+    return (struct sr1__loss_term){-t->advantage * t->now + 0.5 * o->dro_beta * d * d,
+                                   -t->advantage + o->dro_beta * d, SR1_LOSS_BOUND_NONE};
+}
+
 struct sr1__loss_term sr1__form_log_prob(const struct sr1__loss_token *t,
                                          const sr1_loss_options *o)
 {

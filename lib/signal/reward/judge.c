@@ -152,7 +152,7 @@ static void keep_score(const sr1_judge *j, const struct judged_prompt *p, size_t
     write_cache_key(&key, j, p, sample);
     if (key.status == SR1_OK)
         sr1__disk_store_put(j->cache, key.data, key.len, &number, sizeof(number),
-                            (int64_t)time(NULL));
+                            (int64_t)time(NULL) * 1000);
     sr1__buf_free(&key);
 }
 
@@ -202,22 +202,23 @@ static sr1_status check_budget(struct judge_call *c)
 {
     const sr1_judge_options *o = &c->judge->o;
     long long n = (long long)c->n_requests;
-    long long asked = atomic_fetch_add(&c->judge->requests, n) + n;
+    long long asked = atomic_load(&c->judge->requests);
     long long tokens = atomic_load(&c->judge->tokens);
-    const char *key = o->max_requests > 0 && asked > o->max_requests
-                          ? "judge_max_requests"
-                      : n > 0 && o->max_total_tokens > 0 && tokens >= o->max_total_tokens
-                          ? "judge_max_total_tokens"
-                          : NULL;
+    const char *key;
 
-    if (!key)
-        return SR1_OK;
-    atomic_fetch_sub(&c->judge->requests, n);
+    do {
+        key = o->max_requests > 0 && asked + n > o->max_requests ? "judge_max_requests"
+              : o->max_total_tokens > 0 && tokens >= o->max_total_tokens
+                  ? "judge_max_total_tokens"
+                  : NULL;
+        if (!key && atomic_compare_exchange_weak(&c->judge->requests, &asked, asked + n))
+            return SR1_OK;
+    } while (!key);
     return sr1__fail(
         SR1_E_LIMIT,
         "the judge's budget is spent after %lld requests and %lld tokens, and "
         "%lld answers wait; raise %s, and go on from the newest checkpoint",
-        asked - n, tokens, n, key);
+        asked, tokens, n, key);
 }
 
 /* What it says before its end may be the rubric's words, not its score. */

@@ -392,6 +392,59 @@ static void mt_grpo_turns_by_hand(void **state)
     assert_int_equal(report.turns_alone, 1);
 }
 
+/* A group of two, of 3 and 2 tokens, around a group of one; scores 4, 1 and 7. Norms 1 1
+ * 2 and 2 1, W: 1 2 4 and 2 3. */
+static sr1_advantage_batch normed(void)
+{
+    static const double scores[3] = {4, 7, 1};
+    static const uint64_t keys[3] = {5, 6, 5};
+    static const int64_t begin[4] = {0, 3, 4, 6};
+    static const float norms[6] = {1, 1, 2, 3, 2, 1};
+
+    return (sr1_advantage_batch){.struct_size = sizeof(sr1_advantage_batch),
+                                 .n = 3,
+                                 .rewards = scores,
+                                 .groups = keys,
+                                 .token_begin = begin,
+                                 .score_norms = norms};
+}
+
+/* token 0: (4 1 + 1 2) / 3 = 2, token 1: (4 2 + 1 3) / 5 = 2.2; the third is alone */
+static const double by_number[6] = {2, 1.8, 4, 7, -1, -1.2};
+/* at 0 2 3 and 0 1: only 0 is shared, of the others each has its own return; from 2 on
+   the first is alone */
+static const int32_t places[6] = {0, 2, 3, 0, 0, 1};
+
+static void optimal_token_baseline_by_hand(void **state)
+{
+    static const double by_place[6] = {2, 4, 4, 7, -1, 0};
+    sr1_advantage_options o = defaults("optimal_token_baseline");
+    sr1_advantage_batch b = normed();
+
+    (void)state;
+    check_tokens("optimal_token_baseline", &b, NULL, by_number);
+    b.token_places = places;
+    check_tokens("optimal_token_baseline", &b, NULL, by_place);
+    o.eps = 0; /* would divide nothing by nothing */
+    assert_int_equal(estimate("optimal_token_baseline", &b, &o, (double[3]){0}, NULL),
+                     SR1_E_INVALID);
+}
+
+static void tir_optimal_token_baseline_by_hand(void **state)
+{
+    /* beside the score, which is earned at the end, 1 at the second token: returns 5 5 4;
+       at 0 (5 1 + 1 2) / 3, at 1 (5 2 + 1 3) / 5 */
+    static const double dense[6] = {0, 1, 0, 0, 0, 0};
+    static const double earned[6] = {8.0 / 3, 2.4, 4, 7, -4.0 / 3, -1.6};
+    sr1_advantage_batch b = normed();
+
+    (void)state;
+    b.token_places = places; /* nothing to it */
+    check_tokens("tir_optimal_token_baseline", &b, NULL, by_number);
+    b.token_rewards = dense;
+    check_tokens("tir_optimal_token_baseline", &b, NULL, earned);
+}
+
 static void gigpo_by_hand(void **state)
 {
     /* own rewards 0.5 1 | 0 | 0.25 0.75 2, gamma 1/2: to go 1 1 | 0 | 1.125 1.75 2.
@@ -538,6 +591,8 @@ int main(void)
         cmocka_unit_test(mt_grpo_outcome_by_hand),
         cmocka_unit_test(mt_grpo_merged_by_hand),
         cmocka_unit_test(mt_grpo_turns_by_hand),
+        cmocka_unit_test(optimal_token_baseline_by_hand),
+        cmocka_unit_test(tir_optimal_token_baseline_by_hand),
         cmocka_unit_test(gigpo_by_hand),
         cmocka_unit_test(rlvmr_by_hand),
         cmocka_unit_test(steps_on_tokens_by_hand),

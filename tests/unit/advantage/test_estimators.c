@@ -27,8 +27,8 @@ struct arrays {
         baselines[MOST];
     uint64_t groups[MOST], states[MOST];
     int64_t token_begin[MOST], turn_begin[MOST];
-    int32_t token_turns[MOST], tags[MOST], result_turn[MOST];
-    float values[MOST];
+    int32_t token_turns[MOST], tags[MOST], result_turn[MOST], places[MOST];
+    float values[MOST], norms[MOST];
     uint8_t completed[MOST];
 };
 
@@ -110,6 +110,8 @@ static void point(struct arrays *a)
                                  a->costs,
                                  a->result_turn,
                                  a->baselines};
+    a->b.score_norms = a->norms;
+    a->b.token_places = a->places;
 }
 
 static void read_batch(const json_t *o, struct arrays *a)
@@ -134,6 +136,12 @@ static void read_batch(const json_t *o, struct arrays *a)
     READ(a->baselines, "baselines");
     a->b.n = json_array_size(list(o, "rewards"));
     point(a);
+    a->b.token_places = NULL; /* not in every file */
+    if (json_object_get(o, "token_places") == NULL)
+        return;
+    READ(a->norms, "score_norms");
+    READ(a->places, "token_places");
+    a->b.token_places = a->places;
 }
 
 #define REAL_OPTION(field)                                                               \
@@ -289,10 +297,10 @@ static void advantages_are_those_of_verl_and_trl(void **state)
     size_t seen[64] = {0}, rows = 0, i;
 
     (void)state;
-    assert_int_equal(check_vectors("peer_estimators.jsonl", seen), 12);
+    assert_int_equal(check_vectors("peer_estimators.jsonl", seen), 20);
     for (i = 0; sr1_advantage_name(i) != NULL; i++)
         rows += seen[i];
-    assert_int_equal(rows, 87);
+    assert_int_equal(rows, 103);
 }
 
 /* GiGPO's and RLVMR's own. */
@@ -319,6 +327,7 @@ static void random_arrays(struct sr1__rng *r, struct arrays *a)
     a->token_begin[0] = a->turn_begin[0] = 0;
     for (i = 0; i < n; i++) {
         size_t turns = 1 + (size_t)sr1__rng_below(r, 3), k, c;
+        int32_t place = -1;
 
         a->rewards[i] = (double)sr1__rng_below(r, 4) - 1;
         a->groups[i] = UINT64_MAX - sr1__rng_below(r, 3);
@@ -341,6 +350,8 @@ static void random_arrays(struct sr1__rng *r, struct arrays *a)
             while (tokens-- > 0) {
                 a->token_turns[t] = (int32_t)k;
                 a->token_rewards[t] = 0.1 * sr1__rng_normal(r);
+                a->norms[t] = (float)sr1__rng_uniform(r);
+                a->places[t] = place += 1 + (int32_t)sr1__rng_below(r, 2);
                 a->values[t++] = (float)sr1__rng_normal(r);
             }
         }
@@ -420,6 +431,8 @@ static void permute(const struct arrays *a, const int64_t *order, struct arrays 
         MOVE(token_turns, t, a->token_begin[j], ts);
         MOVE(token_rewards, t, a->token_begin[j], ts);
         MOVE(values, t, a->token_begin[j], ts);
+        MOVE(norms, t, a->token_begin[j], ts);
+        MOVE(places, t, a->token_begin[j], ts);
     }
     memcpy(b->component_weights, a->component_weights, sizeof b->component_weights);
     b->b.n = n;

@@ -15,8 +15,8 @@ static double rewards[2], turn_rewards[3], token_rewards[3], bootstrap[2], basel
     components[4], component_weights[2], confidences[12], costs[12];
 static uint64_t groups[2], states[3];
 static int64_t token_begin[3], turn_begin[3];
-static int32_t token_turns[3], tags[3], result_turn[2];
-static float values[3];
+static int32_t token_turns[3], tags[3], result_turn[2], places[3];
+static float values[3], norms[3];
 static sr1_advantage_batch b;
 
 static int make(void **state)
@@ -30,6 +30,8 @@ static int make(void **state)
     turn_begin[1] = 1;
     turn_begin[2] = 3;
     token_turns[2] = 1;
+    places[1] = 1;
+    norms[0] = norms[1] = norms[2] = 1;
     b = (sr1_advantage_batch){.struct_size = sizeof b,
                               .n = 2,
                               .rewards = rewards,
@@ -49,7 +51,9 @@ static int make(void **state)
                               .confidences = confidences,
                               .thinking_costs = costs,
                               .result_turn = result_turn,
-                              .baselines = baselines};
+                              .baselines = baselines,
+                              .score_norms = norms,
+                              .token_places = places};
     return 0;
 }
 
@@ -103,6 +107,8 @@ static void numbers_that_are_none_are_named(void **state)
     BAD(component_weights, 1, NAN, SR1_E_NUMERIC, "weight of component 1 ");
     BAD(confidences, 6, INFINITY, SR1_E_NUMERIC, "confidence of turn 1, level 2 ");
     BAD(costs, 11, -INFINITY, SR1_E_NUMERIC, "thinking cost of turn 2, level 3 ");
+    BAD(norms, 2, NAN, SR1_E_NUMERIC, "score norm of token 2 ");
+    BAD(norms, 0, -1, SR1_E_NUMERIC, "score norm of token 0 ");
 }
 
 static void components_are_named(void **state)
@@ -124,6 +130,8 @@ static void maps_that_contradict_themselves_are_named(void **state)
     BAD(token_turns, 1, 1, SR1_E_INVALID, "token 1 is of turn 1, but trajectory 0 has 1");
     BAD(result_turn, 1, 2, SR1_E_INVALID, "result_turn of trajectory 1 is 2");
     BAD(result_turn, 0, -2, SR1_E_INVALID, "result_turn of trajectory 0 is -2");
+    BAD(places, 0, -1, SR1_E_INVALID, "token_places do not rise from 0: -1 at token 0");
+    BAD(places, 1, 0, SR1_E_INVALID, "token_places do not rise from 0: 0 at token 1");
     b.token_turns = NULL;
     refused("token_turns is NULL, but trajectory 1 has 2 turns", SR1_E_INVALID);
 }
@@ -156,6 +164,7 @@ static void what_is_missing_is_named(void **state)
         offsetof(sr1_advantage_batch, confidences),
         offsetof(sr1_advantage_batch, result_turn),
         offsetof(sr1_advantage_batch, baselines),
+        offsetof(sr1_advantage_batch, score_norms),
     };
     size_t tried = 0;
 

@@ -246,17 +246,20 @@ static void messages_that_wait_are_bounded(void **state)
     assert_int_equal(lost + f.calls - 2, 100000);
 }
 
-static void *set_none(void *arg)
-{
-    sr1_log_set(NULL, NULL);
-    *(atomic_int *)arg = 1;
-    return NULL;
-}
-
 struct removal {
     pthread_t thread;
-    atomic_int removed, within;
+    atomic_int begun, removed, within;
 };
+
+static void *set_none(void *arg)
+{
+    struct removal *m = arg;
+
+    atomic_store(&m->begun, 1);
+    sr1_log_set(NULL, NULL);
+    atomic_store(&m->removed, 1);
+    return NULL;
+}
 
 static void remove_meanwhile(void *user, int32_t level, const char *text)
 {
@@ -264,8 +267,10 @@ static void remove_meanwhile(void *user, int32_t level, const char *text)
 
     (void)level;
     (void)text;
-    assert_int_equal(pthread_create(&m->thread, NULL, set_none, &m->removed), 0);
-    usleep(20000);
+    assert_int_equal(pthread_create(&m->thread, NULL, set_none, m), 0);
+    while (!atomic_load(&m->begun))
+        usleep(1000);
+    usleep(100000);
     m->within = m->removed;
 }
 

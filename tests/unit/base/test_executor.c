@@ -49,6 +49,7 @@ struct job {
     struct bench *bench;
     pthread_t thread;
     sigset_t blocked;
+    uint64_t mark;
     int waits; /* at the gate */
     int runs;  /* under the bench's lock, as the rest */
     int ended;
@@ -88,6 +89,7 @@ static void run_job(void *arg)
     pthread_mutex_lock(&b->lock);
     j->thread = pthread_self();
     pthread_sigmask(SIG_SETMASK, NULL, &j->blocked);
+    j->mark = sr1_call_mark();
     j->runs++;
     b->n_running++;
     if (b->n_running > b->most_running)
@@ -221,6 +223,35 @@ static void threads_take_no_signals_of_the_program(void **state)
 
 /* A thread that is lost is replaced, comes back when its call returns, and leaves if its
  * place is taken. */
+/* One thread runs the first two, one after another; who joins runs the third. */
+static void a_task_has_the_mark_of_who_posted_it(void **state)
+{
+    struct sr1__executor *x;
+    struct bench b;
+
+    (void)state;
+    bench_init(&b, 0);
+    OK(sr1__executor_new(&x, "test", 1, 0));
+    for (uint64_t mark = 1; mark <= 2; mark++) {
+        assert_int_equal(sr1_set_call_mark(mark), mark - 1);
+        OK(sr1__executor_submit(x, &b.jobs[mark].task));
+        assert_int_equal(sr1__executor_wait(x, &b.jobs[mark].task, INFINITY), 1);
+        assert_int_equal(b.jobs[mark].mark, mark);
+    }
+    b.jobs[0].waits = 1;
+    OK(sr1__executor_submit(x, &b.jobs[0].task));
+    await(&b, &b.n_running, 1);
+    sr1_set_call_mark(3);
+    OK(sr1__executor_submit(x, &b.jobs[3].task));
+    sr1_set_call_mark(4);
+    sr1__executor_join(x, &b.jobs[3].task);
+    assert_int_equal(b.jobs[3].mark, 3);
+    assert_int_equal(sr1_set_call_mark(0), 4);
+    set_gate(&b, 1);
+    assert_int_equal(sr1__executor_wait(x, &b.jobs[0].task, INFINITY), 1);
+    sr1__executor_free(x);
+}
+
 static void a_late_call_is_abandoned(void **state)
 {
     int64_t live = sr1__mem_live();
@@ -565,6 +596,7 @@ int main(void)
         cmocka_unit_test(who_joins_runs_what_is_queued),
         cmocka_unit_test(an_idle_thread_is_used_again),
         cmocka_unit_test(threads_take_no_signals_of_the_program),
+        cmocka_unit_test(a_task_has_the_mark_of_who_posted_it),
         cmocka_unit_test(a_late_call_is_abandoned),
         cmocka_unit_test(without_lost_ones_allowed_a_call_waits_for_the_late_one),
         cmocka_unit_test(the_last_lost_thread_frees_the_executor),

@@ -9,7 +9,9 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define PARTS 50
@@ -18,14 +20,41 @@
 struct feeder {
     int fd;
     pthread_t reader;
+    pid_t id; /* its */
 };
+
+static int interrupted; /* reads */
+
+ssize_t read(int fd, void *out, size_t n)
+{
+    ssize_t got = syscall(SYS_read, fd, out, n);
+
+    interrupted += got < 0 && errno == EINTR;
+    return got;
+}
 
 static void ignore_signal(int n)
 {
     (void)n;
 }
 
-/* Each part is followed by a signal to the reader, which is then likely in read(). */
+/* Does the thread wait for something? */
+static int is_asleep(pid_t thread)
+{
+    char path[64], state = '?';
+    FILE *f;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)thread);
+    f = fopen(path, "r");
+    if (f == NULL)
+        return 0;
+    if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+        state = '?';
+    fclose(f);
+    return state == 'S';
+}
+
+/* Each part is followed by a signal to the reader, which waits for the next one. */
 static void *feed_parts(void *arg)
 {
     const struct feeder *f = arg;
@@ -34,7 +63,8 @@ static void *feed_parts(void *arg)
     for (int i = 0; i < PARTS; i++) {
         memset(part, i, sizeof part);
         assert_int_equal(write(f->fd, part, sizeof part), sizeof part);
-        usleep(500);
+        while (!is_asleep(f->id))
+            usleep(100);
         pthread_kill(f->reader, SIGUSR1);
     }
     close(f->fd);
@@ -45,7 +75,7 @@ static void parts_and_signals_do_not_end_a_read(void **state)
 {
     struct sigaction act = {.sa_handler = ignore_signal}; /* no SA_RESTART */
     char got[PARTS * PART + 10];
-    struct feeder f = {.reader = pthread_self()};
+    struct feeder f = {.reader = pthread_self(), .id = gettid()};
     pthread_t thread;
     int ends[2];
 
@@ -56,6 +86,7 @@ static void parts_and_signals_do_not_end_a_read(void **state)
     assert_int_equal(pthread_create(&thread, NULL, feed_parts, &f), 0);
     assert_int_equal(sr1__read_all(ends[0], got, sizeof got), PARTS * PART);
     pthread_join(thread, NULL);
+    assert_true(interrupted > 0);
     for (int i = 0; i < PARTS * PART; i++)
         assert_int_equal(got[i], i / PART);
     close(ends[0]);

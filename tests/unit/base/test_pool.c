@@ -284,6 +284,30 @@ static sr1_status make(void *arg)
     return status;
 }
 
+static sr1_status compare_marks(void *arg, size_t i)
+{
+    const uint64_t *mark = arg;
+
+    if (i < 4)
+        rest(1); /* the other threads take part */
+    return sr1_call_mark() == *mark ? SR1_OK : SR1_E_STATE;
+}
+
+static void threads_have_the_mark_of_their_caller(void **state)
+{
+    struct sr1__pool *p;
+
+    (void)state;
+    assert_int_equal(sr1__pool_new(&p, 4), SR1_OK);
+    for (uint64_t mark = 1; mark < 50; mark++) {
+        sr1_set_call_mark(mark);
+        assert_int_equal(sr1__pool_run(p, 50, compare_marks, &mark), SR1_OK);
+        assert_int_equal(sr1_call_mark(), mark);
+    }
+    sr1_set_call_mark(0);
+    sr1__pool_free(p);
+}
+
 static void bad_counts_and_memory(void **state)
 {
     struct sr1__pool *p = NULL;
@@ -309,6 +333,7 @@ int main(void)
         cmocka_unit_test(so_it_does_through_another_pool),
         cmocka_unit_test(threads_take_no_signals_of_the_program),
         cmocka_unit_test(two_callers_take_turns),
+        cmocka_unit_test(threads_have_the_mark_of_their_caller),
         cmocka_unit_test(bad_counts_and_memory),
     };
 

@@ -13,7 +13,9 @@
 #include "base/mem.h"
 #include "environment/code/program_normalizer.h"
 
+#include <poll.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PYTHON "/usr/bin/python3"
 #define PAIRS "400"
@@ -196,6 +198,56 @@ static json_t *pairs_of(const char *line)
     return j;
 }
 
+/* Of this process it has its socket alone: what others wait for the end of ends. */
+static void the_reader_keeps_nothing_open(void **state)
+{
+    struct sr1__code_normaliser *n = NULL;
+    struct pollfd end = {.events = POLLIN};
+    struct sr1__buf form;
+    int ends[2];
+
+    if (*state == NULL)
+        skip();
+    assert_int_equal(pipe(ends), 0); /* not closed by exec */
+    assert_int_equal(sr1__code_normaliser_new(&n, PYTHON), SR1_OK);
+    form_of(n, "x = 1", &form);
+    assert_int_equal(form.data[0], '=');
+    sr1__buf_free(&form);
+    close(ends[1]);
+    end.fd = ends[0];
+    assert_int_equal(poll(&end, 1, 0), 1);
+    assert_true(end.revents & POLLHUP);
+    close(ends[0]);
+    sr1__code_normaliser_free(n);
+}
+
+static int told;
+
+static void normalise_again(void *n, int32_t level, const char *text)
+{
+    struct sr1__buf form;
+
+    (void)level;
+    (void)text;
+    told++;
+    form_of(n, "x = 1", &form);
+    sr1__buf_free(&form);
+}
+
+static void a_sink_may_ask_the_reader(void **state)
+{
+    struct sr1__code_normaliser *n = NULL;
+
+    (void)state;
+    assert_int_equal(sr1__code_normaliser_new(&n, "/nonexistent"), SR1_OK);
+    sr1_log_set(normalise_again, n);
+    for (int i = 0; i < 10; i++)
+        assert_true(is_exact(n, "x = 1"));
+    sr1_log_set(NULL, NULL);
+    assert_int_equal(told, 1);
+    sr1__code_normaliser_free(n);
+}
+
 static void equal_forms_do_the_same(void **state)
 {
     char command[1024], line[65536];
@@ -239,6 +291,8 @@ int main(void)
         cmocka_unit_test(programs_that_see_themselves_are_taken_as_they_are),
         cmocka_unit_test(no_text_stops_the_reader),
         cmocka_unit_test(without_an_interpreter_the_text_is_taken),
+        cmocka_unit_test(the_reader_keeps_nothing_open),
+        cmocka_unit_test(a_sink_may_ask_the_reader),
         cmocka_unit_test(equal_forms_do_the_same),
     };
 

@@ -11,6 +11,7 @@
 #include <searchr1/ext/external.h>
 #include <searchr1/ext/reward_set.h>
 
+#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -19,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -383,7 +385,7 @@ static void a_busy_program_is_not_ended(void **state)
         "        continue\n"
         "    print(json.dumps({'id': r['id'], 'result': [[str(os.getpid())]]}), "
         "flush=True)\n",
-        3);
+        15);
     struct search_call never = {engine, "never", 0, 0, "", ""};
     struct search_call first = {engine, "a", 0, 0, "", ""}, next;
     pthread_t thread;
@@ -845,6 +847,32 @@ static void a_programs_helpers_end_with_it(void **state)
     }
 }
 
+static void hear_alarm(int number)
+{
+    (void)number;
+}
+
+/* Signals that end the waiting of calls, as Python's do. */
+static void a_programs_end_is_waited_for_through_signals(void **state)
+{
+    const struct itimerval often = {{0, 500}, {0, 500}}, never = {{0, 0}, {0, 0}};
+    struct sigaction act = {.sa_handler = hear_alarm}, before;
+
+    (void)state;
+    sigaction(SIGALRM, &act, &before);
+    for (int i = 0; i < 20; i++) {
+        long self;
+        struct sr1__line_process *p = start_script("echo $$; exec cat", &self);
+
+        setitimer(ITIMER_REAL, &often, NULL);
+        sr1__line_process_free(p);
+        setitimer(ITIMER_REAL, &never, NULL);
+    }
+    sigaction(SIGALRM, &before, NULL);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+}
+
 /* One that does not read never sees that its input has ended. */
 static void a_program_ends_with_a_process_that_is_killed(void **state)
 {
@@ -895,6 +923,7 @@ int main(void)
         cmocka_unit_test(shared_objects_without_the_table_are_named),
         cmocka_unit_test(a_broken_program_rests),
         cmocka_unit_test(a_programs_helpers_end_with_it),
+        cmocka_unit_test(a_programs_end_is_waited_for_through_signals),
         cmocka_unit_test(a_program_ends_with_a_process_that_is_killed),
     };
 

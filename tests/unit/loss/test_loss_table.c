@@ -94,7 +94,7 @@ static void every_row_is_whole(void **state)
         assert_int_equal(sr1_loss_compute(info.name, &x.b, NULL, NULL, NULL, NULL),
                          SR1_OK);
     }
-    assert_int_equal(n, 15);
+    assert_int_equal(n, 18);
     assert_int_equal(sr1_loss_describe(n, &info), SR1_E_INVALID);
     assert_null(sr1_loss_kl_name(7));
     assert_null(sr1_loss_correction_name(5));
@@ -131,13 +131,13 @@ static void check_slope(const char *name, struct batch *x, const sr1_loss_option
 static void the_gradient_is_the_slope(void **state)
 {
     /* those whose weights hold the ratio constant have another gradient on purpose */
-    static const char *const names[] = {"grpo", "gspo",      "luspo",
-                                        "sapo", "reinforce", "geo_mean"};
+    static const char *const names[] = {"grpo",      "gspo",     "luspo", "sapo",
+                                        "reinforce", "geo_mean", "dro"};
     static const char *const kinds[] = {"k1", "k2", "k3", "low_var_kl"};
 
     (void)state;
-    for (size_t k = 0; k < 24; k++) {
-        const char *name = names[k % 6];
+    for (size_t k = 0; k < 28; k++) {
+        const char *name = names[k % 7];
         sr1_loss_options o = defaults(name);
         struct batch x;
 
@@ -145,10 +145,11 @@ static void the_gradient_is_the_slope(void **state)
         o.clip_low = 0.9; /* no corner in reach */
         o.clip_high = 9.0;
         o.beta = 0.5;
-        o.kl_kind = kinds[k / 6];
-        o.kl_weighted = (k + k / 6) % 2; /* each with both, and all corrections */
+        o.kl_kind = kinds[k / 7];
+        o.kl_weighted = (k + k / 7) % 2; /* each with both, and all corrections */
         o.entropy_coef = 0.25;
-        o.correction = sr1_loss_correction_name((k + k / 6) % 3 * 2);
+        o.correction = sr1_loss_correction_name((k + k / 7) % 3 * 2);
+        o.dro_beta = 0.5;
         o.correction_high = 9.0;
         check_slope(name, &x, &o);
     }

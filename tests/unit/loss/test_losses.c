@@ -30,7 +30,7 @@ static const struct {
     REAL(k_negative),     REAL(lambda_negative), REAL(entropy_coef),
     REAL(correction_low), REAL(correction_high), REAL(off_policy_delta),
     REAL(clip_cov_ratio), REAL(clip_cov_lb),     REAL(clip_cov_ub),
-    REAL(kl_cov_ratio),   REAL(ppo_kl_coef),
+    REAL(kl_cov_ratio),   REAL(ppo_kl_coef),     REAL(dro_beta),
 };
 
 static void read_options(const json_t *row, sr1_loss_options *o)
@@ -173,7 +173,7 @@ static void check_case(const json_t *row)
 static void every_loss_equals_torch(void **state)
 {
     (void)state;
-    assert_int_equal(each_row("losses.jsonl", "loss", check_case), 156);
+    assert_int_equal(each_row("losses.jsonl", "loss", check_case), 192);
 }
 
 /* ---- the code of TRL and verl ---- */
@@ -199,6 +199,33 @@ static void read_threshold(const json_t *row, struct case_ *c)
                          SR1_OK);
 }
 
+/* Of a row with a rejection the tokens that are left; the others have no gradient. */
+static void take_kept(const json_t *row, struct case_ *c, float gradient[MAX])
+{
+    float *const arrays[] = {c->now,     c->old,     c->ref,  c->adv,
+                             c->rollout, c->entropy, gradient};
+    size_t n = 0, at = 0;
+    uint8_t keep[MAX];
+
+    if (!json_object_get(row, "rejection"))
+        return;
+    assert_int_equal(
+        sr1_loss_reject(&c->b, json_string_value(json_object_get(row, "rejection")),
+                        json_string_value(json_object_get(row, "thresholds")), keep,
+                        NULL),
+        SR1_OK);
+    for (size_t s = 0; s < c->b.n_seqs; s++) {
+        for (; at < (size_t)c->begin[s + 1]; at++) {
+            assert_true(keep[at] || gradient[at] == 0);
+            for (size_t k = 0; k < sizeof arrays / sizeof *arrays; k++)
+                arrays[k][n] = arrays[k][at];
+            n += keep[at];
+        }
+        c->begin[s + 1] = (int64_t)n;
+    }
+    c->b.n = n;
+}
+
 /* Weights of float32 are what limits the likeness; verl adds 1e-8 to its counts. */
 static void check_peer(const json_t *row)
 {
@@ -210,6 +237,7 @@ static void check_peer(const json_t *row)
 
     read_batch(row, &c);
     floats(row, "gradient", gradient);
+    take_kept(row, &c, gradient);
     m.n_seqs = c.b.n_seqs;
     m.seq_begin = c.begin;
     assert_int_equal(
@@ -236,7 +264,7 @@ static void check_peer(const json_t *row)
 static void losses_are_those_of_trl_and_verl(void **state)
 {
     (void)state;
-    assert_int_equal(each_row("peer_losses.jsonl", "loss", check_peer), 177);
+    assert_int_equal(each_row("peer_losses.jsonl", "loss", check_peer), 258);
 }
 
 static void check_threshold(const json_t *row)
@@ -377,7 +405,7 @@ static void shards_of(const json_t *row)
 static void parts_add_up_for_every_loss(void **state)
 {
     (void)state;
-    assert_int_equal(each_row("losses.jsonl", "loss", shards_of), 156);
+    assert_int_equal(each_row("losses.jsonl", "loss", shards_of), 192);
 }
 
 /* Weight 0: a padding row changes nothing and gets no gradient. */
@@ -410,7 +438,7 @@ static void padding_of(const json_t *row)
 static void padding_changes_nothing(void **state)
 {
     (void)state;
-    assert_int_equal(each_row("losses.jsonl", "loss", padding_of), 156);
+    assert_int_equal(each_row("losses.jsonl", "loss", padding_of), 192);
 }
 
 /* ---- weights ---- */
@@ -437,7 +465,7 @@ static void check_weights(const json_t *row)
 static void every_aggregation_equals_numpy(void **state)
 {
     (void)state;
-    assert_int_equal(each_row("losses.jsonl", "loss", check_weights), 156);
+    assert_int_equal(each_row("losses.jsonl", "loss", check_weights), 192);
 }
 
 int main(void)

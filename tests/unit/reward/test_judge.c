@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "responses.h"
@@ -418,6 +419,32 @@ static void a_kept_score_follows_max_score(void **state)
     server_stop(&s);
 }
 
+/* In milliseconds, as others' answers in the folder: the oldest go first. */
+static void a_kept_score_has_the_time_of_others(void **state)
+{
+    static const char *const replies[] = {"Score: 1"};
+    int64_t now = (int64_t)time(NULL) * 1000, at = 0;
+    struct sr1__buf kept;
+    sr1_judge_options o;
+    struct server s;
+    sr1_judge *j;
+
+    (void)state;
+    begin_with(&s, replies, 1);
+    o = quick(&s);
+    o.cache_dir = scratch_path("judged-at");
+    j = open_judge(&o);
+    assert_true(score_one(j) == 1);
+    sr1_judge_free(j);
+    server_stop(&s);
+    sr1__buf_init(&kept, 0);
+    assert_int_equal(sr1__file_read(scratch_path("judged-at/answers"), 1000, &kept),
+                     SR1_OK);
+    memcpy(&at, kept.data + 16, sizeof at); /* behind magic, length and hash */
+    assert_in_range(at, now - 1000, now + 600000);
+    sr1__buf_free(&kept);
+}
+
 static void a_budget_is_kept(void **state)
 {
     sr1_judge_item items[ROWS_MAX];
@@ -545,6 +572,7 @@ int main(void)
         cmocka_unit_test(a_score_out_of_range_is_none),
         cmocka_unit_test(a_reply_that_is_cut_off_is_none),
         cmocka_unit_test(a_kept_score_follows_max_score),
+        cmocka_unit_test(a_kept_score_has_the_time_of_others),
         cmocka_unit_test(a_budget_is_kept),
         cmocka_unit_test(an_outage_is_no_score),
         cmocka_unit_test(options_are_checked),

@@ -166,6 +166,9 @@ static void a_search_that_hangs_is_given_up(void **state)
 {
     static const int32_t flags[] = {SLOW, SR1_SEARCH_WAITS,
                                     SR1_SEARCH_WAITS | SR1_SEARCH_CONCURRENT};
+    static const char *const deadlines[] = {
+        "search_deadline=5", /* the others of SLOW are to be answered within it */
+        "search_deadline=0.2", "search_deadline=0.2"};
     sr1_query q = tiny_query("Where?");
 
     (void)state;
@@ -178,7 +181,7 @@ static void a_search_that_hangs_is_given_up(void **state)
         int lost = 0;
 
         gate_init(&g);
-        r = tiny_rollout(tiny_config("searcher", "search_deadline=0.2", NULL),
+        r = tiny_rollout(tiny_config("searcher", deadlines[f], NULL),
                          gated_engine(&g, flags[f]));
         OK(sr1_rollout_generate(r, &q, 1, &o, t));
         sr1__rollout_stats(r, &stats);

@@ -377,6 +377,30 @@ static void a_disk_that_does_not_read_costs_nothing(void **state)
     sr1__disk_store_close(s);
 }
 
+static void use_store_told_of(void *s, int32_t level, const char *text)
+{
+    (void)level;
+    (void)text;
+    reads_fail = 0;
+    warnings += has(s, "k0", "some value", 0) ? 1 : 100;
+}
+
+static void a_sink_may_use_the_store(void **state)
+{
+    struct sr1__disk_store *s = open_store("told", 1 << 20);
+
+    (void)state;
+    make_ten("told");
+    warnings = 0;
+    sr1_log_set(use_store_told_of, s);
+    reads_fail = 1;
+    put(s, "x", "lost", 1);
+    reads_fail = 0;
+    sr1_log_set(NULL, NULL);
+    assert_int_equal(warnings, 1);
+    sr1__disk_store_close(s);
+}
+
 static void a_full_disk_is_told_once(void **state)
 {
     struct sr1__disk_store *s = open_store("full", 1 << 20);
@@ -431,7 +455,9 @@ static void processes_share_a_folder(void **state)
             _exit(0);
         }
     }
-    usleep(3000);
+    for (int i = 0; i < 600000 && !has(s, "3/0", "value of 3/0", 0); i++)
+        usleep(100);
+    assert_true(has(s, "3/0", "value of 3/0", 0));
     kill(pids[3], SIGKILL);
     for (int p = 0; p < 4; p++) {
         int status;
@@ -821,6 +847,7 @@ int main(void)
         cmocka_unit_test(chosen_hashes_cost_no_more),
         cmocka_unit_test(another_file_is_left_as_it_is),
         cmocka_unit_test(a_disk_that_does_not_read_costs_nothing),
+        cmocka_unit_test(a_sink_may_use_the_store),
         cmocka_unit_test(a_full_disk_is_told_once),
         cmocka_unit_test(processes_share_a_folder),
         cmocka_unit_test(any_allocation_of_the_store_may_fail),

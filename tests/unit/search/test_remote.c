@@ -14,6 +14,7 @@
 #include "support/files.h"
 #include "support/search_server.h"
 #include "support/torture.h"
+#include "support/wait.h"
 
 #include <searchr1/search.h>
 #include <searchr1/ext/engines.h>
@@ -680,6 +681,7 @@ static void a_late_answer_is_a_timeout(void **state)
     e = open_at(&s, &o);
     assert_int_equal(sr1_search_run(e, queries, 2, 3, &found), SR1_OK);
     assert_int_equal(sr1_search_results_status(found, 0), SR1_ACTION_TIMEOUT);
+    wait_for(&s.requests, 3);
     assert_int_equal(atomic_load(&s.requests), 3);
     end(found, e, &s);
 }

@@ -2,9 +2,10 @@
  * gone, limits, tokens, batches, stopping. */
 #include "../../support/torture.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "retrieval/server/server_metrics.h"
+#include "retrieval/server/server_internal.h"
 #include "echo.h"
 #include "../../support/http.h"
 
@@ -14,9 +15,34 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 static struct echo echo;
+
+/* ---- what the server calls ---- */
+
+static sr1_server *stopped; /* its stop is looked at */
+static int flag_at_wake = -1;
+static atomic_int more_ms; /* that a nap takes */
+
+ssize_t write(int fd, const void *bytes, size_t n)
+{
+    if (stopped != NULL && fd == stopped->wake)
+        flag_at_wake = atomic_load(&stopped->stopping);
+    return syscall(SYS_write, fd, bytes, n);
+}
+
+int nanosleep(const struct timespec *time, struct timespec *left)
+{
+    struct timespec t = *time;
+
+    t.tv_nsec += (long)atomic_load(&more_ms) * 1000000;
+    return (int)syscall(SYS_nanosleep, &t, left);
+}
+
+/* ---- servers ---- */
 
 static sr1_server *serve_with(sr1_server_options *o)
 {
@@ -294,17 +320,18 @@ static void a_large_request_lets_small_ones_through(void **state)
     o.threads = 1;
     server = serve_with(&o);
     sr1__buf_init(&body, 0);
-    for (int i = 0; i < 400; i++)
+    for (int i = 0; i < 8000; i++)
         sr1__buf_fmt(&body, "%s\"q%d\"", i > 0 ? "," : "{\"queries\":[", i);
     sr1__buf_str(&body, "]}");
     atomic_store(&echo.delay_ms, 2);
     fd = http_connect(sr1_server_port(server));
     http_post(fd, "/retrieve", "", body.data);
-    nap(30);
+    for (int i = 0; i < 20000 && stats_of(server).in_flight == 0; i++)
+        nap(1);
     for (int i = 0; i < 3; i++)
         expect(http_ask(sr1_server_port(server), "/retrieve", "", "{\"query\":\"a\"}"),
                200, NULL);
-    for (int i = 0; i < 100 && stats_of(server).answered < 3; i++)
+    for (int i = 0; i < 10000 && stats_of(server).answered < 3; i++)
         nap(1);
     assert_int_equal(stats_of(server).answered, 3);
     assert_int_equal(stats_of(server).in_flight, 1); /* the large one */
@@ -594,13 +621,20 @@ static void large_bodies_are_refused(void **state)
     sr1_server_free(server);
 }
 
+/* Until so much of bodies is read. */
+static void await_body_bytes(sr1_server *server, long long n)
+{
+    for (int i = 0; i < 60000 && atomic_load(&server->body_bytes) < n; i++)
+        nap(1);
+    assert_true(atomic_load(&server->body_bytes) == n);
+}
+
 static void bodies_under_way_have_a_bound_together(void **state)
 {
     sr1_server_options o;
     sr1_server *server;
     char body[1000];
     int fd[20];
-    int taken = 0;
 
     (void)state;
     sr1_server_options_init(&o);
@@ -612,20 +646,16 @@ static void bodies_under_way_have_a_bound_together(void **state)
         fd[i] = http_connect(sr1_server_port(server));
         http_say(fd[i],
                  "POST /retrieve HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n");
-        http_send(fd[i], body, 999);
+        http_send(fd[i], body, i < 16 ? 999 : 1000);
+        if (i < 16)
+            await_body_bytes(server, 999 * (i + 1));
     }
-    nap(200); /* all of it is read */
-    for (int i = 0; i < 20; i++)
-        http_send(fd[i], body + 999, 1);
-    for (int i = 0; i < 20; i++) {
-        struct http_answer a = http_read(fd[i]);
-
-        assert_true(a.status == 200 || a.status == 503);
-        taken += a.status == 200;
-        free(a.body);
+    for (int i = 19; i >= 0; i--) { /* those that do not fit are answered first */
+        if (i < 16)
+            http_send(fd[i], body + 999, 1);
+        expect(http_read(fd[i]), i < 16 ? 200 : 503, NULL);
         close(fd[i]);
     }
-    assert_int_equal(taken, 16);
     expect(http_ask(sr1_server_port(server), "/retrieve", "", ASK_A), 200, ANSWER_A);
     sr1_server_free(server);
 }
@@ -1265,6 +1295,47 @@ static void what_was_accepted_is_finished(void **state)
     sr1_server_free(signalled);
 }
 
+/* Once the flag is there, another thread may free the server. */
+static void a_stop_ends_with_its_flag(void **state)
+{
+    sr1_server *server = serve();
+
+    (void)state;
+    stopped = server;
+    sr1_server_stop(server);
+    stopped = NULL;
+    assert_int_equal(flag_at_wake, 0);
+    assert_int_equal(atomic_load(&server->stopping), 1);
+    assert_int_equal(sr1_server_run(server), SR1_OK);
+    sr1_server_free(server);
+}
+
+/* By the clock, however long naps of a millisecond take. */
+static void stop_seconds_are_seconds(void **state)
+{
+    sr1_server_options o;
+    sr1_server *server;
+    double began;
+    int fd;
+
+    (void)state;
+    sr1_server_options_init(&o);
+    o.stop_seconds = 1;
+    server = serve_with(&o);
+    fd = http_connect(sr1_server_port(server));
+    http_say(fd, "POST /retrieve HTTP/1.1\r\nHost: x\r\nContent-Length: 17\r\n\r\n{");
+    for (int i = 0; i < 20000 && stats_of(server).in_flight == 0; i++)
+        nap(1);
+    sr1_server_stop(server);
+    began = sr1__now();
+    more_ms = 30;
+    assert_int_equal(sr1_server_run(server), SR1_E_TIMEOUT);
+    more_ms = 0;
+    assert_in_range((int)(sr1__now() - began), 1, 15);
+    close(fd);
+    sr1_server_free(server);
+}
+
 static void a_client_that_never_ends_is_cut_off(void **state)
 {
     sr1_server_options o;
@@ -1440,6 +1511,8 @@ int main(void)
         cmocka_unit_test(metrics_add_up),
         cmocka_unit_test(any_other_status_is_counted_as_such),
         cmocka_unit_test(what_was_accepted_is_finished),
+        cmocka_unit_test(a_stop_ends_with_its_flag),
+        cmocka_unit_test(stop_seconds_are_seconds),
         cmocka_unit_test(a_client_that_never_ends_is_cut_off),
         cmocka_unit_test(files_may_run_out),
         cmocka_unit_test(version_6_addresses_are_served),

@@ -48,20 +48,22 @@ static void start_server(void)
 
 static int overlapped;
 
-/* Before the update: does the next rollout ask the server meanwhile? */
+/* Before the update: does the next rollout ask the server meanwhile? Each message of a
+ * trajectory was a completion. */
 static sr1_status wait_for_requests(void *self, const sr1_trajectory *const *t, size_t n,
                                     double *out)
 {
     const sr1_trainer *tr = self;
-    int before = atomic_load(&server.http.requests);
+    static int before; /* completions of the rollouts so far */
 
-    (void)t;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         out[i] = (double)(i % 2);
-    for (int i = 0; tr->step + 1 < STEPS && i < 2000; i++) {
+        before += (int)sr1_trajectory_search_count(t[i]) + 1;
+    }
+    for (int i = 0; tr->step + 1 < STEPS && i < 20000; i++) {
         struct timespec ms = {0, 5 * 1000 * 1000};
 
-        if (atomic_load(&server.http.requests) > before) {
+        if (atomic_load(&server.completions) > before) {
             overlapped++;
             return SR1_OK;
         }

@@ -145,6 +145,16 @@ static void a_loss_brings_its_numbers(void **state)
     assert_true(o->dual_clip == 3);
     assert_string_equal(sr1__config_str(tr->config, "loss_aggregation"), "token-sum");
     sr1_trainer_free(tr);
+    tr = tiny_trainer(tiny_config("model", "loss=dppo_tv", NULL));
+    o = &tr->set.loss_options;
+    assert_true(o->clip_low == 0.15 && o->clip_high == 0.15 && o->ratio_cap == 20);
+    assert_true(o->beta == 0 && o->dual_clip == 0);
+    sr1_trainer_free(tr);
+    tr = tiny_trainer(tiny_config("model", "loss=dppo_kl", "ratio_cap=1.02", NULL));
+    o = &tr->set
+             .loss_options; /* its bounds are no ratios that the cap could lie within */
+    assert_true(o->clip_high == 0.05 && o->ratio_cap == 1.02);
+    sr1_trainer_free(tr);
 }
 
 /* Where numbers have commas, too. */
@@ -230,6 +240,8 @@ static void pairs_that_contradict_are_refused(void **state)
 {
     (void)state;
     refused("vespo weighs", "loss=vespo", "importance_correction=token_mask");
+    refused("set dro_beta above 0", "loss=dro", "beta=0");
+    refused("dual_clip", "loss=dppo_tv", "dual_clip=3");
     refused("dual_clip is 0.5", "loss=ppo", "dual_clip=0.5");
     refused("ratio_cap is 1", "loss=ppo", "ratio_cap=1");
     refused("ends at 1 + clip_epsilon_high = 1.28", "loss=dapo", "ratio_cap=1.25");
@@ -244,7 +256,8 @@ static void take_two_passes(const char *name)
     sr1_trainer *tr = tiny_trainer(tiny_config("model", NULL));
     size_t n, changed = 0;
     float *start = tiny_weights(tr->model, &n);
-    float *end = updated(tiny_config("model", key_of(name), NULL), &r, &n);
+    float *end =
+        updated(tiny_config("model", key_of(name), "dro_beta=0.5", NULL), &r, &n);
 
     for (size_t i = 0; i < n; i++) {
         assert_true(isfinite(end[i]));
@@ -260,7 +273,7 @@ static void take_two_passes(const char *name)
 static void every_loss_takes_two_passes(void **state)
 {
     (void)state;
-    assert_int_equal(each_loss(take_two_passes), 14);
+    assert_int_equal(each_loss(take_two_passes), 17);
 }
 
 static double worst_difference(const float *a, const float *b, const float *start,
@@ -289,18 +302,19 @@ static void cut(const char *name)
     sr1_trainer_free(tr);
     for (size_t c = 0; c < (strcmp(name, "vespo") == 0 ? 1 : 2); c++) {
         sr1_step_report r = {.struct_size = sizeof r};
-        float *whole = updated(tiny_config("other", GRADIENT, key_of(name), "beta=0.1",
-                                           "clip_epsilon=1", "clip_epsilon_high=50",
-                                           "dual_clip=0", corrections[c], NULL),
-                               &r, &n);
+        float *whole =
+            updated(tiny_config("other", GRADIENT, key_of(name), "beta=0.1",
+                                "clip_epsilon=1", "clip_epsilon_high=50", "dual_clip=0",
+                                "dro_beta=0.5", corrections[c], NULL),
+                    &r, &n);
 
         for (size_t k = 0; k < sizeof cuts / sizeof *cuts; k++) {
             sr1_step_report rc = {.struct_size = sizeof rc};
-            float *part =
-                updated(tiny_config("other", GRADIENT, key_of(name), "beta=0.1",
-                                    "clip_epsilon=1", "clip_epsilon_high=50",
-                                    "dual_clip=0", corrections[c], cuts[k], NULL),
-                        &rc, &n);
+            float *part = updated(tiny_config("other", GRADIENT, key_of(name), "beta=0.1",
+                                              "clip_epsilon=1", "clip_epsilon_high=50",
+                                              "dual_clip=0", "dro_beta=0.5",
+                                              corrections[c], cuts[k], NULL),
+                                  &rc, &n);
 
             if (worst_difference(whole, part, start, n) > 1e-4)
                 fail_msg("%s %s %s: gradients differ by %.3g", name, corrections[c],
@@ -316,7 +330,7 @@ static void cut(const char *name)
 static void no_loss_depends_on_the_cut(void **state)
 {
     (void)state;
-    assert_int_equal(each_loss(cut), 14);
+    assert_int_equal(each_loss(cut), 17);
 }
 
 /* Summed losses have the figures by token of a mean of the same weights. */

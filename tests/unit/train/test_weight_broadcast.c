@@ -254,13 +254,13 @@ static void nothing_waits_longer_than_the_limit(void **state)
         start_all();
         behind[0].stall_join = k == 0;
         behind[0].stall_update = k == 1;
-        tr = tiny_trainer(config_of(1, PAIRS("weight_sync_timeout=1")));
+        tr = tiny_trainer(config_of(1, PAIRS("weight_sync_timeout=8")));
         assert_int_equal(run_step(tr, &r), SR1_E_TIMEOUT);
         /* the limit is the request's, too */
         if (!strstr(sr1_last_error(), "NCCL: the server's workers did not take part") &&
             !strstr(sr1_last_error(), "no answer in time"))
             fail_msg("%s", sr1_last_error());
-        assert_true(sr1__now() - began < 40);
+        assert_true(sr1__now() - began < 55);
         sr1_trainer_free(tr);
         stop_all();
     }
