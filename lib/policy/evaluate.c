@@ -5,6 +5,7 @@
 #include "policy/evaluation.h"
 #include "policy/fingerprint.h"
 #include "policy/launched_job.h"
+#include "policy/retrieval_figures.h"
 #include "policy/rollout_internal.h"
 #include "policy/share_rollout.h"
 
@@ -141,6 +142,20 @@ static sr1_status score_answer_text(struct sr1__str answer, const sr1_query *q,
     return st;
 }
 
+/* What its searches found; a figure that is not known is 0 and does not count. */
+static sr1_status score_retrieval(const struct evaluation_run *w, const sr1_trajectory *t,
+                                  sr1_eval_scores *out)
+{
+    struct sr1__retrieval_figures found;
+
+    SR1__TRY(sr1__retrieval_figures(w->rollout, w->o->no_search, t, &found));
+    out->with_search = !isnan(found.hit_rate);
+    out->with_gold_ids = !isnan(found.recall);
+    out->hit_rate = out->with_search ? found.hit_rate : 0.0;
+    out->recall = out->with_gold_ids ? found.recall : 0.0;
+    return SR1_OK;
+}
+
 /* Only a closed answer counts: what was cut short is no answer. */
 static sr1_status score_trajectory(const struct evaluation_run *w,
                                    const sr1_trajectory *t, const sr1_query *q,
@@ -161,7 +176,7 @@ static sr1_status score_trajectory(const struct evaluation_run *w,
     out->tokens = (double)sr1_trajectory_policy_count(t);
     out->success = sr1__trajectory_succeeded(t);
     out->thinking = (double)sr1__thinking_tokens(t);
-    return st;
+    return st == SR1_OK ? score_retrieval(w, t, out) : st;
 }
 
 /* ---- chunks of rows ---- */

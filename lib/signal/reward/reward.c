@@ -18,6 +18,8 @@
 #include "signal/reward/seed_rewards.h"
 #include "signal/reward/reward_set.h"
 #include "signal/reward/search_r1_scores.h"
+#include "signal/reward/search_scores.h"
+#include "text/data/gold_ids.h"
 
 #include <searchr1/reward.h>
 #include <searchr1/ext/reward_set.h>
@@ -280,6 +282,12 @@ static const struct builtin_reward {
      {sizeof(sr1_reward_ops), "search_r1_sub_em", .score = sr1__score_search_r1_sub_em}},
     {1,
      {sizeof(sr1_reward_ops), "search_r1_format", .score = sr1__score_search_r1_format}},
+    {0,
+     {sizeof(sr1_reward_ops), "retrieval_recall",
+      .score_states = sr1__score_retrieval_recall}},
+    {1,
+     {sizeof(sr1_reward_ops), "answer_retrieved", .score = sr1__score_answer_retrieved}},
+    {0, {sizeof(sr1_reward_ops), "search_cost", .score = sr1__score_search_cost}},
 };
 
 #define N_BUILTINS (sizeof builtins / sizeof builtins[0])
@@ -481,6 +489,10 @@ static sr1_status make_context(struct sr1__reward_context *c, const sr1_reward_o
     c->no_content_text = sr1__strdup(c->scales.no_content_text);
     SR1__CHECK_ALLOC(c->no_content_text, "rewards");
     c->scales.no_content_text = c->no_content_text;
+    c->gold_ids_field =
+        sr1__strdup(o->gold_ids_field && *o->gold_ids_field ? o->gold_ids_field
+                                                            : SR1__GOLD_IDS_FIELD);
+    SR1__CHECK_ALLOC(c->gold_ids_field, "rewards");
     c->embedder = sr1_embedder_retain(o->embedder);
     c->judge = sr1_judge_retain(o->judge);
     c->execution.checker = sr1_checker_retain(o->checker);
@@ -534,6 +546,7 @@ void sr1_reward_set_free(sr1_reward_set *set)
     sr1__free(set->entries);
     sr1__source_rewards_free(&set->sources);
     sr1__free(set->context.no_content_text);
+    sr1__free(set->context.gold_ids_field);
     sr1_embedder_free(set->context.embedder);
     sr1_judge_free(set->context.judge);
     sr1__execution_close(&set->context.execution);

@@ -1135,6 +1135,55 @@ static void rows_without_answers_are_not_compared(void **state)
     sr1_rollout_free(r);
 }
 
+/* The policy searches once and finds the document "tower", which says Paris. Of four rows
+ * three have answers, of which two stand there, and three have a column of ids, one of
+ * which cannot be read. */
+static sr1_dataset *rows_with_documents(void)
+{
+    const char *path = scratch_file(
+        "documents.jsonl",
+        "{\"question\": \"Where is 0?\", \"golden_answers\": [\"PARIS!\"], "
+        "\"docs\": [\"tower\", \"bridge\"]}\n"
+        "{\"question\": \"Where is 1?\", \"golden_answers\": [\"Rome\"], "
+        "\"docs\": \"tower\"}\n"
+        "{\"question\": \"Where is 2?\", \"golden_answers\": [\"in Paris\"], "
+        "\"docs\": [true]}\n"
+        "{\"question\": \"Where is 3?\"}\n",
+        0);
+    sr1_dataset_options o = {.struct_size = sizeof o, .answers_optional = 1};
+    sr1_dataset *d = NULL;
+
+    OK(sr1_dataset_open(&d, &path, 1, &o));
+    return d;
+}
+
+static void what_searches_found_is_counted(void **state)
+{
+    sr1_rollout *r = open_rollout_by("max_rows=16", "gold_ids_field=docs");
+    sr1_dataset *d = rows_with_documents();
+    sr1_eval_options o = {.struct_size = sizeof o};
+    sr1_eval_scores s = {.struct_size = sizeof s};
+    sr1_evaluation *e = NULL;
+
+    (void)state;
+    sr1_eval_options_init(&o);
+    OK(sr1_evaluate(&e, r, d, &o));
+    OK(sr1_evaluation_scores(e, 0, &s));
+    assert_int_equal(s.rows, 4);
+    assert_int_equal(s.with_search, 3);
+    assert_int_equal(s.with_gold_ids, 2);
+    assert_true(fabs(s.hit_rate - 2 / 3.0) < 1e-12 && s.recall == 0.75);
+    sr1_evaluation_free(e);
+    o.no_search = 1;
+    OK(sr1_evaluate(&e, r, d, &o));
+    OK(sr1_evaluation_scores(e, 0, &s));
+    assert_int_equal(s.with_search + s.with_gold_ids, 0);
+    assert_true(isnan(s.hit_rate) && isnan(s.recall));
+    sr1_evaluation_free(e);
+    sr1_dataset_free(d);
+    sr1_rollout_free(r);
+}
+
 static void sources_are_bounded(void **state)
 {
     sr1_rollout *r = open_rollout("max_rows=64");
@@ -1248,6 +1297,7 @@ int main(void)
         cmocka_unit_test(a_stopped_one_gives_whole_rows),
         cmocka_unit_test(one_answer_has_one_figure),
         cmocka_unit_test(rows_without_answers_are_not_compared),
+        cmocka_unit_test(what_searches_found_is_counted),
         cmocka_unit_test(sources_are_bounded),
         cmocka_unit_test(only_long_prompts_are_left_out),
         cmocka_unit_test(long_rows_are_reported_once),
