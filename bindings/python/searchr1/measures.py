@@ -7,7 +7,7 @@ from ctypes import byref
 from dataclasses import dataclass
 from typing import Optional, Sequence
 
-from . import _structs
+from . import _callbacks, _structs
 from ._handle import Handle, make
 from ._lib import lib
 from ._text import PathLike, optional, path_bytes, strings, terminated
@@ -84,6 +84,6 @@ def measure_search(
         qrels=None if qrels is None else qrels._as_parameter_,
         gold_ids_field=optional(gold_ids_field),
     )
-    with engine.carrier.call():
+    with _callbacks.call():
         lib.sr1_search_measure(engine, questions, byref(options), byref(out))
     return _measures(out)
