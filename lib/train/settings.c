@@ -147,10 +147,20 @@ static sr1_status check_correction(const struct sr1__settings *s)
                      s->loss->name);
 }
 
-/* The weight of a trajectory is of all its tokens (verl's rollout_is: sequence). */
+/* The first criterion that leaves out single tokens; NULL: none. */
+static const char *find_token_criterion(const struct sr1__settings *s)
+{
+    for (size_t i = 0; i < s->rejection.n; i++)
+        if (sr1__criterion_by_token(&s->rejection.criteria[i]))
+            return sr1__criterion_name(&s->rejection.criteria[i]);
+    return NULL;
+}
+
+/* What judges a trajectory needs all its tokens: its weight (verl's rollout_is:
+ * sequence), and the mean of off_policy_delta. */
 static sr1_status check_rejection(const struct sr1__settings *s)
 {
-    const char *correction = s->loss_options.correction;
+    const char *correction = s->loss_options.correction, *name = find_token_criterion(s);
     const struct sr1__correction *row = NULL;
 
     if (s->loss->ratio == SR1__RATIO_SEQUENCE_SUM)
@@ -159,13 +169,18 @@ static sr1_status check_rejection(const struct sr1__settings *s)
                          "needs all their tokens; leave rollout_rs out",
                          s->loss->name);
     SR1__TRY(sr1__correction_find(correction, &row));
-    for (size_t i = 0; row && row->by_sequence && i < s->rejection.n; i++)
-        if (sr1__criterion_by_token(&s->rejection.criteria[i]))
-            return sr1__fail(SR1_E_CONFIG,
-                             "importance_correction %s weighs a trajectory by all its "
-                             "tokens, and rollout_rs %s leaves some out; set the former "
-                             "to token_truncate, or take seq_mean_k1 for the latter",
-                             correction, sr1__criterion_name(&s->rejection.criteria[i]));
+    if (name && row && row->by_sequence)
+        return sr1__fail(SR1_E_CONFIG,
+                         "importance_correction %s weighs a trajectory by all its "
+                         "tokens, and rollout_rs %s leaves some out; set the former "
+                         "to token_truncate, or take seq_mean_k1 for the latter",
+                         correction, name);
+    if (name && s->loss_options.off_policy_delta > 0)
+        return sr1__fail(SR1_E_CONFIG,
+                         "off_policy_delta judges a trajectory by all its tokens, and "
+                         "rollout_rs %s leaves some out; set the former to 0, or take "
+                         "seq_mean_k1 for the latter",
+                         name);
     return SR1_OK;
 }
 
