@@ -197,8 +197,9 @@ static int warn_turn_rewards(const sr1_trainer *tr, char *text, size_t size)
  */
 static int warn_token_places(const sr1_trainer *tr, char *text, size_t size)
 {
-    if (strcmp(tr->set.estimator.name, "optimal_token_baseline") != 0 ||
-        sr1__config_is(tr->config, "environment", "none"))
+    const struct sr1__environment_choice *e = sr1__environment_choice(tr->config);
+
+    if (strcmp(tr->set.estimator.name, "optimal_token_baseline") != 0 || !e || !e->acts)
         return 0;
     snprintf(
         text, size,
