@@ -598,6 +598,23 @@ sr1_status sr1__rename_dir(const char *from, const char *to)
     return status;
 }
 
+sr1_status sr1__replace_dir(const char *from, const char *to)
+{
+    char *folder;
+    sr1_status status;
+
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) != 0) {
+        if (sr1__path_exists(from))
+            SR1__TRY(sr1__dir_remove(to));
+        return sr1__rename_dir(from, to);
+    }
+    folder = copy_parent_dir(to);
+    SR1__CHECK_ALLOC(folder, "folder name");
+    status = sr1__dir_sync(folder);
+    sr1__free(folder);
+    return status == SR1_OK ? sr1__dir_remove(from) : status;
+}
+
 /* ---- leftovers ---- */
 
 /* Remove a temporary file unless somebody has locked it. */

@@ -74,5 +74,8 @@ char *sr1__path_join(const char *a, const char *b);
 sr1_status sr1__dir_sync(const char *path);
 /* rename + fsync of the parent */
 sr1_status sr1__rename_dir(const char *from, const char *to);
+/* The same where `to` may be a folder, which goes: at each moment one of both is there
+ * under that name, where the file system exchanges names (all of Linux's own do). */
+sr1_status sr1__replace_dir(const char *from, const char *to);
 
 #endif

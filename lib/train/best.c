@@ -80,10 +80,12 @@ sr1_status sr1__best_take(sr1_trainer *tr, const json_t *row)
     struct sr1__best *best = &tr->best;
     int better, clearly;
 
-    if (!*tr->set.best_metric || tr->step == 0)
+    if (!*tr->set.best_metric)
         return SR1_OK;
-    if (!figure)
+    if (!figure && (tr->step > 0 || !is_step_metric(tr->set.best_metric)))
         return fail_no_figure(tr, row);
+    if (tr->step == 0) /* it has no checkpoint */
+        return SR1_OK;
     better = best->step == 0 ? !isnan(value) : is_better(&tr->set, value, best->value);
     clearly = better && (best->step == 0 ||
                          fabs(value - best->value) > tr->set.early_stopping_threshold);

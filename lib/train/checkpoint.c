@@ -331,8 +331,7 @@ static sr1_status finish_folder(const struct sr1__checkpoint *c, const char *tem
                                 const char *final, json_t *manifest)
 {
     SR1__TRY(write_state(temp, c->step, c->state, manifest));
-    SR1__TRY(sr1__dir_remove(final));
-    SR1__TRY(sr1__rename_dir(temp, final));
+    SR1__TRY(sr1__replace_dir(temp, final));
     /* The folder of checkpoints may be new, and journals too. */
     return sr1__dir_sync(c->run);
 }
@@ -372,9 +371,11 @@ sr1_status sr1__checkpoint_write(const struct sr1__checkpoint *c)
     st = sr1__dist_agree(c->dist, "checkpoint path", st);
     if (st == SR1_OK)
         st = write_together(c, temp, final);
-    if (sr1__dist_rank(c->dist) == 0 && st == SR1_OK)
+    if (sr1__dist_rank(c->dist) == 0 && st == SR1_OK) {
+        if (c->written)
+            c->written(c->self);
         prune_checkpoints(c);
-    else if (sr1__dist_rank(c->dist) == 0 && temp)
+    } else if (sr1__dist_rank(c->dist) == 0 && temp)
         remove_failed(temp, st);
     sr1__free(final);
     sr1__free(temp);

@@ -21,10 +21,12 @@ struct sr1__checkpoint {
     int64_t keep;
     int64_t best; /* of this step one stays, however old; 0: none */
     sr1__checkpoint_fill fill;
+    void (*written)(void *self); /* NULL: nothing; called by the first rank when it is
+                                    whole, before older ones are removed */
     void *self;
 };
 
-/* Make step-N of the run (an older one of that number is replaced), then remove all but
+/* Make step-N of the run (an older one of that number is replaced at once), then remove all but
  * the newest `keep` up to it (0: keep all) and the best, and those of later steps. One
  * that cannot be removed is told to the log.
  *

@@ -388,6 +388,12 @@ sr1_status sr1__filter_prompts(const sr1_trainer *tr, sr1_dataset *d, const char
  * leave out those that are too long, or refuse them; any other failure names its row. */
 sr1_status sr1__filter_demonstrations(sr1_trainer *tr);
 
+/* ---- gold_check.c ---- */
+
+/* Where a reward goes by gold documents: SR1_E_CONFIG names a row whose ids have another
+ * form, or that no row has any; the log says how many have none. */
+sr1_status sr1__check_gold_ids(const sr1_trainer *tr, const sr1_dataset *d);
+
 /* ---- problem_filter.c ---- */
 
 /* Where tests of problems judge: leave out questions whose problems have none.

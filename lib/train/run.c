@@ -259,8 +259,6 @@ static sr1_status save_checkpoint(struct run *r)
     SR1__TRY(sr1__state_save(r->tr));
     if (!sr1__is_first_rank(r->tr))
         return SR1_OK;
-    if (sr1__best_is_new(r->tr))
-        sr1__best_link(r->tr);
     SR1__TRY(sr1__record_saved(r->tr));
     r->saved_at = sr1__now();
     snprintf(text, sizeof(text), "checkpoint of step %" PRId64 " written", r->tr->step);

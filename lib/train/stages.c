@@ -13,6 +13,7 @@ static sr1_status open_questions(sr1_trainer *tr, int64_t *rows)
     SR1__TRY(st);
     SR1__TRY(sr1__dataset_mix(tr->train, tr->config));
     SR1__TRY(sr1__filter_prompts(tr, tr->train, "questions to train on"));
+    SR1__TRY(sr1__check_gold_ids(tr, tr->train));
     *rows = sr1_dataset_count(tr->train);
     return SR1_OK;
 }

@@ -223,6 +223,15 @@ static sr1_status sync_journals(sr1_trainer *tr)
     return SR1_OK;
 }
 
+/* RUN/best leads to one that is there at each moment. */
+static void link_if_best(void *trainer)
+{
+    const sr1_trainer *tr = trainer;
+
+    if (sr1__best_is_new(tr))
+        sr1__best_link(tr);
+}
+
 sr1_status sr1__state_save(sr1_trainer *tr)
 {
     json_t *state = pack_counters(tr);
@@ -240,6 +249,7 @@ sr1_status sr1__state_save(sr1_trainer *tr)
                                 .keep = tr->set.keep_checkpoints,
                                 .best = tr->best.step,
                                 .fill = fill_checkpoint,
+                                .written = link_if_best,
                                 .self = tr};
     sr1_status st = bad ? sr1__fail_nomem("checkpoint state") : sync_journals(tr);
 

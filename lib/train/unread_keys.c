@@ -226,11 +226,6 @@ static int writes_no_model(const sr1_trainer *tr)
     return tr->set.load_best && !tr->set.save_final_model;
 }
 
-static int measures_no_kl(const sr1_trainer *tr)
-{
-    return tr->set.beta == 0.0 || sr1__config_imitates(tr->config);
-}
-
 static int samples_nothing(const sr1_trainer *tr)
 {
     return sr1__config_imitates(tr->config);
@@ -311,7 +306,7 @@ static const struct {
     {"early_stopping_threshold", counts_no_validation, "early_stopping_patience is 0"},
     {"load_best_model_at_end", writes_no_model,
      "save_final_model is off: no model is written; RUN/best has the best one"},
-    {"stop_at_kl", measures_no_kl, "beta is 0, or stage is sft: there is no KL"},
+    {"stop_at_kl", samples_nothing, "stage is sft: there is no KL"},
     {"stop_below_entropy", samples_nothing, "stage is sft: nothing is sampled"},
     {"validation_temperature", has_no_validation, no_validation},
     {"validation_group_size", has_no_validation, no_validation},

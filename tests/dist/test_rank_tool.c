@@ -107,21 +107,27 @@ static void a_killed_rank_is_named_in_debug_mode(void **state)
 /* ---- what ends a run early ---- */
 
 /* The first validation is the best one: the rate falls. */
-#define START_FALLING(j, run, size)                                                      \
+#define START_FALLING(j, run, size, patience)                                            \
     START_JOB(j, recipe, out_of(run), size, "lr_schedule=linear", "validate_interval=2", \
-              "metric_for_best_model=learning_rate", "early_stopping_patience=2",        \
-              "load_best_model_at_end=true")
+              "metric_for_best_model=learning_rate",                                     \
+              "early_stopping_patience=" patience, "load_best_model_at_end=true")
 
-static void ended_at_step_6(const char *run)
+/* With this patience, counted from the validation of step 2. */
+static void ended_in_time(const char *run, int patience)
 {
-    char best[700];
+    int last = 2 + 2 * patience;
+    char best[700], text[160];
 
-    assert_int_equal(count_file_lines(in_run(run, "metrics.jsonl")), 6);
-    assert_true(file_says(in_run(run, "logs/rank-1.log"), "step 6/6"));
-    assert_false(file_says(in_run(run, "logs/rank-1.log"), "step 7/"));
-    assert_true(file_says(stream_of(0, "out"),
-                          "validations without a better figure: 2 reached "
-                          "early_stopping_patience; to go on: sr1-train --resume"));
+    assert_int_equal(count_file_lines(in_run(run, "metrics.jsonl")), last);
+    snprintf(text, sizeof text, "step %d/%d", last, last);
+    assert_true(file_says(in_run(run, "logs/rank-1.log"), text));
+    snprintf(text, sizeof text, "step %d/", last + 1);
+    assert_false(file_says(in_run(run, "logs/rank-1.log"), text));
+    snprintf(text, sizeof text,
+             "validations without a better figure: %d reached "
+             "early_stopping_patience; to go on: sr1-train --resume",
+             patience);
+    assert_true(file_says(stream_of(0, "out"), text));
     assert_true(
         file_says(in_run(run, "run.json"), "\"key\": \"early_stopping_patience\""));
     snprintf(best, sizeof best, "%s",
@@ -143,9 +149,9 @@ static void all_ranks_stop_at_one_step(void **state)
     for (size_t i = 0; i < 2; i++) {
         const char *run = i ? "falls-in-parts" : "falls";
 
-        START_FALLING(&j, run, sizes[i]);
+        START_FALLING(&j, run, sizes[i], "2");
         end_job_with(&j, 0);
-        ended_at_step_6(run);
+        ended_in_time(run, 2);
     }
     START_JOB(&j, recipe, out_of("far"), "stop_at_kl=1e-9");
     end_job_with(&j, 0);
@@ -159,14 +165,14 @@ static void a_killed_job_stops_at_the_same_step(void **state)
     struct job j;
 
     (void)state;
-    START_FALLING(&j, "falls-killed", "fsdp_size=-1");
+    START_FALLING(&j, "falls-killed", "fsdp_size=-1", "7");
     wait_for_steps("falls-killed", 4);
     kill(j.pids[1], SIGKILL);
     assert_int_equal(end_of_rank(j.pids[0], 10), 1);
     assert_int_equal(end_of_rank(j.pids[1], 5), 1000 + SIGKILL);
     START_JOB(&j, "--resume", scratch_path("falls-killed"));
     end_job_with(&j, 0);
-    ended_at_step_6("falls-killed");
+    ended_in_time("falls-killed", 7);
 }
 
 /* ---- what is refused ---- */

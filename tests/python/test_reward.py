@@ -286,3 +286,24 @@ def test_rewards_about_searching(trajectories):
         assert list(parts[0]) == [0.5, -2 * price] and totals[0] == 0.5 - 2 * price
         assert math.isnan(parts[1][0]) and totals[1] == 0
     assert RewardSet(names).score(both)[0][0][0] == 0
+
+
+def test_rows_without_gold_ids_are_told_of_before_the_first_step(tmp_path, model_folder):
+    rows = [{"question": f"Where is {i}?", "answers": ["Paris"]} for i in range(3)]
+    config = dict(
+        tiny.config(model_folder), train_file=str(tmp_path / "q.jsonl"),
+        rewards="retrieval_recall,format", out=str(tmp_path / "run"), max_steps=1, batch_size=2,
+    )  # fmt: skip
+
+    def opened(*gold):
+        for row, ids in zip(rows, gold):
+            row["gold_ids"] = ids
+        (tmp_path / "q.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+        return searchr1.Trainer(config, tiny.engine)
+
+    with pytest.raises(errors.ConfigError, match="none of the 3 questions .* gold_ids_field"):
+        opened()
+    with pytest.raises(errors.ParseError, match=r"q.jsonl:2: .*has no ids of documents"):
+        opened("a", {"bad": 1}, "c")
+    with opened("a", None, "c"):
+        pass

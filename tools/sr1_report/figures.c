@@ -426,8 +426,8 @@ static void judge_end(json_t **list, const struct loaded_run *r)
     char text[256];
 
     if (metric != NULL) {
-        snprintf(text, sizeof(text), "Best %.100s: %.4g, at step %lld, in best/.", metric,
-                 json_number_value(json_object_get(best, "value")),
+        snprintf(text, sizeof(text), "Best %.100s: %.4g, in checkpoints/step-%lld.",
+                 metric, json_number_value(json_object_get(best, "value")),
                  (long long)json_integer_value(json_object_get(best, "step")));
         add_verdict_sentence(list, "plain", text);
     }

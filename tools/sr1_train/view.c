@@ -478,7 +478,7 @@ static void write_best(const struct view *v, const sr1_run_plan *p, char text[25
 {
     text[0] = '\0';
     if (p->best_step > 0)
-        snprintf(text, 256, "; best %.100s %.4g at step %lld, in best/",
+        snprintf(text, 256, "; best %.100s %.4g, in checkpoints/step-%lld",
                  get_config_text(sr1_trainer_config(v->trainer), "metric_for_best_model"),
                  p->best_value, (long long)p->best_step);
 }

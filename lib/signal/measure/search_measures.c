@@ -337,7 +337,7 @@ sr1_status sr1_qrels_measure(const sr1_qrels *qrels, const char *query,
                              const char *const *ids, size_t n, int32_t top_k,
                              sr1_search_measures *out)
 {
-    sr1_search_measures one = {.questions = 1, .hits = (double)n};
+    sr1_search_measures one = {.questions = 1};
     struct sr1__ranking r;
     const struct sr1__judgement *judged;
     size_t n_judged = 0;
@@ -345,6 +345,7 @@ sr1_status sr1_qrels_measure(const sr1_qrels *qrels, const char *query,
     SR1__REQUIRE(qrels && query && (ids || n == 0), "measures: qrels, query and ids");
     SR1__TRY(sr1__struct_check(out, "measures"));
     SR1__TRY(check_measure_depth(top_k));
+    one.hits = (double)(n < (size_t)top_k ? n : (size_t)top_k);
     for (size_t i = 0; i < n; i++)
         SR1__REQUIRE(ids[i], "measures: each id");
     judged = sr1__qrels_of(qrels, query, &n_judged);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -462,6 +463,50 @@ static void a_tree_may_be_removed_by_two(void **state)
     }
 }
 
+static atomic_int folders_are_replaced;
+
+/* How often the file of the folder was not there. */
+static void *look_for_file(void *path)
+{
+    intptr_t missing = 0;
+
+    while (atomic_load(&folders_are_replaced))
+        missing += access(path, F_OK) != 0;
+    return (void *)missing;
+}
+
+static void a_replaced_folder_is_there_at_each_moment(void **state)
+{
+    char from[512], to[512], name[600];
+    pthread_t other;
+    void *missing;
+
+    (void)state;
+    snprintf(from, sizeof from, "%s", scratch_path("from"));
+    snprintf(to, sizeof to, "%s", scratch_path("to"));
+    snprintf(name, sizeof name, "%s/x", to);
+    assert_int_equal(sr1__dir_make(to), SR1_OK);
+    scratch_file("to/x", "0", 1);
+    atomic_store(&folders_are_replaced, 1);
+    assert_int_equal(pthread_create(&other, NULL, look_for_file, name), 0);
+    for (int i = 0; i < 300; i++) {
+        assert_int_equal(sr1__dir_make(from), SR1_OK);
+        scratch_file("from/x", "1", 1);
+        assert_int_equal(sr1__replace_dir(from, to), SR1_OK);
+        assert_false(sr1__path_exists(from));
+    }
+    atomic_store(&folders_are_replaced, 0);
+    assert_int_equal(pthread_join(other, &missing), 0);
+    assert_int_equal((intptr_t)missing, 0);
+    assert_int_equal(sr1__dir_make(from), SR1_OK); /* and where there was none */
+    scratch_file("from/x", "1", 1);
+    assert_int_equal(sr1__dir_remove(to), SR1_OK);
+    assert_int_equal(sr1__replace_dir(from, to), SR1_OK);
+    assert_true(sr1__path_exists(name));
+    assert_int_equal(sr1__replace_dir(from, to), SR1_E_IO);
+    assert_true(sr1__path_exists(name)); /* nothing came for it */
+}
+
 static void joined_paths(void **state)
 {
     static const char *const rows[][3] = {{"a", "b", "a/b"},
@@ -528,6 +573,7 @@ int main(void)
         cmocka_unit_test(an_output_is_not_an_input),
         cmocka_unit_test(a_folder_that_cannot_be_read_takes_files),
         cmocka_unit_test(a_tree_may_be_removed_by_two),
+        cmocka_unit_test(a_replaced_folder_is_there_at_each_moment),
         cmocka_unit_test(joined_paths),
         cmocka_unit_test(memory_may_fail),
     };

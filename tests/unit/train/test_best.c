@@ -567,6 +567,12 @@ static void a_source_that_is_not_there_is_named(void **state)
     sr1_trainer_free(tr);
     go_on_by("source", "metric_for_best_model=val/exact_match/towers");
     best_in_record("source", 2);
+    tr = open_trainer(RUN("early", "update_times=1", "validation_split=0.3",
+                          "validate_interval=2", "max_steps=3", "validate_at_start=true",
+                          "metric_for_best_model=val/exact_match/nq"));
+    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_CONFIG, "the validation has no");
+    assert_int_equal(sr1_trainer_steps_done(tr), 0); /* it is said before any step */
+    sr1_trainer_free(tr);
 }
 
 static void keep_note(void *user, const char *text)
@@ -595,7 +601,7 @@ static void keys_that_nothing_reads_are_told_of(void **state)
                                   NULL));
     OK(sr1_trainer_run(tr, &cb));
     sr1_trainer_free(tr);
-    assert_non_null(strstr(said, "stop_at_kl is set, and beta is 0, or stage is sft"));
+    assert_non_null(strstr(said, "stop_at_kl is set, and stage is sft"));
     assert_non_null(strstr(said, "stop_below_entropy is set, and stage is sft"));
     assert_non_null(strstr(said, "metric_for_best_model is set, and there are no"));
     assert_non_null(strstr(said, "load_best_model_at_end is set, and save_final_model"));

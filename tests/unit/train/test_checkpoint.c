@@ -131,6 +131,40 @@ static int is_there(const char *name)
     return sr1__path_exists(scratch_path(name));
 }
 
+static void see_both(void *self)
+{
+    *(int *)self = is_there("leads/checkpoints/step-1/state.json") &&
+                   is_there("leads/checkpoints/step-2/state.json");
+}
+
+static sr1_status fill_nothing(void *self, const char *folder)
+{
+    (void)self;
+    put(folder, names[0], "weights");
+    return SR1_OK;
+}
+
+/* What leads to the older one can be led to the new one: there is always one. */
+static void old_ones_go_after_it_is_told(void **state)
+{
+    int both = 0;
+    json_t *counts = json_object();
+    struct sr1__checkpoint c = {.run = scratch_path("leads"),
+                                .step = 2,
+                                .state = counts,
+                                .keep = 1,
+                                .fill = fill_nothing,
+                                .written = see_both,
+                                .self = &both};
+
+    (void)state;
+    write_step(c.run, 1, 1);
+    assert_int_equal(sr1__checkpoint_write(&c), SR1_OK);
+    assert_true(both);
+    assert_false(is_there("leads/checkpoints/step-1"));
+    json_decref(counts);
+}
+
 /* A run that went on from the step before a torn checkpoint. */
 static void torn_ones_ahead_are_not_counted_as_kept(void **state)
 {
@@ -412,6 +446,7 @@ int main(void)
         cmocka_unit_test(one_that_cannot_be_read_is_not_torn),
         cmocka_unit_test(the_log_says_which_file_is_torn),
         cmocka_unit_test(any_changed_byte_is_noticed),
+        cmocka_unit_test(old_ones_go_after_it_is_told),
         cmocka_unit_test(missing_short_and_added_files_are_noticed),
         cmocka_unit_test(other_names_are_ignored),
     };
