@@ -78,13 +78,12 @@ static const struct args_command commands[] = {
      "        (http://HOST:9200/INDEX), --qdrant a collection of Qdrant\n"
      "        (http://HOST:6333/collections/NAME), --web a web search service: serper, "
      "serpapi,\n"
-     "        brave, google, searxng or tavily, with a key in the environment: "
-     "SERPER_API_KEY,\n"
-     "        SERPAPI_API_KEY,\n"
-     "        BRAVE_API_KEY, GOOGLE_API_KEY (and --google-cx), TAVILY_API_KEY; searxng "
-     "needs\n"
-     "        --web-url. --faiss searches a FAISS index, as Search-R1's builder writes "
-     "it\n"},
+     "        brave, google, searxng or tavily, with a key in the environment:\n"
+     "        SERPER_API_KEY, SERPAPI_API_KEY, BRAVE_API_KEY, GOOGLE_API_KEY (and "
+     "--google-cx),\n"
+     "        TAVILY_API_KEY; searxng needs --web-url. --faiss searches a FAISS index, "
+     "as\n"
+     "        Search-R1's builder writes it\n"},
     {"verify", "sr1-search verify INDEX\n",
      "verify  read all of an index and compare its checksums\n"},
     {"serve",
