@@ -235,6 +235,8 @@ static const struct {
     size_t offset;       /* 0: such a figure */
     const char *format;
     int (*when)(const sr1_config *c, int64_t samples); /* NULL: always */
+    size_t with; /* the number of rows that the score is over, without which it is not
+                    shown; 0: it is */
 } columns[] = {
 #define COLUMN(name, heading, format, when)                                              \
     {                                                                                    \
@@ -253,6 +255,10 @@ static const struct {
     COLUMN(answered, "answered", "%.3f", NULL),
     COLUMN(searches, "searches", "%.2f", NULL),
     COLUMN(tokens, "tokens", "%.1f", NULL),
+    {"retrieval/hit_rate", "hit rate", offsetof(sr1_eval_scores, hit_rate), "%.3f", NULL,
+     offsetof(sr1_eval_scores, with_search)},
+    {"retrieval/recall", "recall", offsetof(sr1_eval_scores, recall), "%.3f", NULL,
+     offsetof(sr1_eval_scores, with_gold_ids)},
     COLUMN(embedding, "embedding", "%.3f", has_embedder),
     COLUMN(success, "success", "%.3f", has_goals),
     COLUMN(thinking, "thinking", "%.1f", has_levels),
@@ -276,6 +282,24 @@ static void choose_columns(const sr1_config *c, int64_t samples)
         if (!columns[i].when || columns[i].when(c, samples))
             shown[n_shown++] = i;
     }
+}
+
+/* Leave out the columns that no row counts in. */
+static void drop_empty_columns(const sr1_evaluation *e)
+{
+    sr1_eval_scores all = {.struct_size = sizeof(all)};
+    size_t kept = 0;
+
+    if (sr1_evaluation_scores(e, 0, &all) != SR1_OK)
+        return;
+    for (size_t i = 0; i < n_shown; i++) {
+        size_t with = columns[shown[i]].with;
+        const void *n = (const char *)&all + with;
+
+        if (with == 0 || *(const int64_t *)n > 0)
+            shown[kept++] = shown[i];
+    }
+    n_shown = kept;
 }
 
 /* An entry of an evaluation. */
@@ -510,6 +534,8 @@ static int answer_questions(const struct eval_tool_options *o, sr1_config *c,
 
     if (st == SR1_OK && stop_asked() && !o->json && first)
         printf("partial: stopped before all questions were answered\n");
+    if (st == SR1_OK)
+        drop_empty_columns(e);
     if (st == SR1_OK && first)
         st = o->json ? print_scores_json(e, o->samples) : print_scores_table(e);
     if (st == SR1_OK && v.unwritten != SR1_OK)

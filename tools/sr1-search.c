@@ -33,6 +33,10 @@ static const char help[] =
     "\\\n"
     "                   which landmark is in france\n"
     "\n"
+    "How good is it? Of BEIR's queries and judgements, or of questions with answers:\n"
+    "  sr1-search eval c.idx queries.jsonl --qrels qrels/test.tsv --top-k 10\n"
+    "  sr1-search eval c.idx nq.jsonl\n"
+    "\n"
     "Exit codes: 0 done (also when nothing is found, or SIGTERM stopped a server), 1 "
     "failed,\n"
     "2 wrong usage, 130 after Ctrl-C, or when SIGTERM, SIGHUP or SIGUSR1 stopped an "
@@ -71,7 +75,8 @@ static const struct args_command commands[] = {
      "sr1-search query --opensearch URL [--fields title,text] TEXT...\n"
      "sr1-search query --qdrant URL --encoder MODEL TEXT...\n"
      "sr1-search query --web PROVIDER TEXT...\n"
-     "sr1-search query CORPUS.jsonl --faiss FILE --encoder MODEL TEXT...\n",
+     "sr1-search query CORPUS.jsonl --faiss FILE --encoder MODEL TEXT...\n"
+     "sr1-search query --config FILE [key=value ...] TEXT...\n",
      "query   search it; the words of TEXT are one query. --remote asks a retrieval "
      "server (POST\n"
      "        /retrieve), --opensearch an index of OpenSearch or Elasticsearch\n"
@@ -83,12 +88,24 @@ static const struct args_command commands[] = {
      "--google-cx),\n"
      "        TAVILY_API_KEY; searxng needs --web-url. --faiss searches a FAISS index, "
      "as\n"
-     "        Search-R1's builder writes it\n"},
+     "        Search-R1's builder writes it.\n"
+     "        --config asks the engine that a configuration names, as sr1-train does\n"},
+    {"eval",
+     "sr1-search eval INDEX QUESTIONS [--qrels FILE] [--top-k N] [key=value ...]\n"
+     "sr1-search eval --remote URL | --config FILE | ... QUESTIONS\n",
+     "eval    measure it on questions: recall, success, MRR and nDCG by judgements "
+     "(--qrels, of\n"
+     "        TREC's or BEIR's form, else the gold_ids of the rows), and the hit rate, "
+     "the share\n"
+     "        of questions with an answer in a passage. Engines are named as for query; "
+     "keys such\n"
+     "        as answer_field=... name columns of the questions\n"},
     {"verify", "sr1-search verify INDEX\n",
      "verify  read all of an index and compare its checksums\n"},
     {"serve",
      "sr1-search serve INDEX\n"
-     "sr1-search serve --remote URL | --opensearch URL | --qdrant URL | --web PROVIDER\n",
+     "sr1-search serve --remote URL | --opensearch URL | --qdrant URL | --web PROVIDER\n"
+     "sr1-search serve --config FILE [key=value ...]\n",
      "serve   answer over HTTP until Ctrl-C: POST /retrieve as the servers of Search-R1, "
      "verl,\n"
      "        SkyRL and rLLM do, /search and /batch_search as FlashRAG's does, /rerank "
@@ -107,7 +124,7 @@ static const struct args_command commands[] = {
 /* In the order of the commands. */
 static int (*const runs[COMMANDS])(const struct args *a, const struct request *r,
                                    const char *const *rest, size_t n) = {
-    run_index, run_query, run_verify, run_serve};
+    run_index, run_query, run_eval, run_verify, run_serve};
 
 static struct request request = {.top_k = 3,
                                  .analyzer = "english",
@@ -124,63 +141,74 @@ static struct request request = {.top_k = 3,
                                  .port = 8000};
 
 static const struct args_option options[] = {
-    {"--top-k", ARGS_INT, &request.top_k, "N", "query, serve: hits of a query (3)", 1,
+    {"--top-k", ARGS_INT, &request.top_k, "N",
+     "query, serve, eval: hits of a query (3; eval 10; --config: search_top_k)", 1,
      SR1_SEARCH_TOP_K_MAX},
+    {"--config", ARGS_STRING, &request.config, "FILE",
+     "query, serve, eval: ask the engine that this configuration names", 0, 0},
+    {"--qrels", ARGS_STRING, &request.qrels, "FILE",
+     "eval: which documents are relevant, in TREC's or BEIR's form", 0, 0},
     {"--json", ARGS_FLAG, &request.json, NULL,
-     "query: one JSON object a hit, with full text", 0, 0},
-    {"--k1", ARGS_REAL, &request.k1, "X", "query, serve: BM25's k1 (0.9)", 0, 1000},
-    {"--b", ARGS_REAL, &request.b, "X", "query, serve: BM25's b, from 0 to 1 (0.4)", 0,
-     1},
+     "query, eval: JSON; of query one object a hit, with full text", 0, 0},
+    {"--k1", ARGS_REAL, &request.k1, "X", "query, serve, eval: BM25's k1 (0.9)", 0, 1000},
+    {"--b", ARGS_REAL, &request.b, "X", "query, serve, eval: BM25's b, from 0 to 1 (0.4)",
+     0, 1},
     {"--dense-index", ARGS_STRING, &request.dense_index, "FILE",
-     "query, serve: ask this index too, and fuse the ranks", 0, 0},
+     "query, serve, eval: ask this index too, and fuse the ranks", 0, 0},
     {"--dense-weight", ARGS_REAL, &request.dense_weight, "X",
-     "query, serve: weight of that index's ranks, the other's have 1 (1)", 0, 1000000},
+     "query, serve, eval: weight of that index's ranks, the other's have 1 (1)", 0,
+     1000000},
     {"--faiss", ARGS_STRING, &request.faiss, "FILE",
-     "query, serve: search this FAISS index; INDEX or a corpus has its texts", 0, 0},
+     "query, serve, eval: search this FAISS index; INDEX or a corpus has its texts", 0,
+     0},
     {"--nprobe", ARGS_INT, &request.nprobe, "N",
-     "query, serve --faiss: lists visited of an IVF index", 1, 1000000000},
+     "query, serve, eval --faiss: lists visited of an IVF index", 1, 1000000000},
     {"--ef", ARGS_INT, &request.ef, "N",
-     "query, serve --faiss: candidates kept in a HNSW index", 1, 1048576},
+     "query, serve, eval --faiss: candidates kept in a HNSW index", 1, 1048576},
     {"--rrf-k", ARGS_REAL, &request.rrf_k, "X",
-     "query, serve: where ranks are fused, rank r is worth 1 / (X + r) (60)", 0, 1000000},
+     "query, serve, eval: where ranks are fused, rank r is worth 1 / (X + r) (60)", 0,
+     1000000},
     {"--reranker", ARGS_STRING, &request.reranker, "MODEL",
-     "query, serve: a cross-encoder that orders the hits", 0, 0},
+     "query, serve, eval: a cross-encoder that orders the hits", 0, 0},
     {"--rerank-depth", ARGS_INT, &request.rerank_depth, "N",
-     "query, serve: hits it reads for a query (50)", 1, SR1_SEARCH_TOP_K_MAX},
+     "query, serve, eval: hits it reads for a query (50)", 1, SR1_SEARCH_TOP_K_MAX},
     {"--encoder", ARGS_STRING, &request.encoder, "MODEL",
-     "query, serve, index --vectors: the model that made the vectors", 0, 0},
+     "query, serve, eval, index --vectors: the model that made the vectors", 0, 0},
     {"--device", ARGS_STRING, &request.device, "NAME",
-     "index, query, serve: where models run and vectors are searched: cpu (default), "
+     "index, query, serve, eval: where models run and vectors are searched: cpu "
+     "(default), "
      "cuda, cuda:N or auto",
      0, 0},
     {"--index-device", ARGS_STRING, &request.index_device, "NAME",
-     "query, serve: where vectors are searched, if not on --device", 0, 0},
+     "query, serve, eval: where vectors are searched, if not on --device", 0, 0},
     {"--other-weights", ARGS_FLAG, &request.other_weights, NULL,
-     "query, serve: --encoder may have other weights than the index was made with", 0, 0},
+     "query, serve, eval: --encoder may have other weights than the index was made with",
+     0, 0},
     {"--remote", ARGS_STRING, &request.remote, "URL",
-     "query, serve: ask the retrieval server there", 0, 0},
+     "query, serve, eval: ask the retrieval server there", 0, 0},
     {"--opensearch", ARGS_STRING, &request.opensearch, "URL",
-     "query, serve: ask this index of OpenSearch or Elasticsearch", 0, 0},
+     "query, serve, eval: ask this index of OpenSearch or Elasticsearch", 0, 0},
     {"--qdrant", ARGS_STRING, &request.qdrant, "URL",
-     "query, serve: ask this collection of Qdrant", 0, 0},
+     "query, serve, eval: ask this collection of Qdrant", 0, 0},
     {"--fields", ARGS_STRING, &request.fields, "NAMES",
-     "query, serve --opensearch, --qdrant: fields with the text, commas between "
+     "query, serve, eval --opensearch, --qdrant: fields with the text, commas between "
      "(contents)",
      0, 0},
     {"--vector", ARGS_STRING, &request.vector, "NAME",
-     "query, serve --qdrant: which vector of the collection", 0, 0},
+     "query, serve, eval --qdrant: which vector of the collection", 0, 0},
     {"--id-field", ARGS_STRING, &request.id_field, "NAME",
-     "query, serve --qdrant: field with the document's id", 0, 0},
+     "query, serve, eval --qdrant: field with the document's id", 0, 0},
     {"--web", ARGS_STRING, &request.web, "PROVIDER",
-     "query, serve: ask this web search service", 0, 0},
+     "query, serve, eval: ask this web search service", 0, 0},
     {"--web-url", ARGS_STRING, &request.web_url, "URL",
-     "query, serve: address to ask in place of the provider's own", 0, 0},
+     "query, serve, eval: address to ask in place of the provider's own", 0, 0},
     {"--google-cx", ARGS_STRING, &request.google_cx, "ID",
-     "query, serve: Google's search engine id", 0, 0},
+     "query, serve, eval: Google's search engine id", 0, 0},
     {"--key-env", ARGS_STRING, &request.key_env, "NAME",
-     "query, serve: name of the environment variable that holds the service's key", 0, 0},
+     "query, serve, eval: name of the environment variable that holds the service's key",
+     0, 0},
     {"--timeout", ARGS_REAL, &request.timeout, "S",
-     "query, serve: seconds one attempt at a service may take (30)", 0.001, 86400},
+     "query, serve, eval: seconds one attempt at a service may take (30)", 0.001, 86400},
     {"--dense", ARGS_STRING, &request.dense, "MODEL",
      "index: vectors, by this encoder, in place of BM25", 0, 0},
     {"--vectors", ARGS_STRING, &request.vectors, "FILE",
@@ -206,7 +234,7 @@ static const struct args_option options[] = {
     {"--port", ARGS_INT, &request.port, "N", "serve: port, 0 for any that is free (8000)",
      0, 65535},
     {"--threads", ARGS_INT, &request.threads, "N",
-     "index, serve: threads, 0 for one a processor (0)", 0, 1024},
+     "index, serve, eval: threads, 0 for one a processor (0)", 0, 1024},
     {"--token-env", ARGS_STRING, &request.token_env, "NAME",
      "serve: name of the environment variable that holds the token which clients send", 0,
      0},
@@ -219,7 +247,7 @@ static const struct args_option options[] = {
 /* Names of the commands, with commas between them. */
 static const char *list_commands(void)
 {
-    static char text[64];
+    static char text[80];
 
     text[0] = '\0';
     for (size_t i = 0; i < COMMANDS; i++)

@@ -41,7 +41,7 @@ SR1_API sr1_status sr1_config_load(sr1_config *config, const char *path);
 /* Set the keys of the run in this folder, in order to use the model that it trained: the
  * keys of its config.json with the changes made when it was resumed, and
  * model_name_or_path as its model/ folder or, without one, the model of its newest
- * checkpoint. folder may also be RUN/model, RUN/checkpoints/step-N or
+ * checkpoint. folder may also be RUN/model, RUN/best, RUN/checkpoints/step-N or
  * RUN/checkpoints/step-N/model, to name one model. Paths of files that were moved
  * together with the run are adjusted. use_openai is false, whoever generated in training:
  * a server has other weights; set it again to ask one. An estimator or a loss that only

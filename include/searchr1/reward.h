@@ -110,6 +110,19 @@ typedef struct sr1_config sr1_config; /* searchr1/config.h */
  *     environment       what the environment gave for the actions, together; 0 from one
  *                       that gives nothing (sr1_env_sink_reward)
  *
+ * About searching itself, whatever was answered:
+ *
+ *     retrieval_recall  share of the gold ids of the question's row that were hits of the
+ *                       actions (sr1_action_event.hit_ids). The ids stand in the row's
+ *                       column gold_ids_field: an id, or a list of ids, of [id, ...]
+ *                       (supporting_facts of HotpotQA) or of objects with id or title
+ *                       (positive_ctxs of DPR). Does not apply to a row without gold ids
+ *     answer_retrieved  1 if a result holds a gold answer, both normalised
+ *                       (sr1_reward_normalize), else 0. A gold answer of which nothing is
+ *                       left stands nowhere
+ *     search_cost       -search_price for each action that the environment answered,
+ *                       failed and refused ones among them
+ *
  * By meaning:
  *
  *     embedding    cosine of the embeddings of the closed answer and of the gold answer

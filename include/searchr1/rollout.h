@@ -160,6 +160,15 @@ typedef struct sr1_eval_scores {
     /* Of rows, those that have gold answers: exact_match to rougeL and embedding are
      * means over these; NaN where there are none */
     int64_t with_answers;
+    /* What searches found, whatever was answered; NaN where no row counts. hit_rate is
+     * the share of answers for which a result held a gold answer, both normalised
+     * (sr1_reward_normalize), over rows with gold answers, of a rollout that has a search
+     * engine. recall is the share of the documents of the column gold_ids_field that were
+     * hits, over rows with such ids. */
+    double hit_rate;
+    double recall;
+    int64_t with_search;   /* rows that hit_rate is over */
+    int64_t with_gold_ids; /* rows that recall is over */
 } sr1_eval_scores;
 
 typedef struct sr1_evaluation sr1_evaluation;

@@ -639,9 +639,9 @@ static sr1_status write_key_value(const struct config_key *key,
  * adapter that is trained further keeps its own. */
 static int default_depends(const struct config_key *key)
 {
-    static const int keys[] = {CONFIG_KEY_openai_model, CONFIG_KEY_search_engine,
+    static const int keys[] = {CONFIG_KEY_openai_model,    CONFIG_KEY_search_engine,
                                CONFIG_KEY_execution_score, CONFIG_KEY_lora_alpha,
-                               CONFIG_KEY_lora_targets};
+                               CONFIG_KEY_lora_targets,    CONFIG_KEY_greater_is_better};
 
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (key == &sr1__config_keys[keys[i]])

@@ -38,6 +38,10 @@ sr1_status sr1__config_set_given(sr1_config *c, const char *engine,
 /* While of_record is set, take names that a program registered for itself: who generates
  * with the run's model needs neither its estimator nor its loss. */
 void sr1__config_read_record(sr1_config *c, int of_record);
+/* The rules between keys, but for those that ask for files of questions, demonstrations
+ * and indexes: what takes memory does not depend on them. */
+sr1_status sr1__config_validate_shape(const sr1_config *config);
+
 /* SR1_E_CONFIG where a key has such a name, and this program has not registered it. */
 sr1_status sr1__config_check_names(const sr1_config *c);
 /* A SECRET key's value from its environment variable, "" when absent; never kept or

@@ -189,17 +189,18 @@ json_t *sr1__config_run_record(const char *run)
     return record;
 }
 
-/* The step that RUN/model is of; where nothing was recorded, a step after all others. */
+/* The step at which RUN/model was written, of whichever step its weights are; where
+ * nothing was recorded, a step after all others. */
 static int64_t read_model_step(const char *run)
 {
-    json_t *record = sr1__config_run_record(run), *start, *step;
+    json_t *record = sr1__config_run_record(run), *start;
     int64_t last = INT64_MAX;
     size_t i;
 
     json_array_foreach(json_object_get(record, "starts"), i, start)
     {
-        step = json_object_get(start, SR1__MODEL_STEP);
-        last = json_is_integer(step) ? json_integer_value(step) : last;
+        if (json_is_integer(json_object_get(start, SR1__MODEL_STEP)))
+            last = json_integer_value(json_object_get(start, "to_step"));
     }
     json_decref(record);
     return last;

@@ -11,7 +11,8 @@
 #define SR1__CHANGED_BY_FILE "config.json" /* seen there; it holds the value itself */
 
 /* {"starts": [...]}: each time that the run was started. A start that wrote RUN/model has
- * its step as member SR1__MODEL_STEP. */
+ * the step of its weights as member SR1__MODEL_STEP, and wrote it at its own last step,
+ * "to_step". */
 #define SR1__RECORD_FILE "run.json"
 #define SR1__RECORD_MAX ((size_t)16 << 20)
 #define SR1__MODEL_STEP "model_step"

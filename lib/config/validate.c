@@ -214,6 +214,28 @@ static sr1_status check_validation_data(const sr1_config *c)
     return SR1_OK;
 }
 
+/* What is best is found in validations, by one figure of theirs. */
+static sr1_status check_best(const sr1_config *c)
+{
+    int by_metric = is_key_given(c, "metric_for_best_model");
+    const char *needs =
+        sr1__config_int(c, "early_stopping_patience") > 0 ? "early_stopping_patience"
+        : sr1__config_bool(c, "load_best_model_at_end")   ? "load_best_model_at_end"
+                                                          : NULL;
+
+    if (needs && !by_metric)
+        return sr1__fail(SR1_E_CONFIG,
+                         "%s goes by a figure of validations; set metric_for_best_model "
+                         "(val/exact_match), or leave %s out",
+                         needs, needs);
+    if (by_metric && sr1__config_int(c, "validate_interval") == 0)
+        return sr1__fail(SR1_E_CONFIG,
+                         "metric_for_best_model compares validations, and "
+                         "validate_interval is 0: there are none; set it to the steps "
+                         "between them");
+    return SR1_OK;
+}
+
 static sr1_status check_validation_sampling(const sr1_config *c)
 {
     int64_t n = sr1__config_int(c, "validation_group_size");
@@ -254,7 +276,7 @@ static sr1_status check_search_engine(const sr1_config *c)
                          "leave the key out where the program gives an engine, or set "
                          "environment to none",
                          e->name, sr1__config_keys[CONFIG_KEY_search_engine].choices);
-    return check_search_index(c);
+    return SR1_OK;
 }
 
 /* Some protocols are of one environment, and the other way round. */
@@ -428,32 +450,38 @@ static sr1_status check_name(const sr1_config *c)
     return SR1_OK;
 }
 
+typedef sr1_status (*config_rule)(const sr1_config *);
+
+static const config_rule rules[] = {check_turn_budget,    check_lr_schedule,
+                                    check_clip_epsilon,   check_reference,
+                                    check_ratio_bounds,   check_importance_correction,
+                                    check_entropy_bounds, check_data_splits,
+                                    check_best,           check_validation_sampling,
+                                    check_tools,          check_search_engine,
+                                    check_protocol,       data_files,
+                                    check_reward_weights, check_fsdp_size,
+                                    check_async_level,    check_chat_template,
+                                    check_own_generation, check_name};
+
+/* Files that a run cannot do without. */
+static const config_rule file_rules[] = {check_validation_data, check_search_index,
+                                         check_stage_files};
+
+static sr1_status apply_rules(const sr1_config *c, const config_rule *of, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(of[i](c));
+    return SR1_OK;
+}
+
+sr1_status sr1__config_validate_shape(const sr1_config *config)
+{
+    return apply_rules(config, rules, sizeof rules / sizeof *rules);
+}
+
 sr1_status sr1_config_validate(const sr1_config *config)
 {
-    static sr1_status (*const rules[])(const sr1_config *) = {check_turn_budget,
-                                                              check_lr_schedule,
-                                                              check_clip_epsilon,
-                                                              check_reference,
-                                                              check_ratio_bounds,
-                                                              check_importance_correction,
-                                                              check_entropy_bounds,
-                                                              check_data_splits,
-                                                              check_validation_data,
-                                                              check_validation_sampling,
-                                                              check_tools,
-                                                              check_search_engine,
-                                                              check_protocol,
-                                                              check_stage_files,
-                                                              data_files,
-                                                              check_reward_weights,
-                                                              check_fsdp_size,
-                                                              check_async_level,
-                                                              check_chat_template,
-                                                              check_own_generation,
-                                                              check_name};
-
     SR1__REQUIRE(config, "configuration: config");
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        SR1__TRY(rules[i](config));
-    return SR1_OK;
+    SR1__TRY(sr1__config_validate_shape(config));
+    return apply_rules(config, file_rules, sizeof file_rules / sizeof *file_rules);
 }

@@ -5,6 +5,7 @@
 #include "policy/evaluation.h"
 #include "policy/fingerprint.h"
 #include "policy/launched_job.h"
+#include "policy/retrieval_figures.h"
 #include "policy/rollout_internal.h"
 #include "policy/share_rollout.h"
 
@@ -16,6 +17,7 @@
 #include "signal/reward/embedding_score.h"
 #include "signal/reward/format.h"
 #include "signal/reward/ground_truths.h"
+#include "signal/reward/reward_set.h"
 #include "environment/trajectory/trajectory.h"
 #include "text/data/dataset.h"
 #include "text/tokenizer/tokenizer.h"
@@ -140,6 +142,20 @@ static sr1_status score_answer_text(struct sr1__str answer, const sr1_query *q,
     return st;
 }
 
+/* What its searches found; a figure that is not known is 0 and does not count. */
+static sr1_status score_retrieval(const struct evaluation_run *w, const sr1_trajectory *t,
+                                  sr1_eval_scores *out)
+{
+    struct sr1__retrieval_figures found;
+
+    SR1__TRY(sr1__retrieval_figures(w->rollout, w->o->no_search, t, &found));
+    out->with_search = !isnan(found.hit_rate);
+    out->with_gold_ids = !isnan(found.recall);
+    out->hit_rate = out->with_search ? found.hit_rate : 0.0;
+    out->recall = out->with_gold_ids ? found.recall : 0.0;
+    return SR1_OK;
+}
+
 /* Only a closed answer counts: what was cut short is no answer. */
 static sr1_status score_trajectory(const struct evaluation_run *w,
                                    const sr1_trajectory *t, const sr1_query *q,
@@ -160,7 +176,7 @@ static sr1_status score_trajectory(const struct evaluation_run *w,
     out->tokens = (double)sr1_trajectory_policy_count(t);
     out->success = sr1__trajectory_succeeded(t);
     out->thinking = (double)sr1__thinking_tokens(t);
-    return st;
+    return st == SR1_OK ? score_retrieval(w, t, out) : st;
 }
 
 /* ---- chunks of rows ---- */
@@ -329,14 +345,39 @@ struct eval_question {
     sr1_trajectory *const *made;      /* [samples] */
     const double *embedding, *reward; /* [samples] */
     double values[SR1__FIGURED_SCORES][SR1__ANSWERS_MAX];
-    char *votes[SR1__ANSWERS_MAX]; /* normalised, "" where there is no closed answer */
+    char *votes[SR1__ANSWERS_MAX]; /* "" where there is no answer */
 };
 
-/* "" without a closed answer. */
-static sr1_status read_vote(const sr1_trajectory *t, char **out)
+/* What a reward compares of a worked solution, as it does (verl's pred). */
+static sr1_status read_solution_vote(const struct evaluation_run *w,
+                                     const sr1_trajectory *t, int *found, char **out)
+{
+    struct sr1__buf text;
+    sr1_status st;
+
+    *found = 0;
+    if (!w->o->rewards)
+        return SR1_OK;
+    sr1__buf_init(&text, 0);
+    st = sr1__reward_set_extract(w->o->rewards, t, &text, found);
+    if (st == SR1_OK && *found) {
+        *out = sr1__strndup(text.len ? text.data : "", text.len);
+        st = *out ? SR1_OK : sr1__fail_nomem("votes of answers");
+    }
+    sr1__buf_free(&text);
+    return st;
+}
+
+/* Else the closed answer, normalised. */
+static sr1_status read_vote(const struct evaluation_run *w, const sr1_trajectory *t,
+                            char **out)
 {
     struct sr1__str answer = {"", 0};
+    int found;
 
+    SR1__TRY(read_solution_vote(w, t, &found, out));
+    if (found)
+        return SR1_OK;
     if (sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER)
         answer.s = sr1_trajectory_final_answer(t, &answer.n);
     return sr1__normalise_vote(answer, out);
@@ -356,7 +397,7 @@ static sr1_status score_sample(struct evaluation_run *w, struct eval_question *q
     out->excluded |= sr1__trajectory_excluded(t) || isnan(one.reward);
     sr1__question_scores_add(out, &one, (int32_t)w->samples);
     w->tokens += (int64_t)one.tokens;
-    return w->samples > 1 ? read_vote(t, &q->votes[i]) : SR1_OK;
+    return w->samples > 1 ? read_vote(w, t, &q->votes[i]) : SR1_OK;
 }
 
 static sr1_status figure_answers(const struct evaluation_run *w,

@@ -26,18 +26,33 @@ struct sr1_evaluation {
 
 /* ---- sums ---- */
 
-/* The first ones compare with gold answers. */
-static const size_t summed[] = {
-    offsetof(sr1_eval_scores, exact_match), offsetof(sr1_eval_scores, f1),
-    offsetof(sr1_eval_scores, sub_match),   offsetof(sr1_eval_scores, bleu),
-    offsetof(sr1_eval_scores, rouge1),      offsetof(sr1_eval_scores, rouge2),
-    offsetof(sr1_eval_scores, rougeL),      offsetof(sr1_eval_scores, embedding),
-    offsetof(sr1_eval_scores, format),      offsetof(sr1_eval_scores, answered),
-    offsetof(sr1_eval_scores, searches),    offsetof(sr1_eval_scores, tokens),
-    offsetof(sr1_eval_scores, reward),      offsetof(sr1_eval_scores, success),
-    offsetof(sr1_eval_scores, thinking)};
+#define SUM(score, count)                                                                \
+    {                                                                                    \
+        offsetof(sr1_eval_scores, score), offsetof(sr1_eval_scores, count)               \
+    }
 
-#define N_COMPARED 8
+/* A score, and how many rows its mean is over. */
+static const struct {
+    size_t score, count;
+} summed[] = {
+    SUM(exact_match, with_answers),
+    SUM(f1, with_answers),
+    SUM(sub_match, with_answers),
+    SUM(bleu, with_answers),
+    SUM(rouge1, with_answers),
+    SUM(rouge2, with_answers),
+    SUM(rougeL, with_answers),
+    SUM(embedding, with_answers),
+    SUM(format, rows),
+    SUM(answered, rows),
+    SUM(searches, rows),
+    SUM(tokens, rows),
+    SUM(reward, rows),
+    SUM(success, rows),
+    SUM(thinking, rows),
+    SUM(hit_rate, with_search),
+    SUM(recall, with_gold_ids),
+};
 
 #define N_SUMMED (sizeof(summed) / sizeof(summed[0]))
 
@@ -49,12 +64,17 @@ static const struct {
 
 static double *summed_field(sr1_eval_scores *s, size_t i)
 {
-    return (double *)(void *)((char *)s + summed[i]);
+    return (double *)(void *)((char *)s + summed[i].score);
 }
 
 static double summed_value(const sr1_eval_scores *s, size_t i)
 {
-    return *(const double *)(const void *)((const char *)s + summed[i]);
+    return *(const double *)(const void *)((const char *)s + summed[i].score);
+}
+
+static int64_t summed_count(const sr1_eval_scores *s, size_t i)
+{
+    return *(const int64_t *)(const void *)((const char *)s + summed[i].count);
 }
 
 void sr1__question_scores_add(struct sr1__question_scores *q, const sr1_eval_scores *one,
@@ -63,6 +83,8 @@ void sr1__question_scores_add(struct sr1__question_scores *q, const sr1_eval_sco
     for (size_t i = 0; i < N_SUMMED; i++)
         *summed_field(&q->mean, i) += summed_value(one, i) / n;
     q->mean.with_answers = one->with_answers;
+    q->mean.with_search = one->with_search;
+    q->mean.with_gold_ids = one->with_gold_ids;
 }
 
 static void add_question(struct evaluation_entry *sum,
@@ -79,6 +101,8 @@ static void add_question(struct evaluation_entry *sum,
             sum->figures[s][i] += q->figures[s][i];
     sum->scores.rows++;
     sum->scores.with_answers += q->mean.with_answers;
+    sum->scores.with_search += q->mean.with_search;
+    sum->scores.with_gold_ids += q->mean.with_gold_ids;
 }
 
 /* ---- data sources ---- */
@@ -182,8 +206,7 @@ static void average_entry(struct evaluation_entry *entry, size_t n_figures)
     sr1_eval_scores *s = &entry->scores;
 
     for (size_t i = 0; i < N_SUMMED; i++)
-        *summed_field(s, i) =
-            divide_sum(summed_value(s, i), i < N_COMPARED ? s->with_answers : s->rows);
+        *summed_field(s, i) = divide_sum(summed_value(s, i), summed_count(s, i));
     for (size_t k = 0; k < SR1__FIGURED_SCORES; k++)
         for (size_t i = 0; i < n_figures; i++)
             entry->figures[k][i] = divide_sum(

@@ -264,7 +264,9 @@ sr1_status sr1__score_norms(sr1_model *m, const struct sr1__microbatch *mb,
     for (size_t i = 0; i < n && sr1__scope_status(s) == SR1_OK; i++) {
         double a = out[i], squares = exp(2.0 * a - sharp[i]);
 
-        out[i] = (float)fmax(1.0 - 2.0 * exp(a) + squares, 0.0);
+        double norm = 1.0 - 2.0 * exp(a) + squares;
+
+        out[i] = (float)(norm < 0.0 ? 0.0 : norm); /* NaN stays NaN */
     }
     sr1__free(sharp);
     return sr1__scope_close(s);

@@ -50,6 +50,7 @@ void sr1_rollout_free(sr1_rollout *r)
     sr1__free(r->system);
     sr1__spans_free(&r->system_own);
     sr1__free(r->system_source);
+    sr1__free(r->gold_ids_field);
     sr1__free(r->no_env);
     sr1__free(r->no_engine);
     sr1__free(r->odd_pair);

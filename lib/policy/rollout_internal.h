@@ -88,6 +88,7 @@ struct sr1_rollout {
     struct sr1__sampling sampling;
     int32_t thinking;             /* chat template's enable_thinking */
     int32_t closed_thoughts;      /* what counts as well-formed */
+    char *gold_ids_field;         /* column of a row with the ids of its documents */
     char *system_source;          /* system message as given, NULL for none */
     char *system;                 /* with the tools in it */
     struct sr1__spans system_own; /* where the tools are not */

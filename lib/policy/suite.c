@@ -4,6 +4,7 @@
 #include "policy/dataset_queries.h"
 #include "policy/fingerprint.h"
 #include "policy/launched_job.h"
+#include "policy/retrieval_figures.h"
 #include "policy/rollout_internal.h"
 #include "policy/share_rollout.h"
 #include "policy/suite_results.h"
@@ -17,6 +18,7 @@
 #include "signal/reward/ground_truths.h"
 #include "signal/reward/match.h"
 #include "text/data/dataset.h"
+#include "text/data/gold_ids.h"
 #include "text/data/row_files.h"
 
 #include <searchr1/ext/suite.h>
@@ -220,11 +222,12 @@ static sr1_status score_answer(const sr1_trajectory *t, double *right, double *f
 }
 
 /* What a question's answers are worth, with room for their normalised texts. */
-static sr1_status score_answers(sr1_trajectory *const *t, int32_t n, char **votes,
-                                struct sr1__suite_row *row)
+static sr1_status score_answers(const struct suite_run *w, sr1_trajectory *const *t,
+                                char **votes, struct sr1__suite_row *row)
 {
+    int32_t n = w->o->samples, chosen;
     double right[MAX_SAMPLES], f1;
-    int32_t chosen;
+    struct sr1__retrieval_figures found;
 
     *row = (struct sr1__suite_row){.done = 1, .known = 1};
     for (int32_t i = 0; i < n; i++) {
@@ -234,6 +237,9 @@ static sr1_status score_answers(sr1_trajectory *const *t, int32_t n, char **vote
         row->f1 += f1 / n;
         row->searches += (double)sr1_trajectory_search_count(t[i]) / n;
         row->tokens += (double)sr1_trajectory_policy_count(t[i]) / n;
+        SR1__TRY(sr1__retrieval_figures(w->rollout, w->o->no_search, t[i], &found));
+        row->hit_rate += found.hit_rate / n; /* NaN for all, or for none */
+        row->recall += found.recall / n;
     }
     chosen = sr1__find_majority(votes, n);
     row->majority = chosen >= 0 && right[chosen] > 0;
@@ -280,7 +286,7 @@ static sr1_status score_question(struct suite_run *w, const struct suite_chunk *
     sr1_status st;
 
     SR1__CALLOC(votes, (size_t)n, "answers");
-    st = score_answers(t, n, votes, to);
+    st = score_answers(w, t, votes, to);
     if (st == SR1_OK && to->known)
         st = write_suite_result(w, t, c->rows[q], asked->id);
     w->tokens += (int64_t)(to->tokens * n);
@@ -350,9 +356,17 @@ static sr1_status ask_rows(struct suite_run *w, const int64_t *rows, int64_t n)
 /* What must be the same for the work to be gone on with. */
 static sr1_status describe_set(json_t **out, const struct suite_run *w)
 {
+    const char *gold = w->rollout->gold_ids_field;
     json_t *more = json_pack("{s:i, s:b, s:I, s:b}", "samples", (int)w->o->samples,
                              "greedy", w->o->greedy && w->o->samples == 1, "seed",
                              (json_int_t)w->o->seed, "no_search", w->o->no_search != 0);
+
+    /* results from before there was the key are of its default */
+    if (more && strcmp(gold, SR1__GOLD_IDS_FIELD) != 0 &&
+        json_object_set_new(more, "gold_ids_field", json_string(gold)) != 0) {
+        json_decref(more);
+        more = NULL;
+    }
 
     return sr1__work_fingerprint(out, w->rollout, w->data, more);
 }

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "text/data/jsonl.h"
 
+#include <math.h>
 #include <string.h>
 
 #define RESULTS_MAX ((size_t)1 << 30)
@@ -28,6 +29,13 @@ static sr1_status fail_of_line(const char *path, int64_t line)
                      path, (long long)line);
 }
 
+/* NaN for null, and in lines that were written before there was such a figure. */
+static sr1_status read_figure(const json_t *o, const char *name, double *out)
+{
+    *out = NAN;
+    return sr1__json_given(o, name) ? sr1__json_get_num(o, name, out) : SR1_OK;
+}
+
 static sr1_status read_result(const json_t *o, struct sr1__suite_set *set,
                               int32_t samples)
 {
@@ -40,6 +48,8 @@ static sr1_status read_result(const json_t *o, struct sr1__suite_set *set,
     SR1__TRY(sr1__json_get_num(o, "f1", &r.f1));
     SR1__TRY(sr1__json_get_num(o, "searches", &r.searches));
     SR1__TRY(sr1__json_get_num(o, "tokens", &r.tokens));
+    SR1__TRY(read_figure(o, "hit_rate", &r.hit_rate));
+    SR1__TRY(read_figure(o, "recall", &r.recall));
     if (i < 0 || right < 0 || right > samples || majority < 0 || majority > 1)
         return SR1_E_CORRUPT;
     r.right = (int32_t)right;
@@ -197,10 +207,11 @@ sr1_status sr1__suite_results_add(struct sr1__suite_results *w, int64_t i, const
 
     if (!w || !w->out)
         return SR1_OK;
-    o = json_pack("{s:I, s:s, s:O, s:i, s:i, s:f, s:f, s:f}", "row", (json_int_t)i, "id",
-                  id, "answers", answers, "right", (int)row->right, "majority",
-                  (int)row->majority, "f1", row->f1, "searches", row->searches, "tokens",
-                  row->tokens);
+    o = json_pack(
+        "{s:I, s:s, s:O, s:i, s:i, s:f, s:f, s:f, s:o, s:o}", "row", (json_int_t)i, "id",
+        id, "answers", answers, "right", (int)row->right, "majority", (int)row->majority,
+        "f1", row->f1, "searches", row->searches, "tokens", row->tokens, "hit_rate",
+        sr1__json_number(row->hit_rate), "recall", sr1__json_number(row->recall));
     st = o ? sr1__jsonl_add(w->out, o) : sr1__fail_nomem("results of a suite");
     json_decref(o);
     return st;

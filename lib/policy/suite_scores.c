@@ -71,6 +71,18 @@ static double row_tokens(const struct figure *f, const struct sr1__suite_row *r)
     return r->tokens;
 }
 
+static double row_hit_rate(const struct figure *f, const struct sr1__suite_row *r)
+{
+    (void)f;
+    return r->hit_rate;
+}
+
+static double row_recall(const struct figure *f, const struct sr1__suite_row *r)
+{
+    (void)f;
+    return r->recall;
+}
+
 static const struct figure figures[] = {
     {"exact_match", row_exact_match, OF_ONE_ANSWER, 1, 0, 0},
     {"f1", row_f1, NEVER, 1, 0, 0},
@@ -78,6 +90,8 @@ static const struct figure figures[] = {
     {"pass", row_pass, OF_ONE_ANSWER, 1, 0, 0},
     {"searches", row_searches, NEVER, 0, 0, 0},
     {"tokens", row_tokens, NEVER, 0, 0, 0},
+    {"retrieval/hit_rate", row_hit_rate, OF_ONE_ANSWER, 1, 0, 0},
+    {"retrieval/recall", row_recall, NEVER, 1, 0, 0},
 };
 
 static sr1_status find_figure(const char *name, int32_t samples, int32_t k,
@@ -106,16 +120,19 @@ int64_t sr1__suite_set_known(const struct sr1__suite_set *set)
     return n;
 }
 
-/* The figure of every question that is known. */
+/* The figure of every question that is known, and of which the figure is. */
 static double *list_row_values(const struct figure *f, const struct sr1__suite_set *set,
                                int64_t *count)
 {
     double *v = sr1__calloc((size_t)set->n + 1, sizeof(*v));
 
     *count = 0;
-    for (int64_t i = 0; v && i < set->n; i++)
-        if (set->rows[i].known)
-            v[(*count)++] = f->of_row(f, &set->rows[i]);
+    for (int64_t i = 0; v && i < set->n; i++) {
+        double value = set->rows[i].known ? f->of_row(f, &set->rows[i]) : NAN;
+
+        if (!isnan(value))
+            v[(*count)++] = value;
+    }
     return v;
 }
 

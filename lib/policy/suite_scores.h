@@ -12,6 +12,8 @@ struct sr1__suite_row {
     double f1;           /* mean over the answers */
     double searches;     /* likewise */
     double tokens;       /* likewise */
+    double hit_rate;     /* likewise: does a result hold a gold answer? NaN: not known */
+    double recall;       /* likewise, of the row's gold documents */
     unsigned char done;  /* 1: it was asked */
     unsigned char known; /* 1: every answer could be had */
 };

@@ -289,32 +289,32 @@ static sr1_status remove_temporaries(const char *run)
     return SR1_OK;
 }
 
-/* Remove all but the newest `keep` up to `newest`. Those of later steps are torn ones
- * that a resumed run passed over: they count for nothing, and go. */
-static sr1_status remove_old_steps(const char *run, int64_t newest, int64_t keep)
+/* Remove all but the best and the newest `keep`. Those of later steps are torn ones that
+ * a resumed run passed over: they count for nothing, and go. */
+static sr1_status remove_old_steps(const struct sr1__checkpoint *c)
 {
     int64_t *steps;
     size_t n, later;
 
-    if (keep <= 0)
+    if (c->keep <= 0)
         return SR1_OK;
-    SR1__TRY(sr1__run_steps(run, "", &steps, &n));
-    for (later = n; later > 0 && steps[later - 1] > newest; later--)
-        remove_step(run, steps[later - 1], "");
-    for (size_t i = 0; i + (size_t)keep < later; i++)
-        remove_step(run, steps[i], "");
+    SR1__TRY(sr1__run_steps(c->run, "", &steps, &n));
+    for (later = n; later > 0 && steps[later - 1] > c->step; later--)
+        remove_step(c->run, steps[later - 1], "");
+    for (size_t i = 0; i + (size_t)c->keep < later; i++)
+        if (steps[i] != c->best)
+            remove_step(c->run, steps[i], "");
     sr1__free(steps);
     return SR1_OK;
 }
 
-/* No failure here makes the checkpoint of step `newest` a failed one. */
-static void prune_checkpoints(const char *run, int64_t newest, int64_t keep)
+/* No failure here makes the checkpoint that was written a failed one. */
+static void prune_checkpoints(const struct sr1__checkpoint *c)
 {
     struct sr1__error before;
 
     sr1__error_save(&before, SR1_E_IO);
-    if (remove_temporaries(run) != SR1_OK ||
-        remove_old_steps(run, newest, keep) != SR1_OK)
+    if (remove_temporaries(c->run) != SR1_OK || remove_old_steps(c) != SR1_OK)
         sr1__log(SR1_LOG_WARN, "old checkpoints stay: %s", sr1_last_error());
     (void)sr1__error_raise(&before);
 }
@@ -373,7 +373,7 @@ sr1_status sr1__checkpoint_write(const struct sr1__checkpoint *c)
     if (st == SR1_OK)
         st = write_together(c, temp, final);
     if (sr1__dist_rank(c->dist) == 0 && st == SR1_OK)
-        prune_checkpoints(c->run, c->step, c->keep);
+        prune_checkpoints(c);
     else if (sr1__dist_rank(c->dist) == 0 && temp)
         remove_failed(temp, st);
     sr1__free(final);
@@ -495,6 +495,18 @@ static sr1_status take_whole(const char *folder, int64_t step, json_t **state)
         sr1__log(SR1_LOG_WARN, "%s is torn and passed over: %s", folder, c.fault);
     *state = c.state;
     return SR1_OK;
+}
+
+sr1_status sr1__checkpoint_is_whole(const char *run, int64_t step, int32_t *yes)
+{
+    char *folder = sr1__run_step_folder(run, step, "");
+    json_t *state = NULL;
+    sr1_status st = folder ? take_whole(folder, step, &state) : sr1__fail_nomem("path");
+
+    *yes = state != NULL;
+    json_decref(state);
+    sr1__free(folder);
+    return st;
 }
 
 static sr1_status fail_none_whole(const char *run, int64_t torn)

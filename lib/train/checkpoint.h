@@ -19,13 +19,14 @@ struct sr1__checkpoint {
     int64_t step;
     const json_t *state; /* the first rank's counts */
     int64_t keep;
+    int64_t best; /* of this step one stays, however old; 0: none */
     sr1__checkpoint_fill fill;
     void *self;
 };
 
 /* Make step-N of the run (an older one of that number is replaced), then remove all but
- * the newest `keep` up to it (0: keep all), and those of later steps. One that cannot be
- * removed is told to the log.
+ * the newest `keep` up to it (0: keep all) and the best, and those of later steps. One
+ * that cannot be removed is told to the log.
  *
  * Every rank of dist calls it. All fill at once: rank r writes, and hashes, the files
  * whose name ends in "-0000K-of-0000N.SUFFIX" with K = r + 1, and the first rank all
@@ -38,6 +39,9 @@ sr1_status sr1__checkpoint_write(const struct sr1__checkpoint *c);
  * be read (SR1_E_IO, SR1_E_NOMEM) is not passed over. */
 sr1_status sr1__checkpoint_newest(const char *run, char **folder, int64_t *step,
                                   json_t **state, int64_t *torn);
+
+/* Is that of this step there as it was written? Else the log says what is wrong. */
+sr1_status sr1__checkpoint_is_whole(const char *run, int64_t step, int32_t *yes);
 
 /* How many the run has, torn ones too. */
 sr1_status sr1__checkpoint_count(const char *run, int64_t *n);

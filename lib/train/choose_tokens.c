@@ -2,7 +2,9 @@
  * apart, by what is known of all its trajectories before the update, so that the choice
  * does not depend on the cut into micro-batches: those of a low entropy, which have no
  * loss (top_entropy_quantile), and those that the loss itself chooses (clip_cov, kl_cov).
- */
+ * In the first optimizer step on what these weights sampled, new - old is 0 but for
+ * rounding, whose sign no slope may follow: kl_cov holds no token then, and the KL to the
+ * old policy is that to itself. */
 #include "train/objective.h"
 
 #include "base/mem.h"
@@ -31,10 +33,10 @@ static void count_policy_tokens(struct token_survey *s)
     }
 }
 
-/* As a micro-batch has them. */
-static void read_tokens(struct token_survey *s, const sr1_trajectory *t, size_t at)
+/* As a micro-batch has them: none of a trajectory that is not trained on. */
+static size_t read_tokens(struct token_survey *s, const sr1_trajectory *t, size_t at)
 {
-    size_t n = sr1_trajectory_policy_count(t);
+    size_t n = sr1__trajectory_trainable(t);
     const float *entropies = sr1_trajectory_column(t, SR1_COLUMN_ENTROPY);
     const float *advantages = sr1_trajectory_column(t, SR1_COLUMN_ADVANTAGE);
     const float *old = s->tr->set.policy_columns & 1u << SR1_COLUMN_OLD
@@ -47,6 +49,7 @@ static void read_tokens(struct token_survey *s, const sr1_trajectory *t, size_t 
             advantages ? advantages[k] : (float)sr1_trajectory_advantage(t);
         s->log_probs[at + k] = old ? old[k] : 0.0f;
     }
+    return n;
 }
 
 static sr1_status read_survey(struct token_survey *s)
@@ -62,8 +65,7 @@ static sr1_status read_survey(struct token_survey *s)
         sr1_trajectory *t = NULL;
 
         SR1__TRY(sr1__trajectory_store_get(s->from, i, &t));
-        read_tokens(s, t, at);
-        at += sr1_trajectory_policy_count(t);
+        at += read_tokens(s, t, at);
         sr1_trajectory_free(t);
     }
     return SR1_OK;
@@ -117,7 +119,7 @@ static sr1_status choose_by_loss(const struct token_survey *s)
                         .old_log_probs = s->log_probs,
                         .advantages = s->advantages};
 
-    if (!sr1__loss_chooses(set->loss))
+    if (!sr1__loss_chooses(set->loss, s->tr->choice.at_old))
         return SR1_OK;
     SR1__TRY(make_choice_room(s));
     return sr1__loss_choose(set->loss, &b, &set->loss_options,
@@ -140,7 +142,39 @@ sr1_status sr1__chosen_of(const sr1_trainer *tr, const struct sr1__microbatch *m
     return SR1_OK;
 }
 
-/* ---- both ---- */
+/* ---- where new and old log-probs differ by rounding only ---- */
+
+/* Has the loss a slope by the sign of new - old? */
+static int has_jump_at_old(const struct sr1__settings *set)
+{
+    struct sr1__kl kl;
+
+    return set->loss->form == sr1__form_kl_cov ||
+           (set->loss_options.beta != 0.0 && !set->frozen_reference &&
+            sr1__kl_find(set->kl_kind, &kl) == SR1_OK && kl.slopes_at_0);
+}
+
+/* Are the old log-probs those of the present weights? */
+static sr1_status find_at_old(const struct sr1__step_batch *b, size_t begin, size_t end,
+                              int32_t *out)
+{
+    sr1_trainer *tr = b->tr;
+
+    *out = 1;
+    if (tr->set.policy_columns & 1u << SR1_COLUMN_OLD)
+        return SR1_OK;
+    *out = b->on_policy;
+    for (size_t i = begin; i < end && *out; i++) {
+        sr1_trajectory *t = NULL;
+
+        SR1__TRY(sr1__trajectory_store_get(b->selected, i, &t));
+        *out = sr1_trajectory_weights_version(t) == tr->step;
+        sr1_trajectory_free(t);
+    }
+    return SR1_OK;
+}
+
+/* ---- all ---- */
 
 void sr1__token_choice_free(struct sr1__token_choice *c)
 {
@@ -149,15 +183,20 @@ void sr1__token_choice_free(struct sr1__token_choice *c)
     *c = (struct sr1__token_choice){0};
 }
 
-sr1_status sr1__choose_tokens(sr1_trainer *tr, struct sr1__trajectory_store *from,
-                              size_t begin, size_t end)
+sr1_status sr1__choose_tokens(const struct sr1__step_batch *b, size_t begin, size_t end,
+                              int32_t is_first)
 {
-    struct token_survey s = {.tr = tr, .from = from, .begin = begin, .end = end};
+    sr1_trainer *tr = b->tr;
+    struct token_survey s = {.tr = tr, .from = b->selected, .begin = begin, .end = end};
     sr1_status st;
 
     sr1__token_choice_free(&tr->choice);
-    if (tr->stage->loss ||
-        (tr->set.top_entropy_quantile >= 1.0 && !sr1__loss_chooses(tr->set.loss)))
+    if (tr->stage->loss)
+        return SR1_OK;
+    if (is_first && !sr1__update_dropout(tr) && has_jump_at_old(&tr->set))
+        SR1__TRY(find_at_old(b, begin, end, &tr->choice.at_old));
+    if (tr->set.top_entropy_quantile >= 1.0 &&
+        !sr1__loss_chooses(tr->set.loss, tr->choice.at_old))
         return SR1_OK;
     count_policy_tokens(&s);
     st = read_survey(&s);

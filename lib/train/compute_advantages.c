@@ -88,17 +88,20 @@ static sr1_status estimate_all(struct sr1__step_batch *b, const struct sr1__batc
 
 /* ---- KL in the reward ---- */
 
-/* token_rewards -= coef * KL of each token between the policy that sampled and the
- * reference (Ouyang et al. 2022, eq. 2, by token). *mean receives that of the tokens. */
+/* token_rewards -= coef * KL of each token between the policy and the reference (Ouyang
+ * et al. 2022, eq. 2, by token): the policy that sampled, or with a correction the
+ * present one. *mean receives that of the tokens. */
 static sr1_status penalise_one(const sr1_trainer *tr, sr1_trajectory *t, double *rewards,
                                float *column, double *mean)
 {
     size_t n = sr1_trajectory_policy_count(t);
     const float *reference = sr1_trajectory_column(t, SR1_COLUMN_REFERENCE);
+    const float *policy = tr->set.advantage_columns & 1u << SR1_COLUMN_OLD
+                              ? sr1_trajectory_column(t, SR1_COLUMN_OLD)
+                              : sr1_trajectory_policy_log_probs(t);
 
     memset(rewards, 0, n * sizeof(*rewards));
-    SR1__TRY(sr1_kl_penalty(tr->set.kl_kind, tr->kl.coef,
-                            sr1_trajectory_policy_log_probs(t), reference, n, rewards,
+    SR1__TRY(sr1_kl_penalty(tr->set.kl_kind, tr->kl.coef, policy, reference, n, rewards,
                             mean));
     for (size_t k = 0; k < n; k++)
         column[k] = (float)rewards[k];

@@ -50,10 +50,9 @@ void sr1__drop_unscored(struct sr1__step_batch *b)
 
 /* ---- what there is nothing to learn from ---- */
 
-/* What the samples of a group are compared by: the reward that filter_groups_metric
- * names, before its weight; where that is none or does not apply, the whole reward. */
-static double find_compared_value(const struct sr1__settings *set,
-                                  const sr1_trajectory *t)
+/* The reward that filter_groups_metric names, before its weight; NaN where that is none,
+ * does not apply, or could not be had. */
+static double find_metric(const struct sr1__settings *set, const sr1_trajectory *t)
 {
     size_t n = *set->filter_groups_metric ? sr1_trajectory_reward_component_count(t) : 0;
 
@@ -62,10 +61,27 @@ static double find_compared_value(const struct sr1__settings *set,
         double value;
 
         if (sr1_trajectory_reward_component(t, i, &name, &value, NULL) == SR1_OK &&
-            strcmp(name, set->filter_groups_metric) == 0 && !isnan(value))
+            strcmp(name, set->filter_groups_metric) == 0)
             return value;
     }
-    return sr1_trajectory_reward(t);
+    return NAN;
+}
+
+/* What the samples t[n] of a group are compared by: the metric, and one that lacks it by
+ * nothing, so that it is equal to the first that has it; the whole reward where none has.
+ */
+static void fill_compared(const struct sr1__settings *set, sr1_trajectory *const *t,
+                          size_t n, double *values)
+{
+    double first = NAN;
+
+    for (size_t i = 0; i < n; i++) {
+        values[i] = find_metric(set, t[i]);
+        first = isnan(first) ? values[i] : first;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (isnan(values[i]))
+            values[i] = isnan(first) ? sr1_trajectory_reward(t[i]) : first;
 }
 
 /* Of the view, which have a group whose compared values are all equal: dead[v->n]. */
@@ -77,9 +93,12 @@ static sr1_status find_zero_variance(const struct sr1__settings *set,
     uint64_t *groups = sr1__calloc(v->n + 1, sizeof(*groups));
     sr1_status st = rewards && groups ? SR1_OK : sr1__fail_nomem("groups of a step");
 
-    for (size_t i = 0; st == SR1_OK && i < v->n; i++) {
-        rewards[i] = find_compared_value(set, v->t[i]);
+    for (size_t i = 0; st == SR1_OK && i < v->n; i++)
         groups[i] = sr1_trajectory_group_key(v->t[i]);
+    for (size_t i = 0, end; st == SR1_OK && i < v->n; i = end) {
+        for (end = i + 1; end < v->n && groups[end] == groups[i]; end++)
+            ;
+        fill_compared(set, v->t + i, end - i, rewards + i);
     }
     if (st == SR1_OK)
         st = sr1_advantage_zero_variance_groups(rewards, groups, v->n, dead, n_groups,

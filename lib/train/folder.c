@@ -183,6 +183,7 @@ static const char *const written[] = {"config.json",
                                       "checkpoints",
                                       "served",
                                       "model",
+                                      "best",
                                       "logs",
                                       "config-changes.jsonl",
                                       "mlflow.json"};
@@ -427,13 +428,23 @@ static int64_t checkpoints_there(const sr1_trainer *tr)
     return n;
 }
 
+/* Steps of those left that save_interval, or a better validation, writes one after. */
+static int64_t count_written(const struct sr1__settings *set, int64_t left)
+{
+    int64_t by_step = set->save_interval > 0 ? left / set->save_interval : 0;
+    int64_t by_best = *set->best_metric ? left / set->validate_interval : 0;
+
+    return by_step < left - by_best ? by_step + by_best : left;
+}
+
 int64_t sr1__checkpoints_at_once(const struct sr1__settings *set, int64_t left,
                                  int64_t there)
 {
-    int64_t by_step = set->save_interval > 0 ? left / set->save_interval : 0;
-    int64_t most = set->save_seconds > 0 || left == 0 ? left : by_step + 1;
+    int64_t most =
+        set->save_seconds > 0 || left == 0 ? left : count_written(set, left) + 1;
     int64_t all = there + most > 1 ? there + most : 1;
-    int64_t kept = set->keep_checkpoints > there ? set->keep_checkpoints : there;
+    int64_t wanted = set->keep_checkpoints + (*set->best_metric != '\0');
+    int64_t kept = wanted > there ? wanted : there;
 
     return set->keep_checkpoints > 0 && kept + 1 < all ? kept + 1 : all;
 }

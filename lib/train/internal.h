@@ -23,6 +23,8 @@
  *     run.c               all steps
  *     validation.c        a validation between them
  *     check.c             what a run would refuse, before anything is opened
+ *     best.c              the best validation, and its checkpoint
+ *     stops.c             keys that end a run early
  *     outage.c            the end of a run whose searches all fail
  *     startup_warnings.c           what to know of the settings before the first step
  *     folder.c            the run folder; folder_place.c: is it where the run began?
@@ -65,6 +67,16 @@
 /* Those of a run: of its steps, and of its validations. */
 enum { SR1__LOG_STEPS, SR1__LOG_VALIDATIONS, SR1__TRAJECTORY_LOGS };
 
+/* What ends a run before its last planned step: the rows of stops.c. */
+enum sr1__stop {
+    SR1__STOP_NONE,
+    SR1__STOP_EXACT_MATCH,
+    SR1__STOP_PATIENCE,
+    SR1__STOP_KL,
+    SR1__STOP_ENTROPY,
+    SR1__STOPS
+};
+
 struct sr1__settings {
     int64_t batch_size, num_epochs, max_steps, update_times, group_size;
     int64_t micro_batch_tokens, logit_chunk, trajectory_memory;
@@ -85,7 +97,11 @@ struct sr1__settings {
     uint32_t advantage_columns; /* before they are compared, */
     uint32_t update_columns; /* before the update: of these, what forward passes give; */
     uint32_t policy_columns; /* all that the policy's update reads */
-    double beta, temperature, max_grad_norm, stop_at_exact_match;
+    double beta, temperature, max_grad_norm;
+    double stops[SR1__STOPS]; /* values of the keys of stops.c; 0: never */
+    const char *best_metric;  /* borrowed from the configuration; "": none */
+    double early_stopping_threshold;
+    int32_t greater_is_better, load_best;
     double router_aux_loss_coef;
     int32_t router_replay;
     double save_seconds; /* between checkpoints; 0: by steps alone */
@@ -129,8 +145,23 @@ struct sr1__entropy {
     double now;  /* as this step uses it; 0 until one begins, and in imitation */
 };
 
+/* The best validation so far, by the key metric_for_best_model. */
+struct sr1__best {
+    int64_t step; /* of its checkpoint; 0: there is none yet */
+    double value;
+    int64_t worse; /* validations since the last one that was clearly better */
+};
+
+/* Why a run has ended. */
+struct sr1__stopped {
+    int32_t by;   /* enum sr1__stop */
+    double value; /* at which the key's was reached */
+};
+
 /* Policy tokens of a mini-batch that the loss treats apart. */
 struct sr1__token_choice {
+    int32_t at_old;   /* new and old log-probs are of the same weights, and something in
+                         the loss has a slope that jumps there */
     double threshold; /* of a lower entropy they have no policy loss; 0: all have */
     int64_t kept;     /* so many have */
     size_t first;     /* trajectory of the mini-batch */
@@ -240,11 +271,13 @@ struct sr1_trainer {
     json_t *pending_row;     /* metrics of a step whose record failed, or NULL */
     int64_t pending_row_at;  /* where in metrics.jsonl they are to be, */
     uint64_t validation_at;  /* and its validation's trajectories in their log */
-    double reached;          /* exact match that was good enough; 0: not yet */
+    struct sr1__best best;
+    struct sr1__stopped stopped;
+    char stopped_why[128];   /* in words; "": by nothing */
     size_t n_configured;     /* rewards; the program's follow them */
     sr1_env *configured_env; /* borrowed: the rollout's as configured */
     int32_t engine_given;    /* by the program */
-    int32_t model_saved;     /* RUN/model is that of tr->step */
+    int64_t model_step;      /* of the weights in RUN/model; 0: not written */
     int32_t begun;           /* sr1_trainer_run was called */
     int32_t server_known;    /* the server that generates was told its weights */
     char *adapter_name;      /* that the servers have; NULL: none */
@@ -392,6 +425,42 @@ int sr1__outage_ends(const sr1_trainer *tr);
 /* SR1_E_NETWORK with the engine or environment, its address and the last error. */
 sr1_status sr1__outage_fail(const struct sr1__outage *o, const sr1_trainer *tr);
 
+/* ---- best.c ---- */
+
+/* SR1_E_CONFIG: neither a step nor a validation has a metric of this name. */
+sr1_status sr1__best_check_name(const char *metric);
+/* After the validation of the present step, whose metrics row has. */
+sr1_status sr1__best_take(sr1_trainer *tr, const json_t *row);
+/* Is the checkpoint of the present step to be the best one? */
+int sr1__best_is_new(const sr1_trainer *tr);
+/* What a checkpoint knows of it, null where there is none; NULL without memory. */
+json_t *sr1__best_pack(const sr1_trainer *tr);
+/* Of a checkpoint's state, where it was found by the same keys and is still there. */
+void sr1__best_restore(sr1_trainer *tr, const json_t *state);
+/* Let RUN/best lead to its checkpoint, or to nothing. What fails is told to the log. */
+void sr1__best_link(const sr1_trainer *tr);
+/* Is RUN/model to be the best one's, and can it? For the first rank. */
+sr1_status sr1__best_is_final(const sr1_trainer *tr, int32_t *yes);
+/* Copy its model into folder. */
+sr1_status sr1__best_copy_model(const sr1_trainer *tr, const char *folder);
+
+/* ---- stops.c ---- */
+
+void sr1__stops_read(double stops[SR1__STOPS], const sr1_config *c);
+/* Is it on, and does this value reach it? */
+int sr1__stop_is_reached(const struct sr1__settings *s, enum sr1__stop by, double value);
+/* End the run with the present step, unless something has already. 1: it ends by this. */
+int sr1__stop_by(sr1_trainer *tr, enum sr1__stop by, double value);
+/* Likewise, by the figures of the present step. */
+int sr1__stop_when_diverged(sr1_trainer *tr);
+/* With the words for it. */
+void sr1__stopped_set(sr1_trainer *tr, struct sr1__stopped stopped);
+/* The name of its key; "" for none. */
+const char *sr1__stop_key(enum sr1__stop by);
+json_t *sr1__stopped_pack(const sr1_trainer *tr);
+/* What ended the run of a checkpoint, if that ends it by the present keys too. */
+void sr1__stopped_restore(sr1_trainer *tr, const json_t *state);
+
 /* ---- startup_warnings.c ---- */
 
 /* Is there warning i to give of the settings? 1 with its text, 0: no, -1: i is past the
@@ -480,6 +549,8 @@ sr1_status sr1__folder_open_journals(sr1_trainer *tr);
 /* Validate after the present step: scores into row, and trajectories into their log. Free
  * *out with sr1_evaluation_free. */
 sr1_status sr1__validate(sr1_trainer *tr, json_t *row, sr1_evaluation **out);
+/* May a validation's metric have this name? That of a data source depends on the rows. */
+int sr1__validation_may_have(const char *metric);
 /* The record of the step failed, and its validation will be made again. */
 void sr1__validation_take_back(const sr1_trainer *tr);
 

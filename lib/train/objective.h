@@ -58,10 +58,11 @@ struct sr1__objective {
     /* The loss's gradient; its figures are added to *sums. SR1_E_NUMERIC: not finite. */
     sr1_status (*loss)(const sr1_trainer *tr, const struct sr1__microbatch *mb,
                        const struct sr1__loss_arrays *a, struct sr1__loss_sums *sums);
-    /* What the loss has to know of all trajectories [begin, end) of a mini-batch, before
-     * the passes over it; NULL: nothing. */
-    sr1_status (*survey)(sr1_trainer *tr, struct sr1__trajectory_store *from,
-                         size_t begin, size_t end);
+    /* What the loss has to know of all trajectories [begin, end) of a mini-batch of what
+     * was selected, before the passes over it; NULL: nothing. is_first: the weights are
+     * still those before the update. */
+    sr1_status (*survey)(const struct sr1__step_batch *b, size_t begin, size_t end,
+                         int32_t is_first);
     /* How tokens are weighed. */
     const struct sr1__aggregation *(*aggregation)(const sr1_trainer *tr);
     /* May trajectories whose advantages are all 0 be passed over: is their share of the
@@ -81,8 +82,8 @@ struct sr1__objective {
 /* ---- choose_tokens.c ---- */
 
 /* tr->choice of a mini-batch of the policy's. */
-sr1_status sr1__choose_tokens(sr1_trainer *tr, struct sr1__trajectory_store *from,
-                              size_t begin, size_t end);
+sr1_status sr1__choose_tokens(const struct sr1__step_batch *b, size_t begin, size_t end,
+                              int32_t is_first);
 void sr1__token_choice_free(struct sr1__token_choice *c); /* a zeroed one is fine */
 /* Those of a micro-batch, [M], freed with sr1__free; NULL: none are chosen. */
 sr1_status sr1__chosen_of(const sr1_trainer *tr, const struct sr1__microbatch *mb,

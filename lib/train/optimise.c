@@ -36,6 +36,7 @@ struct epoch {
 };
 
 struct update {
+    const struct sr1__step_batch *b;
     sr1_trainer *tr;
     struct sr1__learner *learner;
     const struct sr1__objective *objective;
@@ -631,7 +632,7 @@ static sr1_status run_epoch(struct update *u, size_t n)
         if (st == SR1_OK && sr1__aggregation_by_group(u->objective->aggregation(u->tr)))
             st = sr1__group_counts_make(&u->groups, u->from, u->begin, u->end);
         if (st == SR1_OK && u->objective->survey)
-            st = u->objective->survey(u->tr, u->from, u->begin, u->end);
+            st = u->objective->survey(u->b, u->begin, u->end, !u->measured);
         skipped = u->tr->skipped;
         if (st == SR1_OK && u->plan.n_policy_tokens > 0)
             st = run_mini_batch(u);
@@ -716,7 +717,8 @@ static sr1_status record_routers(struct update *u, size_t n, int64_t epochs)
 sr1_status sr1__optimise(struct sr1__step_batch *b, struct sr1__learner *learner,
                          const struct sr1__objective *objective, int64_t epochs)
 {
-    struct update u = {.tr = b->tr,
+    struct update u = {.b = b,
+                       .tr = b->tr,
                        .learner = learner,
                        .objective = objective,
                        .from = b->selected,

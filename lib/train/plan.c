@@ -92,7 +92,7 @@ static sr1_status check_planned_models(const sr1_plan *p)
 static sr1_status begin_plan(sr1_plan *p, double memory_gb)
 {
     SR1__TRY(sr1__settings_resolve(p->config));
-    SR1__TRY(sr1_config_validate(p->config));
+    SR1__TRY(sr1__config_validate_shape(p->config));
     SR1__TRY(sr1__plan_shapes_read(&p->shapes, p->config));
     SR1__TRY(check_planned_models(p));
     SR1__TRY(choose_place(p, memory_gb));

@@ -53,7 +53,7 @@ static sr1_status figure_with(const sr1_plan *p, sr1_config *c, const char *key,
                               const char *value, struct sr1__plan_figures *f)
 {
     SR1__TRY(sr1_config_set(c, key, value));
-    SR1__TRY(sr1_config_validate(c));
+    SR1__TRY(sr1__config_validate_shape(c));
     return sr1__plan_figure(f, c, &p->shapes, p->device);
 }
 

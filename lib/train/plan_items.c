@@ -338,11 +338,13 @@ static void plan_log_probs(struct planner *p)
         [SR1_COLUMN_VALUE] = &p->critic};
     double most = 0;
 
-    if (columns_of(p) & (1u << SR1_COLUMN_ENTROPY | 1u << SR1_COLUMN_SCORE_NORM)) {
-        pass.entropy = 1;
-        most = p->out->step.workers * sr1__memory_forward(&p->policy, &pass);
-        pass.entropy = 0;
+    for (int entropy = 0; entropy < 2; entropy++) {
+        pass.entropy = entropy;
+        if (columns_of(p) & 1u << (entropy ? SR1_COLUMN_ENTROPY : SR1_COLUMN_SCORE_NORM))
+            most =
+                fmax(most, p->out->step.workers * sr1__memory_forward(&p->policy, &pass));
     }
+    pass.entropy = 0;
     for (uint32_t i = 0; i < SR1_COLUMN_COUNT; i++)
         if (models[i] && columns_of(p) & 1u << i)
             most = fmax(most, sr1__memory_score(models[i], &pass, p->out->step.workers));

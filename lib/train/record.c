@@ -207,11 +207,22 @@ void sr1__record_keep_date(const sr1_trainer *tr)
     json_decref(starts);
 }
 
+/* The best validation so far; null where there is none. */
+static json_t *describe_best(const sr1_trainer *tr)
+{
+    return tr->best.step == 0
+               ? json_null()
+               : json_pack("{s:s, s:f, s:I}", "metric", tr->set.best_metric, "value",
+                           tr->best.value, "step", (json_int_t)tr->best.step);
+}
+
 sr1_status sr1__record_saved(sr1_trainer *tr)
 {
     json_t *start = json_array_get(tr->starts, json_array_size(tr->starts) - 1);
 
-    if (json_object_set_new(start, SAVED_STEP, json_integer(tr->saved)) != 0)
+    if (json_object_set_new(start, SAVED_STEP, json_integer(tr->saved)) != 0 ||
+        (*tr->set.best_metric &&
+         json_object_set_new(start, "best", describe_best(tr)) != 0))
         return sr1__fail_nomem("record of the run");
     return write_starts(tr, tr->starts);
 }
@@ -260,8 +271,13 @@ void sr1__record_end(sr1_trainer *tr, sr1_status status)
     sr1__record_time(now);
     (void)json_object_set_new(start, "ended", json_string(now));
     (void)json_object_set_new(start, "to_step", json_integer(tr->step));
-    if (tr->model_saved)
-        (void)json_object_set_new(start, SR1__MODEL_STEP, json_integer(tr->step));
+    if (tr->model_step > 0)
+        (void)json_object_set_new(start, SR1__MODEL_STEP, json_integer(tr->model_step));
+    if (tr->stopped.by != SR1__STOP_NONE)
+        (void)json_object_set_new(start, "stopped_by",
+                                  json_pack("{s:s, s:s}", "key",
+                                            sr1__stop_key((enum sr1__stop)tr->stopped.by),
+                                            "why", tr->stopped_why));
     (void)json_object_set_new(start, "outcome", json_string(outcome));
     if (status != SR1_OK && status != SR1_E_CANCELLED)
         (void)json_object_set_new(start, "error", text_or_null(e.text));

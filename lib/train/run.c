@@ -9,6 +9,7 @@
  *     mlflow.json         where MLflow has them, by the key mlflow_tracking_uri
  *     tensorboard         the metrics once more, by the key of this name
  *     checkpoints/step-N  to resume from
+ *     best                leads to the best of them, by the key metric_for_best_model
  *     model               the policy at the end
  *     .lock               held while it runs
  *
@@ -175,25 +176,31 @@ static void end_after_this_step(struct run *r, const char *why)
     send_note(r, why);
 }
 
+/* The present step is the last one by a key of stops.c. */
+static void end_by_key(struct run *r)
+{
+    char text[192];
+
+    snprintf(text, sizeof(text), "step %" PRId64 ": %s", r->tr->step, r->tr->stopped_why);
+    end_after_this_step(r, text);
+}
+
 /* Good enough (stop_at_exact_match), whatever the rows that could not be scored would
- * say: the present step is the last one planned. */
+ * say. */
 static sr1_status stop_when_good(struct run *r, const sr1_evaluation *e)
 {
     sr1_trainer *tr = r->tr;
     sr1_eval_scores all = {.struct_size = sizeof(all)};
-    double enough = tr->set.stop_at_exact_match, least;
+    double least;
     char text[256];
 
     SR1__TRY(sr1_evaluation_scores(e, 0, &all));
-    if (enough <= 0 || !(all.exact_match >= enough))
+    if (!sr1__stop_is_reached(&tr->set, SR1__STOP_EXACT_MATCH, all.exact_match))
         return SR1_OK;
     least = all.exact_match * (double)all.rows / (double)(all.rows + all.excluded);
-    if (least >= enough) {
-        tr->reached = least;
-        snprintf(text, sizeof(text),
-                 "step %" PRId64 ": exact match %.3f reaches stop_at_exact_match",
-                 tr->step, least);
-        end_after_this_step(r, text);
+    if (sr1__stop_is_reached(&tr->set, SR1__STOP_EXACT_MATCH, least)) {
+        if (sr1__stop_by(tr, SR1__STOP_EXACT_MATCH, least))
+            end_by_key(r);
         return SR1_OK;
     }
     snprintf(text, sizeof(text),
@@ -202,6 +209,17 @@ static sr1_status stop_when_good(struct run *r, const sr1_evaluation *e)
              "but %" PRId64 " of %" PRId64 " rows could not be scored",
              tr->step, all.exact_match, all.excluded, all.rows + all.excluded);
     send_warning(r, text);
+    return SR1_OK;
+}
+
+/* The best one, or so many that were none (early_stopping_patience). */
+static sr1_status compare_validation(struct run *r, const json_t *row)
+{
+    sr1_trainer *tr = r->tr;
+
+    SR1__TRY(sr1__best_take(tr, row));
+    if (sr1__stop_by(tr, SR1__STOP_PATIENCE, (double)tr->best.worse))
+        end_by_key(r);
     return SR1_OK;
 }
 
@@ -215,17 +233,20 @@ static sr1_status run_validation(struct run *r, json_t *row)
         st = r->cb.validation(r->cb.user, tr->step, e);
     if (st == SR1_OK)
         st = stop_when_good(r, e);
+    if (st == SR1_OK)
+        st = compare_validation(r, row);
     sr1_evaluation_free(e);
     return sr1__context(st, "validation after step %" PRId64, tr->step);
 }
 
-/* After so many steps, or so much time; the last step is followed by one anyway. */
+/* After so many steps, so much time, or the best validation; the last step is followed by
+ * one anyway. */
 static int is_save_due(const struct run *r)
 {
     const sr1_trainer *tr = r->tr;
     double wait = tr->set.save_seconds;
 
-    return is_due(tr->step, tr->set.save_interval) ||
+    return sr1__best_is_new(tr) || is_due(tr->step, tr->set.save_interval) ||
            (wait > 0 && tr->step < tr->planned && sr1__now() - r->saved_at >= wait);
 }
 
@@ -238,6 +259,8 @@ static sr1_status save_checkpoint(struct run *r)
     SR1__TRY(sr1__state_save(r->tr));
     if (!sr1__is_first_rank(r->tr))
         return SR1_OK;
+    if (sr1__best_is_new(r->tr))
+        sr1__best_link(r->tr);
     SR1__TRY(sr1__record_saved(r->tr));
     r->saved_at = sr1__now();
     snprintf(text, sizeof(text), "checkpoint of step %" PRId64 " written", r->tr->step);
@@ -342,6 +365,8 @@ static sr1_status record_row(struct run *r, json_t *row,
 {
     sr1_trainer *tr = r->tr;
     json_t *whole = json_deep_copy(row);
+    struct sr1__best best = tr->best;
+    struct sr1__stopped stopped = tr->stopped;
     sr1_status st = whole ? SR1_OK : sr1__fail_nomem("metrics");
 
     tr->pending_row_at = metrics_size(tr);
@@ -351,6 +376,10 @@ static sr1_status record_row(struct run *r, json_t *row,
         st = log_trajectories(tr, log);
     if (st == SR1_OK)
         st = log_step(r, whole);
+    if (st != SR1_OK) { /* its validation will be made again */
+        tr->best = best;
+        sr1__stopped_set(tr, stopped);
+    }
     if (st != SR1_OK && row)
         owe_record(tr, row, st);
     json_decref(whole);
@@ -413,6 +442,8 @@ static sr1_status take_own_step(struct run *r, int64_t *rows)
     }
     if (st == SR1_OK)
         sr1__outage_watch(&r->outage, tr);
+    if (st == SR1_OK && sr1__stop_when_diverged(tr))
+        end_by_key(r);
     if (st == SR1_OK)
         st = record_step(r, log);
     sr1__trajectory_store_free(log);
@@ -459,14 +490,16 @@ struct run_decision {
     int64_t planned, saved; /* the first rank's: its clock decides */
     int32_t ends;           /* any rank's: a signal reaches one of them */
     int32_t validated;      /* the first rank's: it has the journal */
+    struct sr1__best best;  /* the first rank's, as planned is */
+    struct sr1__stopped stopped;
 };
 
 static sr1_status share_decision(struct run *r, struct run_decision *all)
 {
     sr1_trainer *tr = r->tr;
-    struct run_decision own = {tr->planned, tr->saved,
-                               atomic_load(&tr->stop) || sr1__outage_ends(tr),
-                               metrics_size(tr) > 0};
+    struct run_decision own = {
+        tr->planned,          tr->saved, atomic_load(&tr->stop) || sr1__outage_ends(tr),
+        metrics_size(tr) > 0, tr->best,  tr->stopped};
     struct sr1__gathered g;
 
     SR1__TRY(sr1__dist_gather(tr->dist, "next step", SR1_OK, &own, sizeof(own), &g));
@@ -481,6 +514,8 @@ static sr1_status share_decision(struct run *r, struct run_decision *all)
     sr1__gathered_free(&g);
     tr->planned = all->planned;
     tr->saved = all->saved;
+    tr->best = all->best;
+    sr1__stopped_set(tr, all->stopped);
     r->ends = all->ends;
     return SR1_OK;
 }
@@ -504,6 +539,19 @@ static sr1_status validate_start(struct run *r)
     return st;
 }
 
+/* Complete the record of the checkpoint's step, and give the checkpoint what its
+ * validation came to. */
+static sr1_status settle_pending_row(struct run *r)
+{
+    sr1_trainer *tr = r->tr;
+    int owed = tr->pending_row != NULL;
+
+    SR1__TRY(sr1__dist_agree(tr->dist, "record of the step", record_pending_row(r)));
+    return owed && tr->validation && is_due(tr->step, tr->set.validate_interval)
+               ? save_together(r)
+               : SR1_OK;
+}
+
 static sr1_status run_steps(struct run *r)
 {
     sr1_trainer *tr = r->tr;
@@ -511,9 +559,9 @@ static sr1_status run_steps(struct run *r)
     int64_t *rows = sr1__calloc((size_t)tr->set.batch_size, sizeof(*rows));
     sr1_status st = rows ? validate_start(r) : sr1__fail_nomem("rows of a batch");
 
-    if (st == SR1_OK)
-        st = record_pending_row(r);
     st = sr1__dist_agree(tr->dist, "before the first step", st);
+    if (st == SR1_OK)
+        st = settle_pending_row(r);
     end_with_passes(r);
     if (st == SR1_OK)
         st = share_decision(r, &all);
@@ -526,23 +574,45 @@ static sr1_status run_steps(struct run *r)
     return st;
 }
 
-static sr1_status save_final_model(sr1_trainer *tr)
+static sr1_status write_final_model(sr1_trainer *tr, const char *folder, int32_t of_best)
+{
+    if (of_best)
+        return sr1__is_first_rank(tr) ? sr1__best_copy_model(tr, folder) : SR1_OK;
+    SR1__TRY(sr1__dir_make(folder));
+    return sr1__save_model_together(tr, tr->model, folder);
+}
+
+static sr1_status save_final_model(sr1_trainer *tr, int32_t of_best)
 {
     char *folder;
     sr1_status st;
 
-    if (!tr->set.save_final_model || (!tr->sharded && !sr1__is_first_rank(tr)))
+    if (!tr->sharded && !sr1__is_first_rank(tr))
         return SR1_OK;
     SR1__TRY(sr1__folder_check_there(tr));
     folder = sr1__path_join(tr->run_folder, "model");
     if (!folder)
         return sr1__fail_nomem("path");
-    st = sr1__dir_make(folder);
+    st = write_final_model(tr, folder, of_best);
     if (st == SR1_OK)
-        st = sr1__save_model_together(tr, tr->model, folder);
-    tr->model_saved = st == SR1_OK;
+        tr->model_step = of_best ? tr->best.step : tr->step;
     sr1__free(folder);
     return st;
+}
+
+/* The best one's where the first rank, which has the folder, finds it whole. */
+static sr1_status leave_model(sr1_trainer *tr)
+{
+    int32_t of_best = 0;
+    sr1_status st;
+
+    if (!tr->set.save_final_model)
+        return SR1_OK;
+    st = sr1__is_first_rank(tr) ? sr1__best_is_final(tr, &of_best) : SR1_OK;
+    SR1__TRY(sr1__dist_agree(tr->dist, "best checkpoint", st));
+    SR1__TRY(
+        sr1__dist_broadcast(tr->dist, "model at the end", 0, &of_best, sizeof(of_best)));
+    return sr1__dist_await(tr->dist, "trained model", save_final_model(tr, of_best));
 }
 
 /* Whatever ended the loop in good order is kept. */
@@ -558,7 +628,7 @@ static sr1_status finish_run(struct run *r)
     if (tr->step < tr->planned)
         return sr1__fail(SR1_E_CANCELLED, "stopped after step %" PRId64 " of %" PRId64,
                          tr->step, tr->planned);
-    SR1__TRY(sr1__dist_await(tr->dist, "trained model", save_final_model(tr)));
+    SR1__TRY(leave_model(tr));
     if (!scored_no_step(r))
         return SR1_OK;
     return sr1__fail(
@@ -587,6 +657,7 @@ static sr1_status begin_folder(struct run *r)
     if (*lost)
         send_warning(r, lost);
     if (tr->resumed) {
+        sr1__best_link(tr);
         tell_changes(r);
         return SR1_OK;
     }

@@ -30,15 +30,17 @@ static sr1_status preset_real(sr1_config *c, const char *key, double v)
     return sr1_config_set(c, key, text);
 }
 
-/* Low and high belong together: one that was given leaves the other as it is. */
+/* Either that was not given is the loss's own; high is not below a low that was. */
 static sr1_status preset_clip(sr1_config *c, const sr1_loss_options *o)
 {
-    if (is_given(c, "clip_epsilon") || is_given(c, "clip_epsilon_high") ||
-        o->clip_low == 0.0)
+    if (o->clip_low == 0.0)
         return SR1_OK;
     SR1__TRY(preset_real(c, "clip_epsilon", o->clip_low));
     return preset_real(c, "clip_epsilon_high",
-                       o->clip_high > o->clip_low ? o->clip_high : 0.0);
+                       o->clip_high > o->clip_low &&
+                               o->clip_high > sr1__config_real(c, "clip_epsilon")
+                           ? o->clip_high
+                           : 0.0);
 }
 
 /* A beta that nobody chose would turn off what was asked for. */
@@ -145,10 +147,20 @@ static sr1_status check_correction(const struct sr1__settings *s)
                      s->loss->name);
 }
 
-/* The weight of a trajectory is of all its tokens (verl's rollout_is: sequence). */
+/* The first criterion that leaves out single tokens; NULL: none. */
+static const char *find_token_criterion(const struct sr1__settings *s)
+{
+    for (size_t i = 0; i < s->rejection.n; i++)
+        if (sr1__criterion_by_token(&s->rejection.criteria[i]))
+            return sr1__criterion_name(&s->rejection.criteria[i]);
+    return NULL;
+}
+
+/* What judges a trajectory needs all its tokens: its weight (verl's rollout_is:
+ * sequence), and the mean of off_policy_delta. */
 static sr1_status check_rejection(const struct sr1__settings *s)
 {
-    const char *correction = s->loss_options.correction;
+    const char *correction = s->loss_options.correction, *name = find_token_criterion(s);
     const struct sr1__correction *row = NULL;
 
     if (s->loss->ratio == SR1__RATIO_SEQUENCE_SUM)
@@ -157,13 +169,18 @@ static sr1_status check_rejection(const struct sr1__settings *s)
                          "needs all their tokens; leave rollout_rs out",
                          s->loss->name);
     SR1__TRY(sr1__correction_find(correction, &row));
-    for (size_t i = 0; row && row->by_sequence && i < s->rejection.n; i++)
-        if (sr1__criterion_by_token(&s->rejection.criteria[i]))
-            return sr1__fail(SR1_E_CONFIG,
-                             "importance_correction %s weighs a trajectory by all its "
-                             "tokens, and rollout_rs %s leaves some out; set the former "
-                             "to token_truncate, or take seq_mean_k1 for the latter",
-                             correction, sr1__criterion_name(&s->rejection.criteria[i]));
+    if (name && row && row->by_sequence)
+        return sr1__fail(SR1_E_CONFIG,
+                         "importance_correction %s weighs a trajectory by all its "
+                         "tokens, and rollout_rs %s leaves some out; set the former "
+                         "to token_truncate, or take seq_mean_k1 for the latter",
+                         correction, name);
+    if (name && s->loss_options.off_policy_delta > 0)
+        return sr1__fail(SR1_E_CONFIG,
+                         "off_policy_delta judges a trajectory by all its tokens, and "
+                         "rollout_rs %s leaves some out; set the former to 0, or take "
+                         "seq_mean_k1 for the latter",
+                         name);
     return SR1_OK;
 }
 
@@ -283,11 +300,32 @@ static sr1_status read_validation(struct sr1__settings *s, const sr1_config *c)
     return sr1__context(sr1__sampling_check(&s->validation_sampling), "validation");
 }
 
+/* Unless it is said, as transformers': of a loss less is better, whose ever it is. */
+static int is_greater_better(const sr1_config *c)
+{
+    static const char loss[] = "loss";
+    const char *metric = sr1__config_str(c, "metric_for_best_model");
+    size_t n = strlen(metric), end = strlen(loss);
+
+    if (sr1__config_is_set(c, "greater_is_better"))
+        return sr1__config_bool(c, "greater_is_better");
+    return n < end || strcmp(metric + n - end, loss) != 0;
+}
+
+static void read_best(struct sr1__settings *s, const sr1_config *c)
+{
+    s->best_metric = sr1__config_str(c, "metric_for_best_model");
+    s->greater_is_better = is_greater_better(c);
+    s->load_best = sr1__config_bool(c, "load_best_model_at_end");
+    s->early_stopping_threshold = sr1__config_real(c, "early_stopping_threshold");
+}
+
 static void read_run(struct sr1__settings *s, const sr1_config *c)
 {
     s->validate_interval = sr1__config_int(c, "validate_interval");
     s->validation_samples = sr1__config_int(c, "validation_samples");
-    s->stop_at_exact_match = sr1__config_real(c, "stop_at_exact_match");
+    sr1__stops_read(s->stops, c);
+    read_best(s, c);
     s->validate_at_start = sr1__config_bool(c, "validate_at_start");
     s->save_interval = sr1__config_int(c, "save_interval");
     s->save_seconds = 60.0 * sr1__config_real(c, "save_interval_minutes");
@@ -374,6 +412,7 @@ sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c)
     SR1__TRY(sr1__settings_read_advantage(s, c));
     read_schedule(s, c);
     read_run(s, c);
+    SR1__TRY(sr1__best_check_name(s->best_metric));
     return read_validation(s, c);
 }
 

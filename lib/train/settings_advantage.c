@@ -308,19 +308,19 @@ static void plan_columns(struct sr1__settings *s)
 {
     uint32_t reference = s->frozen_reference ? 1u << SR1_COLUMN_REFERENCE : 0;
     /* Where tokens are corrected for the policy that sampled them, or rejected, the
-     * ratio's denominator is the present weights before the update. */
+     * ratio's denominator is the present weights before the update, and so is what a
+     * reward's KL is of (verl's old_log_probs). */
     int corrects = s->loss_options.correction || s->rejection.n > 0;
     uint32_t old = corrects ? 1u << SR1_COLUMN_OLD : 0;
     uint32_t entropies = s->top_entropy_quantile < 1.0 ? 1u << SR1_COLUMN_ENTROPY : 0;
     int values = s->estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES;
 
     s->advantage_columns =
-        (s->kl_in_reward ? reference : 0) | (values ? 1u << SR1_COLUMN_VALUE : 0);
+        (s->kl_in_reward ? reference | old : 0) | (values ? 1u << SR1_COLUMN_VALUE : 0);
     if (s->estimator.needs & SR1_ADVANTAGE_NEEDS_SCORE_NORMS)
         s->advantage_columns |=
             1u << SR1_COLUMN_SCORE_NORM | (s->loss_options.correction ? old : 0);
-    s->update_columns =
-        (old & ~s->advantage_columns) | entropies | (reference & ~s->advantage_columns);
+    s->update_columns = (old | entropies | reference) & ~s->advantage_columns;
     s->policy_columns = 1u << SR1_COLUMN_ADVANTAGE | reference | old | entropies;
 }
 

@@ -181,17 +181,18 @@ static json_t *pack_alarms(uint32_t alarms)
 static json_t *pack_counters(const sr1_trainer *tr)
 {
     return json_pack(
-        "{s:I, s:f, s:o, s:O, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:I, s:I, "
+        "{s:I, s:o, s:o, s:o, s:O, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:I, "
+        "s:I, "
         "s:o, s:o, s:I, s:I, s:I}",
-        "planned", (json_int_t)tr->planned, "reached_exact_match", tr->reached,
-        SR1__GIVEN, sr1__given_json(tr), SR1__RULE_FILES, tr->rule_files, "data",
-        mark_json(&tr->mark), "epoch", (json_int_t)tr->place.epoch, "position",
-        (json_int_t)tr->place.position, "skipped", (json_int_t)tr->skipped, "policy",
-        pack_learner(&tr->policy), "critic", pack_learner(&tr->critic), "kl_coef",
-        json_real(tr->kl.coef), "kl_updates", (json_int_t)tr->kl.updates, "entropy_coef",
-        json_real(tr->entropy.coef), "server_version",
-        (json_int_t)sr1__rollout_server_version(tr->rollout), "metrics_size",
-        (json_int_t)metrics_size(tr), "alarms", pack_alarms(tr->alarms),
+        "planned", (json_int_t)tr->planned, "stopped", sr1__stopped_pack(tr), "best",
+        sr1__best_pack(tr), SR1__GIVEN, sr1__given_json(tr), SR1__RULE_FILES,
+        tr->rule_files, "data", mark_json(&tr->mark), "epoch",
+        (json_int_t)tr->place.epoch, "position", (json_int_t)tr->place.position,
+        "skipped", (json_int_t)tr->skipped, "policy", pack_learner(&tr->policy), "critic",
+        pack_learner(&tr->critic), "kl_coef", json_real(tr->kl.coef), "kl_updates",
+        (json_int_t)tr->kl.updates, "entropy_coef", json_real(tr->entropy.coef),
+        "server_version", (json_int_t)sr1__rollout_server_version(tr->rollout),
+        "metrics_size", (json_int_t)metrics_size(tr), "alarms", pack_alarms(tr->alarms),
         "unlogged_alarms", pack_alarms(tr->unlogged), "unscored_steps",
         (json_int_t)tr->unscored_steps, "failed_steps", (json_int_t)tr->failed_steps,
         "rate_steps", (json_int_t)sr1__schedule_steps(&tr->policy.schedule));
@@ -237,6 +238,7 @@ sr1_status sr1__state_save(sr1_trainer *tr)
                                 .step = tr->step,
                                 .state = state,
                                 .keep = tr->set.keep_checkpoints,
+                                .best = tr->best.step,
                                 .fill = fill_checkpoint,
                                 .self = tr};
     sr1_status st = bad ? sr1__fail_nomem("checkpoint state") : sync_journals(tr);
@@ -263,20 +265,17 @@ static sr1_status restore_learner_counters(struct sr1__learner *l, const json_t 
     return SR1_OK;
 }
 
-/* A run that was good enough, and is so by what is asked of it now, is over. */
+/* A run that one of its keys ended, and would end by what is asked of it now, is over. */
 static sr1_status restore_plan(sr1_trainer *tr, const json_t *state)
 {
-    double reached = json_number_value(json_object_get(state, "reached_exact_match"));
     int64_t planned;
 
     SR1__TRY(sr1__json_get_int(state, "planned", &planned));
     tr->rate_steps_then = /* 0 in older checkpoints */
         json_integer_value(json_object_get(state, "rate_steps"));
-    if (reached <= 0 || !(tr->set.stop_at_exact_match > 0) ||
-        reached < tr->set.stop_at_exact_match)
-        return SR1_OK;
-    tr->reached = reached;
-    if (planned < tr->planned)
+    sr1__best_restore(tr, state);
+    sr1__stopped_restore(tr, state);
+    if (tr->stopped.by != SR1__STOP_NONE && planned < tr->planned)
         tr->planned = planned;
     return SR1_OK;
 }
@@ -564,6 +563,14 @@ sr1_status sr1__state_restore(sr1_trainer *tr, int64_t changed, json_t **config)
     return st;
 }
 
+static void describe_stop(const sr1_trainer *tr, sr1_run_plan *plan)
+{
+    plan->stopped_by = sr1__stop_key((enum sr1__stop)tr->stopped.by);
+    plan->stopped_why = tr->stopped_why;
+    if (tr->stopped.by == SR1__STOP_EXACT_MATCH)
+        plan->reached_exact_match = tr->stopped.value;
+}
+
 sr1_status sr1_trainer_plan(const sr1_trainer *tr, sr1_run_plan *out)
 {
     sr1_run_plan plan = {0};
@@ -583,7 +590,11 @@ sr1_status sr1_trainer_plan(const sr1_trainer *tr, sr1_run_plan *out)
     plan.steps = tr->planned;
     plan.chosen_micro_batch_tokens = tr->chosen.micro_batch_tokens;
     plan.chosen_max_rows = tr->chosen.max_rows;
-    plan.reached_exact_match = tr->step >= tr->planned ? tr->reached : 0.0;
+    plan.stopped_by = plan.stopped_why = "";
+    if (tr->step >= tr->planned)
+        describe_stop(tr, &plan);
+    plan.best_step = tr->best.step;
+    plan.best_value = tr->best.value;
     SR1__TRY(sr1__device_memory(tr->model->device, &plan.memory_bytes, &peak));
     if (plan.memory_bytes == 0) /* the CPU's is the process's */
         plan.memory_bytes = sr1__rss_bytes();

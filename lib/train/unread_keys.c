@@ -56,6 +56,16 @@ static int reads_no_low_clip(const sr1_trainer *tr)
     return !sr1__settings_lists(tr->set.loss->options, "clip_low");
 }
 
+static int draws_by_no_covariance(const sr1_trainer *tr)
+{
+    return !sr1__settings_lists(tr->set.loss->options, "clip_cov_ratio");
+}
+
+static int holds_by_no_covariance(const sr1_trainer *tr)
+{
+    return !sr1__settings_lists(tr->set.loss->options, "kl_cov_ratio");
+}
+
 static int reads_no_high_clip(const sr1_trainer *tr)
 {
     return !sr1__settings_lists(tr->set.loss->options, "clip_high");
@@ -201,6 +211,31 @@ static int has_rule_of_order(const sr1_trainer *tr)
     return tr->sampler.rule != NULL;
 }
 
+static int compares_nothing(const sr1_trainer *tr)
+{
+    return !*tr->set.best_metric;
+}
+
+static int counts_no_validation(const sr1_trainer *tr)
+{
+    return tr->set.stops[SR1__STOP_PATIENCE] == 0;
+}
+
+static int writes_no_model(const sr1_trainer *tr)
+{
+    return tr->set.load_best && !tr->set.save_final_model;
+}
+
+static int measures_no_kl(const sr1_trainer *tr)
+{
+    return tr->set.beta == 0.0 || sr1__config_imitates(tr->config);
+}
+
+static int samples_nothing(const sr1_trainer *tr)
+{
+    return sr1__config_imitates(tr->config);
+}
+
 static int is_never_asked(const sr1_trainer *tr)
 {
     (void)tr;
@@ -217,6 +252,10 @@ static const char no_adapter[] =
 static const char no_critic[] =
     "only an advantage with a critic (gae), in stage rl, reads it";
 static const char no_clip[] = "the loss does not look at it: it has no such bound";
+static const char no_clip_cov[] =
+    "the loss does not look at it: clip_cov alone leaves out tokens by covariance";
+static const char no_kl_cov[] =
+    "the loss does not look at it: kl_cov alone holds tokens by covariance";
 static const char no_critic_adapter[] =
     "critic_lora_rank is 0: no adapter of a critic is trained";
 static const char no_validation[] = "there are no questions for validation: none is made";
@@ -244,6 +283,11 @@ static const struct {
     {"pass_k", reads_no_pass_k, "the advantage does not look at it"},
     {"clip_epsilon", reads_no_low_clip, no_clip},
     {"clip_epsilon_high", reads_no_high_clip, no_clip},
+    {"clip_cov_ratio", draws_by_no_covariance, no_clip_cov},
+    {"clip_cov_lb", draws_by_no_covariance, no_clip_cov},
+    {"clip_cov_ub", draws_by_no_covariance, no_clip_cov},
+    {"kl_cov_ratio", holds_by_no_covariance, no_kl_cov},
+    {"ppo_kl_coef", holds_by_no_covariance, no_kl_cov},
     {"kl_in", subtracts_nothing, "beta is 0: there is no KL"},
     {"kl_weighted", subtracts_kl,
      "kl_in is reward: what is subtracted there is not weighed"},
@@ -262,6 +306,13 @@ static const struct {
      "stage is not sft: no demonstration is read; set stage: sft to train on them"},
     {"stop_at_exact_match", has_no_validation,
      "there are no questions for validation: the run goes to its end"},
+    {"metric_for_best_model", has_no_validation, no_validation},
+    {"greater_is_better", compares_nothing, "metric_for_best_model is not"},
+    {"early_stopping_threshold", counts_no_validation, "early_stopping_patience is 0"},
+    {"load_best_model_at_end", writes_no_model,
+     "save_final_model is off: no model is written; RUN/best has the best one"},
+    {"stop_at_kl", measures_no_kl, "beta is 0, or stage is sft: there is no KL"},
+    {"stop_below_entropy", samples_nothing, "stage is sft: nothing is sampled"},
     {"validation_temperature", has_no_validation, no_validation},
     {"validation_group_size", has_no_validation, no_validation},
     {"log_validation_trajectories", has_no_validation, no_validation},

@@ -114,7 +114,9 @@ static sr1_status compute_policy_loss(const sr1_trainer *tr,
                         .n = mb->n_targets,
                         .new_log_probs = a->outputs,
                         .old_log_probs = old,
-                        .ref_log_probs = reference ? reference : old,
+                        .ref_log_probs = reference           ? reference
+                                         : tr->choice.at_old ? a->outputs
+                                                             : old,
                         .advantages = mb->columns[SR1_COLUMN_ADVANTAGE],
                         .weights = a->weights,
                         .rollout_log_probs = mb->rollout_log_probs,

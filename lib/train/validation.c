@@ -13,10 +13,11 @@
 
 /* ---- metrics ---- */
 
-/* What a validation adds to the metrics. */
+/* What a validation adds to the metrics; with: the number of rows that a score is over,
+ * where it is left out when there are none (0: null then). */
 static const struct {
     const char *name;
-    size_t offset;
+    size_t offset, with;
 } scores[] = {{"exact_match", offsetof(sr1_eval_scores, exact_match)},
               {"f1", offsetof(sr1_eval_scores, f1)},
               {"format", offsetof(sr1_eval_scores, format)},
@@ -24,7 +25,19 @@ static const struct {
               {"reward", offsetof(sr1_eval_scores, reward)},
               {"tokens", offsetof(sr1_eval_scores, tokens)},
               {"success", offsetof(sr1_eval_scores, success)},
-              {"thinking", offsetof(sr1_eval_scores, thinking)}};
+              {"thinking", offsetof(sr1_eval_scores, thinking)},
+              {"retrieval/hit_rate", offsetof(sr1_eval_scores, hit_rate),
+               offsetof(sr1_eval_scores, with_search)},
+              {"retrieval/recall", offsetof(sr1_eval_scores, recall),
+               offsetof(sr1_eval_scores, with_gold_ids)}};
+
+/* Does score k of a source go to the metrics? */
+static int is_validated(const sr1_eval_scores *s, size_t k)
+{
+    const void *n = (const char *)s + scores[k].with;
+
+    return scores[k].with == 0 || *(const int64_t *)n > 0;
+}
 
 /* Put a number under a name of parts, each behind a '/'. */
 static sr1_status add_score(json_t *row, double v, const char *const *parts, size_t n)
@@ -86,8 +99,9 @@ static sr1_status add_scores(const sr1_trainer *tr, json_t *row, const sr1_evalu
         for (size_t k = 0; k < sizeof(scores) / sizeof(scores[0]); k++) {
             const char *at = (const char *)&s + scores[k].offset;
 
-            SR1__TRY(ADD_SCORE(row, *(const double *)(const void *)at, "val",
-                               scores[k].name, s.data_source));
+            if (is_validated(&s, k))
+                SR1__TRY(ADD_SCORE(row, *(const double *)(const void *)at, "val",
+                                   scores[k].name, s.data_source));
         }
         if (!s.data_source) {
             if (json_object_set_new(row, "val/excluded", json_integer(s.excluded)) != 0)
@@ -99,6 +113,25 @@ static sr1_status add_scores(const sr1_trainer *tr, json_t *row, const sr1_evalu
         SR1__TRY(add_figures(tr, row, e, i, s.data_source));
     }
     return SR1_OK;
+}
+
+int sr1__validation_may_have(const char *metric)
+{
+    static const char *const of_sources[] = {"val/test_score/", "val-core/", "val-aux/"};
+
+    for (size_t i = 0; i < sizeof(of_sources) / sizeof(of_sources[0]); i++)
+        if (strncmp(metric, of_sources[i], strlen(of_sources[i])) == 0)
+            return 1;
+    if (strncmp(metric, "val/", 4) != 0)
+        return 0;
+    for (size_t i = 0; i < sizeof(scores) / sizeof(scores[0]); i++) {
+        size_t n = strlen(scores[i].name);
+
+        if (strncmp(metric + 4, scores[i].name, n) == 0 &&
+            (metric[4 + n] == '\0' || metric[4 + n] == '/'))
+            return 1;
+    }
+    return strcmp(metric + 4, "excluded") == 0;
 }
 
 /* ---- the log ---- */

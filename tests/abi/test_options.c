@@ -44,6 +44,7 @@ struct options {
     X(dense_build_options)                                                               \
     X(dense_options)                                                                     \
     X(encoder_options)                                                                   \
+    X(search_measure_options)                                                            \
     X(search_http_options)                                                               \
     X(disk_cache_options)                                                                \
     X(hybrid_options)                                                                    \

@@ -104,6 +104,71 @@ static void a_killed_rank_is_named_in_debug_mode(void **state)
     kill_rank("checked-0", 0, "distributed_debug=true");
 }
 
+/* ---- what ends a run early ---- */
+
+/* The first validation is the best one: the rate falls. */
+#define START_FALLING(j, run, size)                                                      \
+    START_JOB(j, recipe, out_of(run), size, "lr_schedule=linear", "validate_interval=2", \
+              "metric_for_best_model=learning_rate", "early_stopping_patience=2",        \
+              "load_best_model_at_end=true")
+
+static void ended_at_step_6(const char *run)
+{
+    char best[700];
+
+    assert_int_equal(count_file_lines(in_run(run, "metrics.jsonl")), 6);
+    assert_true(file_says(in_run(run, "logs/rank-1.log"), "step 6/6"));
+    assert_false(file_says(in_run(run, "logs/rank-1.log"), "step 7/"));
+    assert_true(file_says(stream_of(0, "out"),
+                          "validations without a better figure: 2 reached "
+                          "early_stopping_patience; to go on: sr1-train --resume"));
+    assert_true(
+        file_says(in_run(run, "run.json"), "\"key\": \"early_stopping_patience\""));
+    snprintf(best, sizeof best, "%s",
+             in_run(run, "checkpoints/step-2/model/model.safetensors"));
+    if (access(best, F_OK) == 0) /* else it is in parts */
+        same_file(best, in_run(run, "model/model.safetensors"));
+    else
+        same_file(
+            in_run(run, "checkpoints/step-2/model/model-00002-of-00002.safetensors"),
+            in_run(run, "model/model-00002-of-00002.safetensors"));
+}
+
+static void all_ranks_stop_at_one_step(void **state)
+{
+    static const char *const sizes[] = {"fsdp_size=1", "fsdp_size=-1"};
+    struct job j;
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        const char *run = i ? "falls-in-parts" : "falls";
+
+        START_FALLING(&j, run, sizes[i]);
+        end_job_with(&j, 0);
+        ended_at_step_6(run);
+    }
+    START_JOB(&j, recipe, out_of("far"), "stop_at_kl=1e-9");
+    end_job_with(&j, 0);
+    assert_int_equal(count_file_lines(in_run("far", "metrics.jsonl")), 1);
+    assert_true(file_says(stream_of(0, "out"), " reached stop_at_kl; to go on: "));
+}
+
+/* Counters and the best one are the checkpoint's. */
+static void a_killed_job_stops_at_the_same_step(void **state)
+{
+    struct job j;
+
+    (void)state;
+    START_FALLING(&j, "falls-killed", "fsdp_size=-1");
+    wait_for_steps("falls-killed", 4);
+    kill(j.pids[1], SIGKILL);
+    assert_int_equal(end_of_rank(j.pids[0], 10), 1);
+    assert_int_equal(end_of_rank(j.pids[1], 5), 1000 + SIGKILL);
+    START_JOB(&j, "--resume", scratch_path("falls-killed"));
+    end_job_with(&j, 0);
+    ended_at_step_6("falls-killed");
+}
+
 /* ---- what is refused ---- */
 
 static void start_different(struct job *j, const char *const *first,
@@ -518,6 +583,8 @@ int main(void)
         cmocka_unit_test(a_signal_to_one_stops_all),
         cmocka_unit_test(a_killed_rank_ends_the_others),
         cmocka_unit_test(a_killed_rank_is_named_in_debug_mode),
+        cmocka_unit_test(all_ranks_stop_at_one_step),
+        cmocka_unit_test(a_killed_job_stops_at_the_same_step),
         cmocka_unit_test(other_settings_are_named),
         cmocka_unit_test(one_rank_fails_to_open),
         cmocka_unit_test(a_folder_that_is_not_shared_is_named),

@@ -293,7 +293,7 @@ def head_blocks(text):
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("#     "):
             block = block or Block("plain", number)
-            block.lines.append(line[6:])
+            block.lines.append(line[6:].lstrip())
         else:
             if block is not None:
                 yield block
@@ -348,23 +348,36 @@ def write_rows(path, rows):
 
 
 class Model(http.server.BaseHTTPRequestHandler):
-    """Answers as vLLM does, with tokens of no meaning."""
+    """Answers as vLLM does (VLLM_SERVER_DEV_MODE=1), with tokens of no meaning; weights are
+    taken and not looked at."""
 
     def log_message(self, *args):
         pass
 
-    def say(self, body):
+    def say(self, body, code=200):
         data = json.dumps(body).encode()
-        self.send_response(200)
+        self.send_response(code)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
 
     def do_GET(self):
-        self.say({"data": [{"id": "tiny", "max_model_len": 4096}]})
+        answers = {
+            "/v1/models": {"data": [{"id": "tiny", "max_model_len": 4096}]},
+            "/version": {"version": "0.30.0"},
+            "/health": {},
+            "/is_paused": {"is_paused": False},
+            "/weight_info": {"weight_version": getattr(self.server, "weights", "default")},
+        }
+        answer = answers.get(self.path)
+        self.say({} if answer is None else answer, 404 if answer is None else 200)
 
     def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])) or "{}")
+        if not self.path.startswith("/v1/"):
+            self.server.weights = body.get("new_version", getattr(self.server, "weights", ""))
+            self.say({})
+            return
         ids = [10] * min(body.get("max_tokens", 4), 24)
         choice = {"finish_reason": "length", "token_ids": ids, "text": ""}
         choice["logprobs"] = {
@@ -499,6 +512,7 @@ def cut(command, scene):
         words = []
     if "use_openai=true" in command:
         words.append(f"openai_base_url={scene.model_url}")
+        words.append("weight_sync_max_log_prob_diff=0")  # of tokens of no meaning
     return " ".join([command, *words])
 
 
@@ -542,8 +556,17 @@ class Pages:
         except (RuntimeError, subprocess.TimeoutExpired) as error:
             code, said = 1, str(error)
         self.scene.run(AFTER.get(tool_of(command), "true"), folder)
+        if not code and re.search(r"sr1-train .*use_openai=true", command):
+            code, said = self.old_samples(folder)
         if code:
             self.fail(page, line, command, f"exit code {code}: {said}")
+
+    def old_samples(self, folder):
+        """1 if a step trained on samples of older weights than its own."""
+        rows = (folder / "runs/with-a-server/metrics.jsonl").read_text().splitlines()
+        steps = [json.loads(row) for row in rows]
+        old = [row["step"] for row in steps if row["rollout/staleness"] != 0]
+        return int(len(steps) < 2 or bool(old)), f"{len(steps)} steps, samples of {old} are old"
 
     def do_yaml(self, page, block, folder, trains):
         text = "\n".join(block.lines) + "\n"

@@ -306,7 +306,7 @@ def rlvcr(batch, o):
                 c = c + o["thinking_cost_w"] * (0.5 - cost / o["thinking_cost_max"])
             level, value = turn["tag"], neutral
             if level >= 0 and not np.isnan(c).any() and o["multiplicative"]:
-                p = (c - c.min()) / np.ptp(c) if np.ptp(c) else np.full(4, 0.5)
+                p = (c - c.min()) / np.ptp(c) if np.ptp(c) > 1e-6 else np.full(4, 0.5)
                 value = np.exp(2 * p[level]) / np.exp(2 * p).mean()
             elif level >= 0 and not np.isnan(c).any():
                 h = normal(c, o, o["step_mode"] == 2)[level]

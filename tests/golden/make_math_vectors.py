@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Write math_scores.jsonl: worked solutions to mathematical problems, and what verl's
-compute_score of gsm8k.py, math_reward.py and math_dapo.py gives them.
+compute_score of gsm8k.py, math_reward.py and math_dapo.py gives them; answers: the text that
+each of them compares, by the same code, "" where it finds none.
 
     make_math_vectors.py > math_scores.jsonl      (peer_sources.py: what it needs)
 
@@ -16,10 +17,23 @@ from peer_sources import VERL, execute, source
 def scorer(name):
     """The whole file, without what it prints of its own errors."""
     body = source("verl", f"utils/reward_score/{name}.py").body
-    return execute(body, {"print": lambda *words: None}, name).compute_score
+    return execute(body, {"print": lambda *words: None}, name)
 
 
 GSM8K, MATH, DAPO = (scorer(name) for name in ("gsm8k", "math_reward", "math_dapo"))
+
+
+def math_answer(solution):
+    """What is_equiv of math_reward.py compares of a solution."""
+    try:
+        answer = MATH.remove_boxed(MATH.last_boxed_only_string(solution))
+    except Exception:  # as compute_score
+        return ""
+    try:
+        return MATH.strip_string(answer)
+    except Exception:  # as is_equiv
+        return answer
+
 
 # solution, ground truth
 CASES = [
@@ -261,11 +275,14 @@ def main():
     cases = CASES + [make(rng) for _ in range(150) for make in (near, mixed, wrapped)]
     cases += [marked(rng) for _ in range(40)]
     for solution, truth in cases:
+        dapo = DAPO.compute_score(solution, truth)
         print(json.dumps({
             "by": VERL, "solution": solution, "truth": truth,
-            "gsm8k": GSM8K(solution, truth.replace(",", "")),
-            "math_reward": MATH(solution, truth),
-            "math_dapo": DAPO(solution, truth)["score"]}))
+            "gsm8k": GSM8K.compute_score(solution, truth.replace(",", "")),
+            "math_reward": MATH.compute_score(solution, truth),
+            "math_dapo": dapo["score"],
+            "answers": [GSM8K.extract_solution(solution) or "", math_answer(solution),
+                        "" if dapo["pred"] == "[INVALID]" else dapo["pred"]]}))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@
 #include <searchr1/ext/ranks.h>
 #include <searchr1/ext/reward_set.h>
 #include <searchr1/ext/sandbox.h>
+#include <searchr1/ext/search_measures.h>
 #include <searchr1/ext/server.h>
 #include <searchr1/ext/suite.h>
 #include <searchr1/ext/tokenizer.h>
@@ -356,6 +357,14 @@ static void *dataset(void)
     return d;
 }
 
+static void *judgements(void)
+{
+    sr1_qrels *q = NULL;
+
+    need(sr1_qrels_open(&q, "qrels.txt"), "sr1_qrels");
+    return q;
+}
+
 static void *row(void)
 {
     sr1_row *r = NULL;
@@ -649,6 +658,7 @@ static const struct factory {
     {"sr1_config", config, 0},
     {"sr1_critique_style", critique_style, 0},
     {"sr1_dataset", dataset, 0},
+    {"sr1_qrels", judgements, 0},
     {"sr1_embedder", embedder, 0},
     {"sr1_judge", model_judge, 0},
     {"sr1_ranks", ranks, 1},
@@ -759,6 +769,7 @@ void misuse_prepare(void)
                              "{\"id\": \"2\", \"contents\": \"Bridge\\nIn Rome.\"}\n");
     put_file("vectors.f32", "0123456789ABCDEF0123456789ABCDEF"); /* 2 vectors of 4 */
     put_file("mock.json", "{\"tower\": \"The tower stands in Paris.\"}");
+    put_file("qrels.txt", "q 0 1 1\n");
     put_file(
         "questions.jsonl",
         "{\"id\": \"q\", \"question\": \"Where?\", \"golden_answers\": [\"Paris\"]}\n");

@@ -251,6 +251,9 @@ def test_lengths_groups_and_queries():
     sizes = np.bincount(advantage.balance(list(range(11)), 3, equal_sizes=True)[0])
     assert sorted(sizes.tolist()) == [3, 4, 4]
     assert advantage.thinking_confidence("entropy", [1.0, 3.0]) == -2.0
+    assert advantage.thinking_confidence("mean_prob", [-1.0, -3.0]) == pytest.approx(
+        np.exp(-2)
+    )
     assert advantage.thinking_confidence("min", [-1.0, -3.0], [1, 0]) == pytest.approx(
         np.exp(-1)
     )

@@ -258,3 +258,31 @@ def test_a_builtin_reward_is_not_shadowed_silently():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         RewardSet("format").add("mine", mine)
+
+
+def test_rewards_about_searching(trajectories):
+    found = json.loads(trajectories[0].to_json())
+    found["searches"] = [
+        {"turn": 0, "query": "x", "status": 0, "hits": 2, "hit_ids": ["a", "b"]}
+    ] * 2
+    found["row"] = json.dumps({"docs": ["a", "z"], "gold_ids": ["y"]})
+    bare = dict(found, searches=[], row="{}")
+    both = [searchr1.Trajectory.from_json(json.dumps(t)) for t in (found, bare)]
+    names = ["retrieval_recall", "search_cost"]
+    for rewards, price in (
+        (RewardSet(names, gold_ids_field="docs", scales=Scales(search_price=0.5)), 0.5),
+        (
+            RewardSet.open({"rewards": ",".join(names), "gold_ids_field": "docs"}),
+            0.1,
+        ),
+        (
+            RewardSet.open(
+                {"rewards": names, "gold_ids_field": "docs", "search_price": 2}
+            ),
+            2.0,
+        ),
+    ):
+        parts, totals = rewards.score(both)
+        assert list(parts[0]) == [0.5, -2 * price] and totals[0] == 0.5 - 2 * price
+        assert math.isnan(parts[1][0]) and totals[1] == 0
+    assert RewardSet(names).score(both)[0][0][0] == 0

@@ -123,6 +123,27 @@ def test_resume_by_other_keys(settings):
     ]
 
 
+def test_the_best_checkpoint(settings):
+    settings.update(validation_split=0.3, validate_interval=1, lr_schedule="linear",
+                    metric_for_best_model="learning_rate", early_stopping_patience=1,
+                    load_best_model_at_end=True, max_steps=5)
+    with Trainer(settings, search=tiny.engine) as trainer:
+        assert (trainer.plan.best_step, trainer.plan.stopped_by) == (0, "")
+        summary = trainer.run()
+        plan, folder = trainer.plan, trainer.run_folder
+    assert (summary.steps, plan.best_step) == (2, 1) and plan.best_value > 0
+    assert plan.stopped_by == "early_stopping_patience"
+    assert plan.stopped_why.endswith(" 1 reached early_stopping_patience")
+    assert any(plan.stopped_why in note for note in summary.notes)
+    assert os.readlink(os.path.join(folder, "best")) == "checkpoints/step-1"
+    for path in (folder, os.path.join(folder, "best")):
+        config = Config()
+        config.load_run(path)
+        assert config["model_name_or_path"] == os.path.join(path, "model")
+    with Trainer.resume(folder, tiny.engine, early_stopping_patience=0) as trainer:
+        assert trainer.steps_planned == 5
+
+
 def test_several_files(settings, tmp_path):
     parts = [tiny.questions(tmp_path / f"{name}.jsonl", n) for name, n in zip("ab", (3, 5))]
     settings["train_file"] = parts

@@ -17,6 +17,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,9 +33,35 @@ struct suite_column {
     char heading[24];
 };
 
-/* pass@1 is exact match, pass@n the last; between them powers of two. */
-static size_t list_columns(struct suite_column *columns, int32_t samples)
+/* Whether a question of any set has the figure. */
+static int has_figure(const sr1_suite *s, const char *figure)
 {
+    double value = NAN;
+
+    for (size_t set = 0; set < sr1_suite_count(s) && !isfinite(value); set++)
+        if (sr1_suite_figure(s, set, figure, 0, &value, NULL, NULL) != SR1_OK)
+            return 0;
+    return isfinite(value);
+}
+
+/* What searches found, where that is known. Returns how many columns there are. */
+static size_t list_retrieval(const sr1_suite *s, struct suite_column *columns)
+{
+    static const struct suite_column known[] = {
+        {"retrieval/hit_rate", 0, "%.3f", 1, "hit rate"},
+        {"retrieval/recall", 0, "%.3f", 1, "recall"}};
+    size_t n = 0;
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (has_figure(s, known[i].figure))
+            columns[n++] = known[i];
+    return n;
+}
+
+/* pass@1 is exact match, pass@n the last; between them powers of two. */
+static size_t list_columns(const sr1_suite *s, struct suite_column *columns)
+{
+    int32_t samples = sr1_suite_samples(s);
     size_t n = 0;
 
     columns[n++] = (struct suite_column){"exact_match", 0, "%.3f", 1, "EM"};
@@ -55,7 +82,7 @@ static size_t list_columns(struct suite_column *columns, int32_t samples)
     }
     columns[n++] = (struct suite_column){"searches", 0, "%.2f", 0, "searches"};
     columns[n++] = (struct suite_column){"tokens", 0, "%.1f", 0, "tokens"};
-    return n;
+    return n + list_retrieval(s, columns + n);
 }
 
 static sr1_status write_figure(const sr1_suite *s, size_t set,
@@ -225,7 +252,7 @@ static sr1_status show_suite_progress(void *user, int64_t done, int64_t total,
 static sr1_status print_suite(const struct suite_tool_options *o, const sr1_suite *s)
 {
     struct suite_column columns[MAX_COLUMNS];
-    size_t n = list_columns(columns, sr1_suite_samples(s));
+    size_t n = list_columns(s, columns);
 
     if (o->json)
         return print_suite_json(s, columns, n);

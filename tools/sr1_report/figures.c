@@ -415,6 +415,28 @@ static void judge_progress(json_t **list, const struct loaded_run *r)
     add_verdict_sentence(list, "plain", text);
 }
 
+/* The best checkpoint, and the key that ended the run, as the last start has them. */
+static void judge_end(json_t **list, const struct loaded_run *r)
+{
+    const json_t *last = json_array_get(r->starts, json_array_size(r->starts) - 1);
+    const json_t *best = json_object_get(last, "best");
+    const char *metric = json_string_value(json_object_get(best, "metric"));
+    const char *why =
+        json_string_value(json_object_get(json_object_get(last, "stopped_by"), "why"));
+    char text[256];
+
+    if (metric != NULL) {
+        snprintf(text, sizeof(text), "Best %.100s: %.4g, at step %lld, in best/.", metric,
+                 json_number_value(json_object_get(best, "value")),
+                 (long long)json_integer_value(json_object_get(best, "step")));
+        add_verdict_sentence(list, "plain", text);
+    }
+    if (why != NULL) {
+        snprintf(text, sizeof(text), "Ended early: %.200s.", why);
+        add_verdict_sentence(list, "plain", text);
+    }
+}
+
 json_t *run_verdict(const struct loaded_run *r)
 {
     json_t *list = json_array();
@@ -437,6 +459,7 @@ json_t *run_verdict(const struct loaded_run *r)
     else
         judge_change(&list, r, "avg_reward", "mean reward", 1);
     judge_validation(&list, r);
+    judge_end(&list, r);
     judge_alarms(&list, r);
     judge_numbers(&list, r);
     judge_outages(&list, r);

@@ -4,6 +4,7 @@
 
 #include "common/args.h"
 
+#include <searchr1/config.h>
 #include <searchr1/ext/embed.h>
 #include <searchr1/search.h>
 
@@ -54,6 +55,11 @@ struct request {
     double timeout;
     int probe; /* ask a retrieval server once, to know that it is there */
     int json;
+    /* query, serve, eval */
+    const char *config;       /* a file */
+    const sr1_config *loaded; /* the same with the words KEY=VALUE; NULL: none */
+    /* eval */
+    const char *qrels; /* a file */
     /* serve */
     const char *host;
     const char *token_env;
@@ -71,6 +77,8 @@ int run_query(const struct args *a, const struct request *r, const char *const *
               size_t n);
 int run_serve(const struct args *a, const struct request *r, const char *const *rest,
               size_t n);
+int run_eval(const struct args *a, const struct request *r, const char *const *rest,
+             size_t n);
 
 /* Explain a failing call of the library; returns the exit code. */
 int search_failed(sr1_status status);
@@ -106,6 +114,19 @@ sr1_status open_request_encoder(sr1_embedder **out, const struct request *r,
                                 const char *folder);
 /* NULL when the request names none. */
 sr1_status open_reranker(sr1_reranker **out, const struct request *r);
+
+/* ---- a configuration ---- */
+
+/* Is the word KEY=VALUE? */
+int is_pair(const char *word);
+/* Words of rest [n] at its beginning that are KEY=VALUE; 0 without --config. */
+size_t count_pairs(const struct request *r, const char *const *rest, size_t n);
+/* Read --config, if it was given, and set pairs [n] in it; then r->loaded is it, and
+ * r->top_k its own unless --top-k was given. Free *out with sr1_config_free. */
+sr1_status load_request_config(sr1_config **out, struct request *r, const struct args *a,
+                               const char *const *pairs, size_t n);
+/* The engine of r->loaded. */
+sr1_status open_config_engine(sr1_search **out, const struct request *r);
 
 /* Before the first model: may start another program, or this one again. */
 void before_models(char **argv);

@@ -228,6 +228,13 @@ static sr1_status open_web_service(sr1_search **out, const struct request *r,
     return sr1_search_open_web(out, r->web, h);
 }
 
+static sr1_status open_configured_engine(sr1_search **out, const struct request *r,
+                                         const sr1_search_http_options *h)
+{
+    (void)h; /* its keys say all */
+    return open_config_engine(out, r);
+}
+
 static const struct service {
     const char *option, *value;
     size_t of; /* where a request has it */
@@ -239,6 +246,7 @@ static const struct service {
      open_opensearch_service},
     {"--qdrant", "URL", offsetof(struct request, qdrant), open_qdrant_service},
     {"--web", "PROVIDER", offsetof(struct request, web), open_web_service},
+    {"--config", "FILE", offsetof(struct request, config), open_configured_engine},
 };
 #define SERVICES (sizeof(services) / sizeof(services[0]))
 
@@ -324,6 +332,25 @@ static int check_detail(const struct args *a, const char *option,
     return args_wrong(a, "%s belongs to %s", option, list);
 }
 
+/* A configuration says by keys what these say. */
+static int check_config_options(const struct args *a, const struct request *r)
+{
+    static const struct {
+        const char *option, *key;
+    } said[] = {{"--dense-index", "search_hybrid"},
+                {"--reranker", "search_reranker"},
+                {"--encoder", "search_encoder"},
+                {"--device", "search_device"},
+                {"--index-device", "search_index_device"},
+                {"--other-weights", "search_other_weights"}};
+
+    for (size_t i = 0; r->config && i < sizeof(said) / sizeof(said[0]); i++)
+        if (args_is_given(a, said[i].option))
+            return args_wrong(a, "%s beside --config: set the key %s=... instead",
+                              said[i].option, said[i].key);
+    return -1;
+}
+
 int check_engine_options(const struct args *a, const struct request *r)
 {
     static const char *const of_indexes[] = {"--faiss", "--k1", "--b"};
@@ -346,7 +373,7 @@ int check_engine_options(const struct args *a, const struct request *r)
         if (code >= 0)
             return code;
     }
-    return -1;
+    return check_config_options(a, r);
 }
 
 static sr1_status open_first(sr1_search **out, const struct request *r, const char *path)

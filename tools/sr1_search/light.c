@@ -17,7 +17,7 @@ static sr1_status no_models(const char *folder)
 
     snprintf(
         text, sizeof(text),
-        "%.200s: encoders and rerankers need sr1-search-models, "
+        "%.200s: encoders, rerankers and --config need sr1-search-models, "
         "which builds without libtorch do not have: build with libtorch (tools/build "
         "build)",
         folder);
@@ -48,6 +48,12 @@ void before_models(char **argv)
     setenv("OMP_WAIT_POLICY", "passive", 0); /* docs/api.md */
     run_models(own, ".", argv);              /* not installed */
     run_models(own, SR1_LIBEXEC, argv);
+}
+
+sr1_status open_config_engine(sr1_search **out, const struct request *r)
+{
+    (void)out;
+    return no_models(r->config);
 }
 
 void sr1_encoder_options_init(sr1_encoder_options *options)

@@ -3,7 +3,14 @@
 
 #include "common/policy.h"
 
+#include <searchr1/search.h>
+
 void before_models(char **argv)
 {
     policy_passive_waiting(argv);
+}
+
+sr1_status open_config_engine(sr1_search **out, const struct request *r)
+{
+    return sr1_search_open(out, r->loaded);
 }

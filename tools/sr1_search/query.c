@@ -153,27 +153,18 @@ static sr1_status open_query_engine(sr1_search **engine, const struct request *r
     return status;
 }
 
-int run_query(const struct args *a, const struct request *r, const char *const *rest,
-              size_t n)
+/* Ask an engine one query, of words [n]. */
+static int ask_one_query(const struct request *r, const char *index,
+                         const char *const *words, size_t n)
 {
     sr1_search *engine = NULL;
-    size_t first = has_index(r); /* word of the query */
-    sr1_status status;
+    sr1_status status = open_query_engine(&engine, r, index);
     char *text;
     int code;
 
-    code = check_engine_options(a, r);
-    if (code >= 0)
-        return code;
-    if (n < first + 1)
-        return args_wrong(a, "query needs %s: sr1-search query %s%s%s TEXT...",
-                          first ? "an index and words" : "words",
-                          first ? "INDEX" : service_option(r), first ? "" : " ",
-                          first ? "" : service_value(r));
-    status = open_query_engine(&engine, r, rest[0]);
     if (status != SR1_OK)
         return tool_refused("sr1-search", status);
-    text = join_query_words(rest + first, n - first);
+    text = join_query_words(words, n);
     if (text == NULL) {
         fprintf(stderr, "sr1-search: out of memory\n");
         code = TOOL_FAILED;
@@ -182,5 +173,30 @@ int run_query(const struct args *a, const struct request *r, const char *const *
     }
     free(text);
     sr1_search_free(engine);
+    return code;
+}
+
+int run_query(const struct args *a, const struct request *r, const char *const *rest,
+              size_t n)
+{
+    struct request asked = *r;
+    size_t pairs = count_pairs(r, rest, n);
+    size_t first = pairs + (size_t)has_index(r); /* word of the query */
+    sr1_config *config = NULL;
+    sr1_status status;
+    int code;
+
+    code = check_engine_options(a, r);
+    if (code >= 0)
+        return code;
+    if (n < first + 1)
+        return args_wrong(a, "query needs %s: sr1-search query %s%s%s TEXT...",
+                          has_index(r) ? "an index and words" : "words",
+                          has_index(r) ? "INDEX" : service_option(r),
+                          has_index(r) ? "" : " ", has_index(r) ? "" : service_value(r));
+    status = load_request_config(&config, &asked, a, rest, pairs);
+    code = status == SR1_OK ? ask_one_query(&asked, rest[0], rest + first, n - first)
+                            : tool_refused("sr1-search", status);
+    sr1_config_free(config);
     return code;
 }

@@ -75,28 +75,17 @@ static int serve_engine(sr1_search *engine, const char *path,
     return code;
 }
 
-int run_serve(const struct args *a, const struct request *r, const char *const *rest,
-              size_t n)
+/* Open what the request names, and serve it. */
+static int serve_request(const struct request *r, const char *index)
 {
-    struct request asked = *r;
     sr1_search *engine = NULL;
     sr1_reranker *reranker = NULL;
     sr1_server_options o;
-    sr1_status status;
+    sr1_status status = open_reranker(&reranker, r);
     int code;
 
-    asked.probe = 1;
-    code = check_engine_options(a, r);
-    if (code >= 0)
-        return code;
-    if (has_index(r) && n != 1)
-        return args_wrong(a, "serve needs an index: sr1-search serve INDEX");
-    if (!has_index(r) && n != 0)
-        return args_wrong(a, "serve: '%s' beside %s: give one of them", rest[0],
-                          service_option(r));
-    status = open_reranker(&reranker, r);
     if (status == SR1_OK)
-        status = open_engine(&engine, &asked, reranker, n > 0 ? rest[0] : NULL);
+        status = open_engine(&engine, r, reranker, index);
     if (status != SR1_OK) {
         sr1_reranker_free(reranker);
         return tool_refused("sr1-search", status);
@@ -109,8 +98,33 @@ int run_serve(const struct args *a, const struct request *r, const char *const *
     o.threads = (int32_t)r->threads;
     o.top_k = (int32_t)r->top_k;
     o.max_top_k = o.top_k > o.max_top_k ? o.top_k : o.max_top_k;
-    code = serve_engine(engine, n > 0 ? rest[0] : sr1_search_name(engine), &o);
+    code = serve_engine(engine, index ? index : sr1_search_name(engine), &o);
     sr1_search_free(engine);
     sr1_reranker_free(reranker);
+    return code;
+}
+
+int run_serve(const struct args *a, const struct request *r, const char *const *rest,
+              size_t n)
+{
+    struct request asked = *r;
+    size_t pairs = count_pairs(r, rest, n);
+    sr1_config *config = NULL;
+    sr1_status status;
+    int code;
+
+    asked.probe = 1;
+    code = check_engine_options(a, r);
+    if (code >= 0)
+        return code;
+    if (has_index(r) && n != 1)
+        return args_wrong(a, "serve needs an index: sr1-search serve INDEX");
+    if (!has_index(r) && n != pairs)
+        return args_wrong(a, "serve: '%s' beside %s: give one of them", rest[pairs],
+                          service_option(r));
+    status = load_request_config(&config, &asked, a, rest, pairs);
+    code = status == SR1_OK ? serve_request(&asked, has_index(r) ? rest[0] : NULL)
+                            : tool_refused("sr1-search", status);
+    sr1_config_free(config);
     return code;
 }

@@ -166,6 +166,14 @@ static void print_banner(const struct view *v, const sr1_config *c)
     print_plan(v, &p);
 }
 
+static int may_end_early(const sr1_config *c)
+{
+    return get_config_int(c, "early_stopping_patience") > 0 ||
+           get_config_real(c, "stop_at_exact_match") > 0 ||
+           get_config_real(c, "stop_at_kl") > 0 ||
+           get_config_real(c, "stop_below_entropy") > 0;
+}
+
 void view_begin(struct view *v, sr1_trainer *trainer)
 {
     const sr1_config *config = sr1_trainer_config(trainer);
@@ -180,7 +188,7 @@ void view_begin(struct view *v, sr1_trainer *trainer)
     v->began = read_view_clock();
     print_banner(v, config);
     progress_begin(&v->bar, "training", "steps", 1.0);
-    v->bar.may_end_early = get_config_real(config, "stop_at_exact_match") > 0;
+    v->bar.may_end_early = may_end_early(config);
     progress_resume(&v->bar, (double)v->begun_at);
 }
 
@@ -455,19 +463,24 @@ static double average_ends(const double *values, int64_t from, int64_t n)
     return n > 0 ? sum / (double)n : 0.0;
 }
 
-/* How a run that is done can go on; one that was good enough ends again by itself. */
-static void print_next(const struct view *v, const char *folder)
+/* How a run that is done can go on; one that a key has ended ends again by itself. */
+static void print_next(const sr1_run_plan *p, const char *quoted)
 {
-    sr1_run_plan p = {.struct_size = sizeof(p)};
-    char quoted[QUOTED_SIZE];
-
-    sr1__quote_word(folder, quoted, sizeof(quoted));
-    if (sr1_trainer_plan(v->trainer, &p) == SR1_OK && p.reached_exact_match > 0)
-        printf("exact match %.3f reached stop_at_exact_match; to go on: sr1-train "
-               "--resume %s stop_at_exact_match=0 max_steps=N\n",
-               p.reached_exact_match, quoted);
+    if (*p->stopped_by)
+        printf("%s; to go on: sr1-train --resume %s %s=0 max_steps=N\n", p->stopped_why,
+               quoted, p->stopped_by);
     else
         printf("to go on: sr1-train --resume %s max_steps=N\n", quoted);
+}
+
+/* "; best val/exact_match 0.812 at step 40", or "". */
+static void write_best(const struct view *v, const sr1_run_plan *p, char text[256])
+{
+    text[0] = '\0';
+    if (p->best_step > 0)
+        snprintf(text, 256, "; best %.100s %.4g at step %lld, in best/",
+                 get_config_text(sr1_trainer_config(v->trainer), "metric_for_best_model"),
+                 p->best_value, (long long)p->best_step);
 }
 
 void view_result(const struct view *v)
@@ -475,14 +488,17 @@ void view_result(const struct view *v)
     const char *folder = sr1_trainer_run_folder(v->trainer);
     long long done = (long long)sr1_trainer_steps_done(v->trainer);
     int64_t part = v->seen / 5 < VIEW_ENDS ? v->seen / 5 : VIEW_ENDS;
-    char took[24], of[64] = "the first and last", quoted[QUOTED_SIZE];
+    char took[24], of[64] = "the first and last", quoted[QUOTED_SIZE], best[256];
+    sr1_run_plan p = {.struct_size = sizeof(p), .stopped_by = ""};
 
     part = part > 0 ? part : 1;
     progress_time(read_view_clock() - v->began, took);
+    sr1__quote_word(folder, quoted, sizeof(quoted));
+    (void)sr1_trainer_plan(v->trainer, &p);
     if (v->seen == 0) {
         printf("%lld step%s %s done before; ", done, done == 1 ? "" : "s",
                done == 1 ? "was" : "were");
-        print_next(v, folder);
+        print_next(&p, quoted);
         return;
     }
     if (part > 1)
@@ -492,7 +508,9 @@ void view_result(const struct view *v)
                v->is_sft ? "loss" : "reward", average_ends(v->first, 0, part),
                average_ends(v->recent, v->seen - part, part), of, (long long)v->seen,
                took);
-    sr1__quote_word(folder, quoted, sizeof(quoted));
-    printf("%lld step%s done; the run is in %s; sr1-report %s draws it\n", done,
-           done == 1 ? "" : "s", folder, quoted);
+    if (*p.stopped_by)
+        print_next(&p, quoted);
+    write_best(v, &p, best);
+    printf("%lld step%s done; the run is in %s%s; sr1-report %s draws it\n", done,
+           done == 1 ? "" : "s", folder, best, quoted);
 }

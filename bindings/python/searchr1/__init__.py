@@ -40,6 +40,7 @@ from .env import Action, Environment, Episode, Reply
 from .errors import Error
 from .faiss import Faiss, build_faiss
 from .loss import register_policy_loss
+from .measures import Qrels, SearchMeasures, measure_search
 from .memory import Plan, PlanAdvice, plan
 from .model import Model
 from .openai import Completion, OpenAI
@@ -118,6 +119,7 @@ __all__ = [
     "PythonReranker",
     "PythonSearch",
     "Qdrant",
+    "Qrels",
     "Query",
     "Ranks",
     "Remote",
@@ -136,6 +138,7 @@ __all__ = [
     "Scales",
     "Scores",
     "Search",
+    "SearchMeasures",
     "Server",
     "StepReport",
     "Suite",
@@ -162,6 +165,7 @@ __all__ = [
     "judge_output",
     "log",
     "loss",
+    "measure_search",
     "open_search",
     "plan",
     "register_adv_est",

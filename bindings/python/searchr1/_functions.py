@@ -30,10 +30,10 @@ from ._structs import (
     ResumeOptions, RevisionNode, RevisionTreeOptions, RevisionTreeScores, RewardOps,
     RewardOptions, RewardScales, RolloutOptions, RoomsOptions, RoomsTask, RunCallbacks,
     RunPlan, SandboxCounters, SandboxOptions, SearchCounters, SearchHit,
-    SearchHttpOptions, SearchOps, SearchTable, ServerOptions, ServerStats, StepReport,
-    Submission, SuiteOptions, SynthOptions, SynthReport, TextSegment, ThinkingStep,
-    TokenizerTrainOptions, TokenStep, ToolOps, ValueBatch, ValueOptions, ValueReport,
-    WorldOptions, WorldProgressFn,
+    SearchHttpOptions, SearchMeasureOptions, SearchMeasures, SearchOps, SearchTable,
+    ServerOptions, ServerStats, StepReport, Submission, SuiteOptions, SynthOptions,
+    SynthReport, TextSegment, ThinkingStep, TokenizerTrainOptions, TokenStep, ToolOps,
+    ValueBatch, ValueOptions, ValueReport, WorldOptions, WorldProgressFn,
 )
 
 STATUS = object()
@@ -58,6 +58,7 @@ OPENAI_RESULTS = handle("sr1_openai_results")
 PLAN = handle("sr1_plan")
 PROBLEM = handle("sr1_problem")
 PROBLEMS = handle("sr1_problems")
+QRELS = handle("sr1_qrels")
 RANKS = handle("sr1_ranks")
 RERANKER = handle("sr1_reranker")
 REVISION_TREES = handle("sr1_revision_trees")
@@ -712,6 +713,20 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_judge_output": (c_int32, c_char_p, c_char_p),
     # ext/search_arrays.h
     "sr1_search_results_table": (STATUS, SEARCH_RESULTS, POINTER(SearchTable)),
+    # ext/search_measures.h
+    "sr1_qrels_open": (STATUS, POINTER(c_void_p), c_char_p),
+    "sr1_qrels_free": (None, QRELS),
+    "sr1_qrels_count": (c_size_t, QRELS),
+    "sr1_qrels_query_count": (c_size_t, QRELS),
+    "sr1_qrels_grade": (c_int32, QRELS, c_char_p, c_char_p),
+    "sr1_qrels_measure": (
+        STATUS, QRELS, c_char_p, POINTER(c_char_p), c_size_t, c_int32,
+        POINTER(SearchMeasures),
+    ),
+    "sr1_search_measure_options_init": (None, POINTER(SearchMeasureOptions)),
+    "sr1_search_measure": (
+        STATUS, SEARCH, DATASET, POINTER(SearchMeasureOptions), POINTER(SearchMeasures),
+    ),
     # ext/seed_rewards.h
     "sr1_reward_scales_init": (None, POINTER(RewardScales)),
     "sr1_reward_check_format": (

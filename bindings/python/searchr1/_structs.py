@@ -352,6 +352,10 @@ class EvalScores(Sized):
         ("success", c_double),
         ("thinking", c_double),
         ("with_answers", c_int64),
+        ("hit_rate", c_double),
+        ("recall", c_double),
+        ("with_search", c_int64),
+        ("with_gold_ids", c_int64),
     ]
 
 
@@ -1223,6 +1227,7 @@ class RewardScales(Sized):
         ("reserved", c_int32),
         ("repetition_n_grams", c_int64),
         ("repetition_max_penalty", c_double),
+        ("search_price", c_double),
     ]
 
 
@@ -1238,6 +1243,7 @@ class RewardOptions(Sized):
         ("judgement_required", c_int32),
         ("judge", c_void_p),
         ("data_source_rewards", c_char_p),
+        ("gold_ids_field", c_char_p),
     ]
 
 
@@ -1259,6 +1265,10 @@ class RunPlan(Sized):
         ("reached_exact_match", c_double),
         ("chosen_micro_batch_tokens", c_int64),
         ("chosen_max_rows", c_int64),
+        ("stopped_by", c_char_p),
+        ("stopped_why", c_char_p),
+        ("best_step", c_int64),
+        ("best_value", c_double),
     ]
 
 
@@ -1376,6 +1386,35 @@ class SearchTable(Sized):
         ("ids", c_void_p),
         ("contents", c_void_p),
         ("rows", c_void_p),
+    ]
+
+
+class SearchMeasures(Sized):
+    _fields_ = [
+        ("questions", c_int64),
+        ("failed", c_int64),
+        ("judged", c_int64),
+        ("recall", c_double),
+        ("success", c_double),
+        ("reciprocal_rank", c_double),
+        ("ndcg", c_double),
+        ("with_answers", c_int64),
+        ("hit_rate", c_double),
+        ("hits", c_double),
+    ]
+
+
+SearchMeasureOptionsProgress = CFUNCTYPE(c_int32, c_void_p, c_int64, c_int64)
+
+
+class SearchMeasureOptions(Sized):
+    _fields_ = [
+        ("top_k", c_int32),
+        ("reserved", c_int32),
+        ("qrels", c_void_p),
+        ("gold_ids_field", c_char_p),
+        ("progress", SearchMeasureOptionsProgress),
+        ("user", c_void_p),
     ]
 
 

@@ -477,7 +477,7 @@ def thinking_confidence(
     kind: str, values: Sequence[float], include: Optional[Sequence[int]] = None
 ) -> float:
     """RLVCR's confidence in an action: values are its tokens' entropies for "entropy",
-    their log-probs for "mean" and "min". include: 0 leaves a token out."""
+    their log-probs for "mean", "mean_prob" and "min". include: 0 leaves a token out."""
     held, pointer = _arrays.given(values, c_float)
     mask = None if include is None else _arrays.given(include, c_uint8, len(held))
     out = c_double()

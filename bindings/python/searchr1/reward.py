@@ -69,6 +69,7 @@ class Scales:
     closed_thoughts: bool = False  # a thought left open, or closed twice, is malformed
     repetition_n_grams: int = 3  # of repetition_penalty: tokens of an n-gram,
     repetition_max_penalty: float = -1.0  # and its least value
+    search_price: float = 0.1  # of search_cost: what each search costs
 
 
 def _scales(scales: Optional[Scales]) -> Any:
@@ -285,12 +286,13 @@ class RewardSet(Handle):
         judgement_required: bool = False,
         judge: Optional[Judge] = None,
         data_source_rewards: Optional[Mapping[str, Union[str, Sequence[str]]]] = None,
+        gold_ids_field: Optional[str] = None,
     ) -> None:
         """rewards: names of searchr1/reward.h, or one. weights None: all 1. embedder: for the
         reward "embedding"; checker and problems (searchr1.code): for "execution" and
         "judgement"; judge: for "judge". data_source_rewards: which of the rewards score the
         rows of which data source, {"openai/gsm8k": "gsm8k", "aime*": ["math_dapo"]}; "*": of
-        all others."""
+        all others. gold_ids_field: column of "retrieval_recall", None: "gold_ids"."""
         names = [rewards] if isinstance(rewards, str) else rewards
         numbers = None if weights is None else [repr(float(w)) for w in weights]
         options = RewardOptions(
@@ -304,6 +306,7 @@ class RewardSet(Handle):
             judgement_required=judgement_required,
             judge=judge and judge._as_parameter_,
             data_source_rewards=_sources(data_source_rewards or {}),
+            gold_ids_field=optional(gold_ids_field),
         )
         super().__init__(make(lib.sr1_reward_set_new, byref(options)))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from ctypes import byref, c_char_p, c_double, c_float, c_size_t, c_void_p
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
@@ -147,6 +148,12 @@ class Scores:
     success: float = 0.0  # share with an action that reached its goal
     thinking: float = 0.0  # tokens of thought per row
     with_answers: int = 0  # rows with gold answers: exact_match to rougeL, embedding
+    # What searches found: share of answers with a gold answer in a result, over the rows
+    # with_search; share of the row's gold ids that were hits, over those with_gold_ids.
+    hit_rate: float = math.nan
+    recall: float = math.nan
+    with_search: int = 0
+    with_gold_ids: int = 0
     # What the answers to a row are worth together (searchr1/ext/eval_figures.h), of
     # "exact_match" and "reward": {"mean@4": ..., "best@4/mean": ..., "majority": ...}
     figures: Mapping[str, Mapping[str, float]] = field(default_factory=dict, hash=False)
@@ -183,6 +190,8 @@ class SuiteScores:
     passes: Dict[int, Figure]  # pass@k, k from 1 to n
     searches: float  # per answer
     tokens: float
+    hit_rate: Figure  # mean@n: a result holds a gold answer; NaN without a search engine
+    recall: Figure  # mean@n: share of the gold ids that were hits; NaN without any
 
 
 @dataclass(frozen=True)
@@ -212,6 +221,8 @@ def _suite_scores(suite: Any, index: int) -> SuiteScores:
         },
         searches=figure("searches").value,
         tokens=figure("tokens").value,
+        hit_rate=figure("retrieval/hit_rate"),
+        recall=figure("retrieval/recall"),
     )
 
 

@@ -83,6 +83,12 @@ class RunPlan:
     reached_exact_match: float  # by which stop_at_exact_match ended the run; 0: it did not
     chosen_micro_batch_tokens: int  # by the plan, where the key is 0; else 0
     chosen_max_rows: int  # likewise
+    # the key that ended the run at its last step (stop_at_exact_match,
+    # early_stopping_patience, stop_at_kl, stop_below_entropy), and by what; "": none did
+    stopped_by: str
+    stopped_why: str
+    best_step: int  # of the best validation so far (metric_for_best_model); 0: none
+    best_value: float
 
 
 @dataclass(frozen=True)

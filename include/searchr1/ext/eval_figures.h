@@ -6,7 +6,9 @@
  *     mean@N, std@N   mean and standard deviation of a question's N answers
  *     best            the greatest of the N: with exact_match pass@N
  *     majority        the score of the answer that most of the N gave (normalised as
- *                     sr1_reward_normalize does; of several the first given)
+ *                     sr1_reward_normalize does; of several the first given). Where a
+ *                     reward reads worked solutions (gsm8k, math_reward, math_dapo) an
+ *                     answer is what it compares of one
  *     best@k/mean     expectation of the greatest of k answers, drawn from the N with
  *                     replacement, and best@k/std its standard deviation
  *     worst@k/mean    likewise of the least, and worst@k/std

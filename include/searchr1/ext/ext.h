@@ -34,6 +34,7 @@
 #include <searchr1/ext/run_info.h>
 #include <searchr1/ext/sandbox.h>
 #include <searchr1/ext/search_arrays.h>
+#include <searchr1/ext/search_measures.h>
 #include <searchr1/ext/seed_rewards.h>
 #include <searchr1/ext/server.h>
 #include <searchr1/ext/suite.h>

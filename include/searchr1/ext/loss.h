@@ -214,6 +214,8 @@ typedef struct sr1_loss_maps {
  *     seq-mean-token-sum-norm  1 / (S length)  dr_grpo of TRL
  *     group-mean-token-mean    1 / (G tokens of the group)
  *
+ * (TRL's S counts truncated sequences whose tokens it masks, too.)
+ *
  * With the totals of the whole batch, the weights of a part are those in the whole.
  * SR1_E_NOT_FOUND lists the known names. */
 SR1_API sr1_status sr1_loss_weights(const char *aggregation, const sr1_loss_maps *maps,

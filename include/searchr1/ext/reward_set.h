@@ -42,6 +42,9 @@ typedef struct sr1_reward_options {
      * without an entry is refused by SR1_E_CONFIG. NULL or "": every reward scores all.
      * Copied. */
     const char *data_source_rewards;
+    /* Of "retrieval_recall": the field of a row with the ids of the documents that answer
+     * its question; NULL or "": "gold_ids". Copied. */
+    const char *gold_ids_field;
 } sr1_reward_options;
 
 /* Set struct_size, and every other field to its default. NULL is fine. */

@@ -38,6 +38,14 @@ typedef struct sr1_run_plan {
     /* Values of these keys, where the configuration left them to the plan (0); else 0 */
     int64_t chosen_micro_batch_tokens;
     int64_t chosen_max_rows;
+    /* The key that ended the run at its last step (stop_at_exact_match,
+     * early_stopping_patience, stop_at_kl, stop_below_entropy), and by what, in words;
+     * both "" where none did */
+    const char *stopped_by;
+    const char *stopped_why;
+    /* The best validation so far (metric_for_best_model); 0: there is none */
+    int64_t best_step;
+    double best_value;
 } sr1_run_plan;
 
 /* Fill *out (struct_size set) with what sr1_trainer_run is going to do. Nothing is

@@ -36,6 +36,7 @@ typedef struct sr1_reward_scales {
      * response of nothing but repetition comes near to, not above 0: -1.0. */
     int64_t repetition_n_grams;
     double repetition_max_penalty;
+    double search_price; /* of the reward search_cost, not below 0: 0.1 */
 } sr1_reward_scales;
 
 /* Set struct_size, and every other field to its default. NULL is fine. */

@@ -10,13 +10,18 @@
  *     pass@k        is one of k answers right? 1 - C(n - c, k) / C(n, k) with c right
  * ones (Chen et al. 2021)
  *
+ *     retrieval/hit_rate   mean@n: does a result of a search hold a gold answer, both
+ *                   normalised?
+ *     retrieval/recall     mean@n, over the questions with gold ids (key gold_ids_field):
+ *                   share of these that were hits
+ *
  * Intervals hold 95 %: Wilson's score interval for shares of questions (majority, and
- * with one answer exact_match and pass@1), else the percentiles of 1,000 bootstrap
- * resamples of the questions, with a seed of their own. The average over sets counts each
- * set once, and its interval resamples each set by itself. Where no two resamples differ,
- * the four scores have Wilson's interval (the average the mean of its ends). A question
- * with an answer that could not be had (a search, or the server, failed) is left out and
- * counted.
+ * with one answer exact_match, pass@1 and the hit rate), else the percentiles of 1,000
+ * bootstrap resamples of the questions, with a seed of their own. The average over sets
+ * counts each set once, and its interval resamples each set by itself. Where no two
+ * resamples differ, the scores from 0 to 1 have Wilson's interval (the average the mean
+ * of its ends). A question with an answer that could not be had (a search, or the server,
+ * failed) is left out and counted.
  *
  * Ownership: free a suite with sr1_suite_free; arguments are borrowed for the call.
  * Errors:    outputs are untouched on failure.
@@ -88,10 +93,11 @@ SR1_API int64_t sr1_suite_excluded(const sr1_suite *suite, size_t index);
 SR1_API int32_t sr1_suite_samples(const sr1_suite *suite);
 
 /* A figure of set index: "exact_match", "f1", "majority", "pass" with k from 1 to
- * sr1_suite_samples, "searches" or "tokens" (both per answer); k is read of "pass" alone.
+ * sr1_suite_samples, "searches" or "tokens" (both per answer), "retrieval/hit_rate" or
+ * "retrieval/recall"; k is read of "pass" alone.
  * *value with the ends *low and *high of its interval, each of which may be NULL; NaN
- * where no question was scored. SR1_E_INVALID: index or k is out of range.
- * SR1_E_NOT_FOUND: there is no such figure. */
+ * where no question was scored, or none has the figure. SR1_E_INVALID: index or k is out
+ * of range. SR1_E_NOT_FOUND: there is no such figure. */
 SR1_API sr1_status sr1_suite_figure(const sr1_suite *suite, size_t index,
                                     const char *figure, int32_t k, double *value,
                                     double *low, double *high);

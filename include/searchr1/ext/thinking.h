@@ -59,9 +59,10 @@ SR1_API sr1_status sr1_thinking_parse(const char *text, size_t len,
 
 /* Compute how sure the policy was of an action of n tokens (RLVCR's c_l):
  *
- *     "entropy"  - mean of entropies[n]: -sum p log p of the distribution at each token
- *     "mean"     mean of log_probs[n]
- *     "min"      exp(least of log_probs)
+ *     "entropy"    - mean of entropies[n]: -sum p log p of the distribution at each token
+ *     "mean"       mean of log_probs[n]
+ *     "mean_prob"  exp(mean of log_probs), within 1e-6 and 1, as RLVCR's published code
+ *     "min"        exp(least of log_probs)
  *
  * include [n]: 0 leaves a token out, such as those of the level's tag; NULL: all count.
  * The array that kind does not read may be NULL. *out is NaN when no token is left, which

@@ -209,7 +209,8 @@ static const char *const reward_keys[] = {
     "judgement_required",   "code_problems",
     "code_judge",           "execution_score",
     "execution_time_limit", "data_source_rewards",
-    "repetition_n_grams",   "repetition_max_penalty"};
+    "repetition_n_grams",   "repetition_max_penalty",
+    "gold_ids_field",       "search_price"};
 
 /* Their files, by what is in them. */
 static sr1_status hash_reward_files(const sr1_config *c, uint64_t *hash)

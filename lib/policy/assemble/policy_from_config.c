@@ -167,6 +167,13 @@ static sr1_status read_system(sr1_rollout *r, const sr1_config *c,
     return r->system_source ? SR1_OK : sr1__fail_nomem("system message");
 }
 
+/* For the figures of evaluations. */
+static sr1_status read_gold_field(sr1_rollout *r, const sr1_config *c)
+{
+    r->gold_ids_field = sr1__strdup(sr1__config_str(c, "gold_ids_field"));
+    return r->gold_ids_field ? SR1_OK : sr1__fail_nomem("gold_ids_field");
+}
+
 static sr1_status read_question(sr1_rollout *r, const sr1_config *c)
 {
     const char *name = sr1__config_str(c, "question_template");
@@ -396,6 +403,7 @@ sr1_status sr1__rollout_complete(sr1_rollout *r, const sr1_config *c,
 
     SR1__TRY(read_system(r, c, p));
     SR1__TRY(read_question(r, c));
+    SR1__TRY(read_gold_field(r, c));
     read_limits(r, c);
     SR1__TRY(sr1__answer_keys_hash(c, &r->answer_keys));
     SR1__TRY(sr1__rollout_use_env(r, parts->env, parts->no_search_env, parts->reviser));

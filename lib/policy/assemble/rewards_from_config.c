@@ -259,6 +259,7 @@ static sr1_status open_reward_set(sr1_reward_set **out, const sr1_config *c,
     scales.retrieval_score = sr1__config_real(c, "retrieval_score");
     scales.repetition_n_grams = sr1__config_int(c, "repetition_n_grams");
     scales.repetition_max_penalty = sr1__config_real(c, "repetition_max_penalty");
+    scales.search_price = sr1__config_real(c, "search_price");
     scales.closed_thoughts = sr1__config_bool(c, "closed_thoughts");
     scales.no_content_text = sr1__config_str(c, "no_content_text");
     o.rewards = strcmp(sr1__buf_cstr(&split->names), "none") == 0
@@ -268,6 +269,7 @@ static sr1_status open_reward_set(sr1_reward_set **out, const sr1_config *c,
     o.protocol = sr1__config_protocol(c);
     o.judgement_required = sr1__config_bool(c, "judgement_required");
     o.data_source_rewards = sr1__config_str(c, "data_source_rewards");
+    o.gold_ids_field = sr1__config_str(c, "gold_ids_field");
     st = open_configured_reward_embedder(&o.embedder, c);
     if (st == SR1_OK)
         st = open_reward_checker(&o, c);

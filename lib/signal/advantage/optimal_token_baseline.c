@@ -11,8 +11,6 @@
 
 #include "base/mem.h"
 
-#include <string.h>
-
 /* Sums over a group by place. */
 struct place_sums {
     const int32_t *places; /* [T] of tokens; NULL: their number in the trajectory */
@@ -108,19 +106,30 @@ static void subtract_baselines(struct sr1__advantage_call *a, const struct place
     }
 }
 
-/* Of the group m[at..end). */
+static void clear_places(struct sr1__advantage_call *a, struct place_sums *s, size_t i)
+{
+    const int64_t *begin = a->b->token_begin;
+
+    for (int64_t t = begin[i]; t < begin[i + 1]; t++) {
+        size_t place = find_place(s, t, begin[i]);
+
+        s->returns[place] = s->weights[place] = 0;
+    }
+}
+
+/* Of the group m[at..end): the sums are 0 before and after. */
 static void estimate_baseline_group(struct sr1__advantage_call *a, struct place_sums *s,
                                     size_t at, size_t end)
 {
     struct tail tail = find_tail(a, at, end);
     size_t k;
 
-    if (s->n > 0)
-        memset(s->returns, 0, 2 * s->n * sizeof *s->returns);
     for (k = at; end - at > 1 && k < end; k++)
         add_trajectory(a, s, a->members[k].index);
     for (k = at; k < end; k++)
         subtract_baselines(a, s, &tail, a->members[k].index);
+    for (k = at; end - at > 1 && k < end; k++)
+        clear_places(a, s, a->members[k].index);
 }
 
 /* Nothing over no weight is no baseline, whatever eps is. */

@@ -8,8 +8,9 @@
  *     A    = norm(s_i) + w H                  on the tokens of the turn, or on those of
  *                                             step_tokens, elsewhere norm(s_i)
  *
- * The published code has another form: p_l = (c_l - min) / (max - min), 0.5 where all are
- * equal; A = norm(s_i) exp(2 p_chosen) / mean of exp(2 p_l).
+ * The published code has another form, with c_l the confidence "mean_prob" and no cost:
+ * p_l = (c_l - min) / (max - min), 0.5 where max - min is at most 1e-6;
+ * A = norm(s_i) exp(2 p_chosen) / mean of exp(2 p_l).
  *
  * A turn without a level, or with a level that could not be generated (NaN), has H = 0
  * (factor 1) and is counted. */
@@ -19,6 +20,9 @@
 #include <string.h>
 
 #define LEVELS 4
+#define FLAT                                                                             \
+    1e-6 /* confidences this near each other are equal, in the published code            \
+          */
 
 struct use {
     double of_level[LEVELS]; /* F */
@@ -99,7 +103,7 @@ static double multiplicative_step_factor(const double c[LEVELS], int level)
         high = fmax(high, c[l]);
     }
     for (l = 0; l < LEVELS; l++) {
-        w[l] = exp(2 * (high > low ? (c[l] - low) / (high - low) : 0.5));
+        w[l] = exp(2 * (high - low > FLAT ? (c[l] - low) / (high - low) : 0.5));
         mean += w[l] / LEVELS;
     }
     return w[level] / mean;

@@ -115,9 +115,9 @@ static sr1_status mark_chosen(struct choosing *k)
     return SR1_OK;
 }
 
-int sr1__loss_chooses(const struct sr1__loss_row *row)
+int sr1__loss_chooses(const struct sr1__loss_row *row, int32_t at_old)
 {
-    return row->form == sr1__form_clip_cov || row->form == sr1__form_kl_cov;
+    return row->form == sr1__form_clip_cov || (row->form == sr1__form_kl_cov && !at_old);
 }
 
 /* What the choice reads of the options: nothing that asks for more of the batch. */
@@ -156,7 +156,7 @@ sr1_status sr1__loss_choose(const struct sr1__loss_row *row, const sr1_loss_batc
         return sr1__fail_nomem("covariances");
     k.candidates = (int64_t *)(k.covariances + n);
     memset(chosen, 0, n);
-    st = sr1__loss_chooses(row) ? mark_chosen(&k) : SR1_OK;
+    st = sr1__loss_chooses(row, 0) ? mark_chosen(&k) : SR1_OK;
     sr1__free(k.covariances);
     return st;
 }

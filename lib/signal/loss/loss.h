@@ -165,8 +165,9 @@ static inline int sr1__loss_holds_divergence(const struct sr1__loss_row *row)
 
 /* ---- covariance_choice.c ---- */
 
-/* Has the loss tokens that it treats apart? */
-int sr1__loss_chooses(const struct sr1__loss_row *row);
+/* Has the loss tokens that it treats apart? at_old: where new and old log-probs are of
+ * the same weights, |new - old| and its slope are 0. */
+int sr1__loss_chooses(const struct sr1__loss_row *row, int32_t at_old);
 /* sr1_loss_choose of a row of the table. */
 sr1_status sr1__loss_choose(const struct sr1__loss_row *row, const sr1_loss_batch *batch,
                             const sr1_loss_options *options, uint64_t seed,

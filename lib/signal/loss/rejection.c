@@ -35,7 +35,7 @@ struct sr1__criterion_row {
 
 static double measure_k1(double d)
 {
-    return -d;
+    return 0.0 - d; /* not -0 of 0 */
 }
 
 static double measure_k2(double d)

@@ -215,6 +215,44 @@ sr1_status sr1__score_f1(struct sr1__str answer, struct sr1__str truth, const vo
     return status;
 }
 
+/* ---- a text that may hold an answer ---- */
+
+/* normalize_answer of the text in Unicode's normal form C; out is emptied first. */
+static sr1_status normalize_composed(struct sr1__str text, struct sr1__buf *out)
+{
+    struct sr1__buf composed;
+    sr1_status status;
+
+    sr1__buf_init(&composed, 0);
+    sr1__buf_clear(out);
+    status = sr1__compose_text(&text, &composed);
+    if (status == SR1_OK)
+        status = normalize_answer(text, out);
+    sr1__buf_free(&composed);
+    return status;
+}
+
+sr1_status sr1__holds_answer(struct sr1__str text, const struct sr1__ground_truths *t,
+                             int *out)
+{
+    struct sr1__buf all, truth;
+    int found = 0;
+    sr1_status status;
+
+    sr1__buf_init(&all, 0);
+    sr1__buf_init(&truth, 0);
+    status = normalize_composed(text, &all);
+    for (size_t i = 0; status == SR1_OK && !found && i < t->n; i++) {
+        status = normalize_composed(sr1__ground_truth_at(t, i), &truth);
+        found = status == SR1_OK && truth.len > 0 && text_contains(&all, &truth);
+    }
+    if (status == SR1_OK)
+        *out = found;
+    sr1__buf_free(&all);
+    sr1__buf_free(&truth);
+    return status;
+}
+
 /* ---- public ---- */
 
 static sr1_status score_best_match(sr1__score_fn score, const char *answer, size_t len,

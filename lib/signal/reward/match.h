@@ -14,4 +14,10 @@ sr1_status sr1__score_sub(struct sr1__str answer, struct sr1__str truth, const v
 sr1_status sr1__score_f1(struct sr1__str answer, struct sr1__str truth, const void *arg,
                          double *out);
 
+/* Whether text contains a gold answer, as sr1__score_sub compares them, in *out. The text
+ * is normalised once for all of them. A gold answer of which normalisation leaves nothing
+ * ("The") stands in no text here. */
+sr1_status sr1__holds_answer(struct sr1__str text, const struct sr1__ground_truths *t,
+                             int *out);
+
 #endif

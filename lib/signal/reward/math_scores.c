@@ -167,6 +167,23 @@ static sr1_status compare_rewritten(rewrite_fn rewrite, struct sr1__str a,
     return status;
 }
 
+/* Append text as it is compared. */
+static sr1_status add_rewritten(rewrite_fn rewrite, struct sr1__str text,
+                                struct sr1__buf *out)
+{
+    struct rewriting w = {0};
+    sr1_status status = begin_rewriting(&w, text);
+
+    if (status == SR1_OK)
+        status = rewrite(&w);
+    if (status == SR1_OK && !w.unreadable)
+        text = view_buf(&w.text);
+    if (status == SR1_OK)
+        sr1__buf_add(out, text.s, text.n);
+    free_rewriting(&w);
+    return status;
+}
+
 /* ---- gsm8k ---- */
 
 /* How far an answer may be from the end of a solution, in characters. */
@@ -219,6 +236,16 @@ static sr1_status compare_gsm8k(struct sr1__str solution, struct sr1__str truth,
         k++;
     }
     *equal = number.s && i == number.n && k == truth.n;
+    return SR1_OK;
+}
+
+static sr1_status extract_gsm8k(struct sr1__str solution, struct sr1__buf *out)
+{
+    struct sr1__str number = find_marked_number(last_chars(solution, TAIL));
+
+    for (size_t i = 0; i < number.n; i++)
+        if (number.s[i] != ',')
+            sr1__buf_char(out, number.s[i]);
     return SR1_OK;
 }
 
@@ -382,6 +409,14 @@ static sr1_status compare_math_reward(struct sr1__str solution, struct sr1__str 
     return sr1__boxed(solution, &answer)
                ? compare_rewritten(rewrite_math, answer, truth, equal)
                : SR1_OK;
+}
+
+static sr1_status extract_math_reward(struct sr1__str solution, struct sr1__buf *out)
+{
+    struct sr1__str answer;
+
+    return sr1__boxed(solution, &answer) ? add_rewritten(rewrite_math, answer, out)
+                                         : SR1_OK;
 }
 
 /* ---- math_dapo ---- */
@@ -661,27 +696,44 @@ static int find_answer_line(struct sr1__str text, struct sr1__str *line)
 /* What stands for an answer where there is none; one of these words is none, either. */
 #define NO_ANSWER "[INVALID]"
 
-/* The last \boxed{...} near the end, as it stands. */
-static void compare_box(struct sr1__str solution, struct sr1__str truth, int *equal)
+/* Where a solution has its answer: *line; or, if that is none, the last \boxed{...} near
+ * the end, as it stands, in *box, whose s is NULL where there is none, either. */
+static sr1_status find_dapo_answer(struct sr1__str solution, struct sr1__str *line,
+                                   struct sr1__str *box, int *is_none)
 {
-    struct sr1__str answer;
-
-    if (sr1__boxed_in_braces(last_chars(solution, 100), &answer))
-        *equal = sr1__str_equal(answer, truth);
+    *line = sr1__str_of(NO_ANSWER);
+    *box = (struct sr1__str){NULL, 0};
+    solution = last_chars(solution, TAIL);
+    (void)find_answer_line(solution, line);
+    SR1__TRY(compare_rewritten(rewrite_minerva, *line, sr1__str_of(NO_ANSWER), is_none));
+    if (*is_none && !sr1__boxed_in_braces(last_chars(solution, 100), box))
+        box->s = NULL;
+    return SR1_OK;
 }
 
 static sr1_status compare_math_dapo(struct sr1__str solution, struct sr1__str truth,
                                     int *equal)
 {
-    struct sr1__str line = sr1__str_of(NO_ANSWER);
-    int none;
+    struct sr1__str line, box;
+    int is_none;
 
-    solution = last_chars(solution, TAIL);
-    (void)find_answer_line(solution, &line);
-    SR1__TRY(compare_rewritten(rewrite_minerva, line, truth, equal));
-    SR1__TRY(compare_rewritten(rewrite_minerva, line, sr1__str_of(NO_ANSWER), &none));
-    if (none)
-        compare_box(solution, truth, equal);
+    SR1__TRY(find_dapo_answer(solution, &line, &box, &is_none));
+    if (!box.s)
+        return compare_rewritten(rewrite_minerva, line, truth, equal);
+    *equal = sr1__str_equal(box, truth);
+    return SR1_OK;
+}
+
+static sr1_status extract_math_dapo(struct sr1__str solution, struct sr1__buf *out)
+{
+    struct sr1__str line, box;
+    int is_none;
+
+    SR1__TRY(find_dapo_answer(solution, &line, &box, &is_none));
+    if (!is_none)
+        return add_rewritten(rewrite_minerva, line, out);
+    if (box.s)
+        sr1__buf_add(out, box.s, box.n);
     return SR1_OK;
 }
 
@@ -742,6 +794,38 @@ sr1_status sr1__match_math_dapo(struct sr1__str solution, struct sr1__str truth,
     SR1__TRY(compare_solution(compare_math_dapo, solution, truth, &equal));
     *out = equal ? 1 : -1;
     return SR1_OK;
+}
+
+/* ---- answers ---- */
+
+static sr1_status extract_solution(sr1__extract_fn extract, struct sr1__str solution,
+                                   struct sr1__buf *out)
+{
+    struct sr1__buf text;
+    sr1_status status;
+
+    sr1__buf_init(&text, 0);
+    sr1__buf_utf8(&text, solution.s, solution.n);
+    status = sr1__buf_status(&text, "a solution");
+    if (status == SR1_OK)
+        status = extract(view_buf(&text), out);
+    sr1__buf_free(&text);
+    return status == SR1_OK ? sr1__buf_status(out, "an answer") : status;
+}
+
+sr1_status sr1__extract_gsm8k(struct sr1__str solution, struct sr1__buf *out)
+{
+    return extract_solution(extract_gsm8k, solution, out);
+}
+
+sr1_status sr1__extract_math_reward(struct sr1__str solution, struct sr1__buf *out)
+{
+    return extract_solution(extract_math_reward, solution, out);
+}
+
+sr1_status sr1__extract_math_dapo(struct sr1__str solution, struct sr1__buf *out)
+{
+    return extract_solution(extract_math_dapo, solution, out);
 }
 
 /* ---- public ---- */

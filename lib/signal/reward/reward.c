@@ -18,6 +18,8 @@
 #include "signal/reward/seed_rewards.h"
 #include "signal/reward/reward_set.h"
 #include "signal/reward/search_r1_scores.h"
+#include "signal/reward/search_scores.h"
+#include "text/data/gold_ids.h"
 
 #include <searchr1/reward.h>
 #include <searchr1/ext/reward_set.h>
@@ -234,19 +236,25 @@ static sr1_status score_judge(void *self, const sr1_trajectory *const *t, size_t
     return st;
 }
 
-/* compares: with the gold answers of the question, of which there must be one. */
+/* compares: with the gold answers of the question, of which there must be one. extract:
+ * what it compares of a worked solution. */
 static const struct builtin_reward {
     int32_t compares;
     sr1_reward_ops ops;
+    sr1__extract_fn extract;
 } builtins[] = {
     {0, {sizeof(sr1_reward_ops), "format", .score = score_format}},
     {1, {sizeof(sr1_reward_ops), "answer", .score = score_answer}},
     {1, {sizeof(sr1_reward_ops), "exact_match", .score = score_exact}},
     {1, {sizeof(sr1_reward_ops), "sub_match", .score = score_sub}},
     {1, {sizeof(sr1_reward_ops), "f1", .score = score_f1}},
-    {1, {sizeof(sr1_reward_ops), "gsm8k", .score = score_gsm8k}},
-    {1, {sizeof(sr1_reward_ops), "math_reward", .score = score_math_reward}},
-    {1, {sizeof(sr1_reward_ops), "math_dapo", .score = score_math_dapo}},
+    {1, {sizeof(sr1_reward_ops), "gsm8k", .score = score_gsm8k}, sr1__extract_gsm8k},
+    {1,
+     {sizeof(sr1_reward_ops), "math_reward", .score = score_math_reward},
+     sr1__extract_math_reward},
+    {1,
+     {sizeof(sr1_reward_ops), "math_dapo", .score = score_math_dapo},
+     sr1__extract_math_dapo},
     {0, {sizeof(sr1_reward_ops), "repetition_penalty", .score = sr1__score_repetition}},
     {0, {sizeof(sr1_reward_ops), "environment", .score = score_environment}},
     {1, {sizeof(sr1_reward_ops), "embedding", .score = score_embedding}},
@@ -274,6 +282,12 @@ static const struct builtin_reward {
      {sizeof(sr1_reward_ops), "search_r1_sub_em", .score = sr1__score_search_r1_sub_em}},
     {1,
      {sizeof(sr1_reward_ops), "search_r1_format", .score = sr1__score_search_r1_format}},
+    {0,
+     {sizeof(sr1_reward_ops), "retrieval_recall",
+      .score_states = sr1__score_retrieval_recall}},
+    {1,
+     {sizeof(sr1_reward_ops), "answer_retrieved", .score = sr1__score_answer_retrieved}},
+    {0, {sizeof(sr1_reward_ops), "search_cost", .score = sr1__score_search_cost}},
 };
 
 #define N_BUILTINS (sizeof builtins / sizeof builtins[0])
@@ -285,12 +299,46 @@ static const char *builtin_reward_name(size_t i)
     return i < N_BUILTINS ? builtins[i].ops.name : NULL;
 }
 
-static int compares_with_truths(const struct sr1__reward_entry *e)
+/* NULL: one of the program's own. */
+static const struct builtin_reward *builtin_of(const struct sr1__reward_entry *e)
 {
     for (size_t k = 0; k < N_BUILTINS; k++)
-        if (builtins[k].compares && builtins[k].ops.score == e->ops.score)
-            return 1;
-    return 0;
+        if (builtins[k].ops.score == e->ops.score)
+            return &builtins[k];
+    return NULL;
+}
+
+static int compares_with_truths(const struct sr1__reward_entry *e)
+{
+    const struct builtin_reward *b = builtin_of(e);
+
+    return b && b->compares;
+}
+
+static sr1__extract_fn extract_of(const struct sr1__reward_entry *e)
+{
+    const struct builtin_reward *b = builtin_of(e);
+
+    return b ? b->extract : NULL;
+}
+
+sr1_status sr1__reward_set_extract(const sr1_reward_set *set, const sr1_trajectory *t,
+                                   struct sr1__buf *out, int *found)
+{
+    int applies;
+
+    *found = 0;
+    for (size_t i = 0; i < set->n && !*found; i++) {
+        const struct sr1__reward_entry *e = &set->entries[i];
+
+        SR1__TRY(sr1__source_rewards_apply(&set->sources, sr1_trajectory_data_source(t),
+                                           e->name, &applies));
+        if (!applies || !extract_of(e))
+            continue;
+        SR1__TRY(extract_of(e)(sr1__answer_or_message(t), out));
+        *found = 1;
+    }
+    return SR1_OK;
 }
 
 sr1_status sr1__reward_set_comparing(const sr1_reward_set *set, const char *source,
@@ -441,6 +489,10 @@ static sr1_status make_context(struct sr1__reward_context *c, const sr1_reward_o
     c->no_content_text = sr1__strdup(c->scales.no_content_text);
     SR1__CHECK_ALLOC(c->no_content_text, "rewards");
     c->scales.no_content_text = c->no_content_text;
+    c->gold_ids_field =
+        sr1__strdup(o->gold_ids_field && *o->gold_ids_field ? o->gold_ids_field
+                                                            : SR1__GOLD_IDS_FIELD);
+    SR1__CHECK_ALLOC(c->gold_ids_field, "rewards");
     c->embedder = sr1_embedder_retain(o->embedder);
     c->judge = sr1_judge_retain(o->judge);
     c->execution.checker = sr1_checker_retain(o->checker);
@@ -494,6 +546,7 @@ void sr1_reward_set_free(sr1_reward_set *set)
     sr1__free(set->entries);
     sr1__source_rewards_free(&set->sources);
     sr1__free(set->context.no_content_text);
+    sr1__free(set->context.gold_ids_field);
     sr1_embedder_free(set->context.embedder);
     sr1_judge_free(set->context.judge);
     sr1__execution_close(&set->context.execution);

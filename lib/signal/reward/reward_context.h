@@ -16,6 +16,7 @@ struct sr1__reward_context {
     const struct sr1__protocol *protocol;
     sr1_reward_scales scales;
     char *no_content_text;
+    char *gold_ids_field;
     sr1_embedder *embedder; /* NULL: none */
     sr1_judge *judge;       /* NULL: none */
     struct sr1__execution execution;

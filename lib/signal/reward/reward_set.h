@@ -2,6 +2,7 @@
 #ifndef SR1__REWARD_REWARD_SET_H
 #define SR1__REWARD_REWARD_SET_H
 
+#include "base/buf.h"
 #include "base/life.h"
 #include "signal/reward/reward_context.h"
 #include "signal/reward/source_rewards.h"
@@ -34,6 +35,12 @@ int sr1__reward_set_has(const sr1_reward_set *set, struct sr1__str name);
  * data source; NULL: none does. SR1_E_CONFIG: no rewards are named for that source. */
 sr1_status sr1__reward_set_comparing(const sr1_reward_set *set, const char *source,
                                      const char **name);
+
+/* Append the answer in a worked solution, as the first reward of the set that reads
+ * solutions and scores the trajectory's row compares it; nothing where the solution has
+ * none. *found 0: no reward reads it. */
+sr1_status sr1__reward_set_extract(const sr1_reward_set *set, const sr1_trajectory *t,
+                                   struct sr1__buf *out, int *found);
 
 /* SR1_E_CONFIG: a data source is to be scored by a reward that is not in the set. */
 sr1_status sr1__reward_set_check_sources(const sr1_reward_set *set);

@@ -31,7 +31,8 @@ static const sr1_reward_scales defaults = {.struct_size = sizeof(defaults),
                                            .structure_format_score = 0.2,
                                            .final_format_score = 0.1,
                                            .repetition_n_grams = 3,
-                                           .repetition_max_penalty = -1.0};
+                                           .repetition_max_penalty = -1.0,
+                                           .search_price = 0.1};
 
 void sr1_reward_scales_init(sr1_reward_scales *scales)
 {
@@ -48,7 +49,8 @@ sr1_status sr1__scales_read(sr1_reward_scales *out, const sr1_reward_scales *giv
         !isfinite(out->answer_reward) || !isfinite(out->exact_match_bonus) ||
         !isfinite(out->no_content_reward) || !isfinite(out->similarity_threshold) ||
         !isfinite(out->structure_format_score) || !isfinite(out->final_format_score) ||
-        !isfinite(out->retrieval_score) || !isfinite(out->repetition_max_penalty))
+        !isfinite(out->retrieval_score) || !isfinite(out->repetition_max_penalty) ||
+        !isfinite(out->search_price))
         return sr1__fail(SR1_E_NUMERIC, "reward scales: a number is not finite");
     if (out->repetition_n_grams < 0 || out->repetition_max_penalty > 0)
         return sr1__fail(SR1_E_INVALID,
@@ -56,6 +58,11 @@ sr1_status sr1__scales_read(sr1_reward_scales *out, const sr1_reward_scales *giv
                          "repetition_max_penalty is %g; they must be at least 0, and at "
                          "most 0",
                          (long long)out->repetition_n_grams, out->repetition_max_penalty);
+    if (out->search_price < 0)
+        return sr1__fail(SR1_E_INVALID,
+                         "reward scales: search_price is %g; it must be at least 0, and "
+                         "search_cost takes it off",
+                         out->search_price);
     if (out->no_content_text == NULL)
         out->no_content_text = NO_CONTENT;
     return SR1_OK;

@@ -75,8 +75,11 @@ static void forward_chunk(sr1_scope *outer, const struct head *c, int64_t from, 
     if (c->entropy) {
         sr1_tensor *p = t_exp(s, t_sub(s, z, lse));
 
+        sr1_tensor *entropy = t_sub(s, lse, t_sum_dim(s, t_mul(s, p, z), -1, 1));
+
+        /* rounding of logits leaves that of a sure token below 0 */
         t_copy_(s, narrow_chunk_rows(s, c->entropy, from, n),
-                t_sub(s, lse, t_sum_dim(s, t_mul(s, p, z), -1, 1)));
+                t_clamp_min(s, entropy, 0.0));
     }
     (void)sr1__scope_close(s);
 }

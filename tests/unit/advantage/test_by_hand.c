@@ -2,10 +2,13 @@
  * docs/algorithms.md names the test of each row. */
 #include "estimate.h"
 
+#include <searchr1/ext/thinking.h>
+
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -543,6 +546,39 @@ static void rlvcr_costs_and_published_form_by_hand(void **state)
     check_tokens("rlvcr", &b, &o, other);
 }
 
+/* Weights of four mean log-probs by the lines of the published code (its core_copo.py,
+ * step 3, in numpy), and of four confidences that differ by no more than 1e-6. */
+static void rlvcr_is_the_published_code_by_hand(void **state)
+{
+    static const float mean[4] = {-0.01F, -0.5F, -2, -6};
+    static const double weights[4] = {2.256855364, 1.037984265, 0.399728211, 0.305432160};
+    double confidence[24];
+    double e = 1.5 / (1.5 + 1e-6);
+    sr1_advantage_options o = defaults("rlvcr");
+
+    (void)state;
+    o.multiplicative = 1;
+    for (int32_t level = 0; level < 4; level++) {
+        int32_t tags[6] = {-1, -1, -1, level, -1, -1};
+        double want[7] = {0, 0, 0, -e, e * weights[level], e, e}, flat[7];
+        sr1_advantage_batch b = thinking();
+
+        memcpy(flat, want, sizeof flat);
+        flat[4] = e;
+        b.turn_tags = tags;
+        b.confidences = confidence;
+        for (int k = 0; k < 24; k++) {
+            assert_int_equal(sr1_thinking_confidence("mean_prob", &mean[k % 4], NULL,
+                                                     NULL, 1, &confidence[k]),
+                             SR1_OK);
+        }
+        check_tokens("rlvcr", &b, &o, want);
+        for (int k = 0; k < 24; k++)
+            confidence[k] = 0.5 + 0.9e-6 * (k % 2);
+        check_tokens("rlvcr", &b, &o, flat);
+    }
+}
+
 /* The part of a turn on the tokens that chose it, the trajectory's on all. */
 static void steps_on_tokens_by_hand(void **state)
 {
@@ -597,6 +633,7 @@ int main(void)
         cmocka_unit_test(rlvmr_by_hand),
         cmocka_unit_test(steps_on_tokens_by_hand),
         cmocka_unit_test(rlvcr_by_hand),
+        cmocka_unit_test(rlvcr_is_the_published_code_by_hand),
         cmocka_unit_test(rlvcr_costs_and_published_form_by_hand),
     };
 

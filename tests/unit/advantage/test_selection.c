@@ -177,7 +177,7 @@ static void any_allocation_may_fail(void **state)
 
 /* ---- confidences ---- */
 
-static void confidence_in_three_forms(void **state)
+static void confidence_in_four_forms(void **state)
 {
     static const float log_probs[4] = {-9, -1, -3, -2}, entropies[4] = {7, 1, 0.5, 0};
     static const uint8_t include[4] = {0, 1, 1, 1}, none[4] = {0};
@@ -190,6 +190,13 @@ static void confidence_in_three_forms(void **state)
     assert_int_equal(sr1_thinking_confidence("mean", log_probs, NULL, include, 4, &c),
                      SR1_OK);
     assert_true(c == -2);
+    assert_int_equal(
+        sr1_thinking_confidence("mean_prob", log_probs, NULL, include, 4, &c), SR1_OK);
+    assert_true(fabs(c - exp(-2)) < 1e-15);
+    assert_int_equal(sr1_thinking_confidence("mean_prob", (const float[2]){-30, -40},
+                                             NULL, NULL, 2, &c),
+                     SR1_OK);
+    assert_true(c == 1e-6);
     assert_int_equal(sr1_thinking_confidence("min", log_probs, NULL, include, 4, &c),
                      SR1_OK);
     assert_true(fabs(c - exp(-3)) < 1e-15);
@@ -221,7 +228,7 @@ int main(void)
         cmocka_unit_test(uniform_takes_each_as_often_and_none_twice),
         cmocka_unit_test(wrong_statistics_are_refused),
         cmocka_unit_test(any_allocation_may_fail),
-        cmocka_unit_test(confidence_in_three_forms),
+        cmocka_unit_test(confidence_in_four_forms),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

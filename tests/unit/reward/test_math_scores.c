@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "signal/reward/math_scores.h"
 
 #include <searchr1/data.h>
 #include <searchr1/reward.h>
@@ -28,16 +29,34 @@ typedef sr1_status (*solution_fn)(const char *solution, size_t len,
 static const struct {
     const char *name;
     solution_fn score;
-} scorers[] = {{"gsm8k", sr1_reward_gsm8k},
-               {"math_reward", sr1_reward_math_reward},
-               {"math_dapo", sr1_reward_math_dapo}};
+    sr1__extract_fn extract;
+} scorers[] = {{"gsm8k", sr1_reward_gsm8k, sr1__extract_gsm8k},
+               {"math_reward", sr1_reward_math_reward, sr1__extract_math_reward},
+               {"math_dapo", sr1_reward_math_dapo, sr1__extract_math_dapo}};
 
 #define SCORERS (sizeof(scorers) / sizeof(scorers[0]))
 
 /* ---- verl ---- */
 
-/* How often each scorer gave 1. */
-static int matches[SCORERS];
+/* How often each scorer gave 1, and found an answer. */
+static int matches[SCORERS], answers[SCORERS];
+
+static void check_answer(const json_t *row, size_t k)
+{
+    const json_t *solution = json_object_get(row, "solution");
+    const char *want =
+        json_string_value(json_array_get(json_object_get(row, "answers"), k));
+    struct sr1__str text = {json_string_value(solution), json_string_length(solution)};
+    struct sr1__buf got;
+
+    sr1__buf_init(&got, 0);
+    assert_int_equal(scorers[k].extract(text, &got), SR1_OK);
+    if (strcmp(got.len ? got.data : "", want) != 0)
+        fail_msg("%s compares '%s' of '%s', not '%s'", scorers[k].name,
+                 got.len ? got.data : "", text.s, want);
+    answers[k] += *want != '\0';
+    sr1__buf_free(&got);
+}
 
 static void check_row(const json_t *row)
 {
@@ -55,6 +74,7 @@ static void check_row(const json_t *row)
             fail_msg("%s of '%s' for '%s' is %g, not %g", scorers[k].name,
                      json_string_value(solution), truth, got, want);
         matches[k] += got == 1;
+        check_answer(row, k);
     }
 }
 
@@ -79,6 +99,8 @@ static void scores_are_verls(void **state)
     assert_true(rows > 500);
     for (size_t k = 0; k < SCORERS; k++)
         assert_in_range(matches[k], 20, rows - 20);
+    for (size_t k = 0; k < SCORERS; k++)
+        assert_in_range(answers[k], 20, rows - 20);
 }
 
 /* Bytes that are no UTF-8 count as characters. */

@@ -1,11 +1,14 @@
 /* Answering a file of questions and scoring it: nothing is dropped, over all rows and for
  * each data source, whatever the size of the chunks. */
 #define JOERG " J\xc3\xb6rg"
+#define FIVE_APPLES " 5 apples #### 5"
+#define FIVE_PEARS " 5 pears #### 5"
+#define SIX " 6 of them #### 6"
 #define TEN(x) x x x x x x x x x x
 #define WORDS(x) TEN(TEN(x " " x " " x " " x " " x " ")) /* 500 */
 #define TINY_MORE_WORDS                                                                  \
     WORDS("1"), WORDS("2"), WORDS("3"), WORDS("4"), WORDS("5"), WORDS("6"), WORDS("7"),  \
-        WORDS("8"), WORDS("9"), JOERG
+        WORDS("8"), WORDS("9"), JOERG, FIVE_APPLES, FIVE_PEARS, SIX
 
 #include "support/tiny.h"
 
@@ -40,8 +43,14 @@ static int make(void **state)
                                             {" Paris", "</answer>"},
                                             {" Rome", "</answer>"}};
 
+    static const struct tiny_rule worked[] = {
+        {"", "<answer>"},  {"<answer>", FIVE_APPLES},  {"<answer>", FIVE_PEARS},
+        {"<answer>", SIX}, {FIVE_APPLES, "</answer>"}, {FIVE_PEARS, "</answer>"},
+        {SIX, "</answer>"}};
+
     if (scratch_make(state) != 0)
         return -1;
+    tiny_model("worked", worked, 7, 30);
     tiny_model("torn", torn, 5, 30);
     tiny_model("author", author, sizeof author / sizeof *author, 30);
     tiny_model("sure", sure, 6, 30);
@@ -1126,6 +1135,55 @@ static void rows_without_answers_are_not_compared(void **state)
     sr1_rollout_free(r);
 }
 
+/* The policy searches once and finds the document "tower", which says Paris. Of four rows
+ * three have answers, of which two stand there, and three have a column of ids, one of
+ * which cannot be read. */
+static sr1_dataset *rows_with_documents(void)
+{
+    const char *path = scratch_file(
+        "documents.jsonl",
+        "{\"question\": \"Where is 0?\", \"golden_answers\": [\"PARIS!\"], "
+        "\"docs\": [\"tower\", \"bridge\"]}\n"
+        "{\"question\": \"Where is 1?\", \"golden_answers\": [\"Rome\"], "
+        "\"docs\": \"tower\"}\n"
+        "{\"question\": \"Where is 2?\", \"golden_answers\": [\"in Paris\"], "
+        "\"docs\": [true]}\n"
+        "{\"question\": \"Where is 3?\"}\n",
+        0);
+    sr1_dataset_options o = {.struct_size = sizeof o, .answers_optional = 1};
+    sr1_dataset *d = NULL;
+
+    OK(sr1_dataset_open(&d, &path, 1, &o));
+    return d;
+}
+
+static void what_searches_found_is_counted(void **state)
+{
+    sr1_rollout *r = open_rollout_by("max_rows=16", "gold_ids_field=docs");
+    sr1_dataset *d = rows_with_documents();
+    sr1_eval_options o = {.struct_size = sizeof o};
+    sr1_eval_scores s = {.struct_size = sizeof s};
+    sr1_evaluation *e = NULL;
+
+    (void)state;
+    sr1_eval_options_init(&o);
+    OK(sr1_evaluate(&e, r, d, &o));
+    OK(sr1_evaluation_scores(e, 0, &s));
+    assert_int_equal(s.rows, 4);
+    assert_int_equal(s.with_search, 3);
+    assert_int_equal(s.with_gold_ids, 2);
+    assert_true(fabs(s.hit_rate - 2 / 3.0) < 1e-12 && s.recall == 0.75);
+    sr1_evaluation_free(e);
+    o.no_search = 1;
+    OK(sr1_evaluate(&e, r, d, &o));
+    OK(sr1_evaluation_scores(e, 0, &s));
+    assert_int_equal(s.with_search + s.with_gold_ids, 0);
+    assert_true(isnan(s.hit_rate) && isnan(s.recall));
+    sr1_evaluation_free(e);
+    sr1_dataset_free(d);
+    sr1_rollout_free(r);
+}
+
 static void sources_are_bounded(void **state)
 {
     sr1_rollout *r = open_rollout("max_rows=64");
@@ -1144,6 +1202,73 @@ static void sources_are_bounded(void **state)
     }
     assert_int_equal(rows, 300);
     sr1_evaluation_free(e);
+    sr1_dataset_free(d);
+    sr1_rollout_free(r);
+}
+
+/* ---- votes for answers in worked solutions ---- */
+
+struct solved {
+    int64_t n;
+    int fives, first,
+        differing; /* of the present row; rows whose fives differ in words */
+    const char *words;
+    double majority; /* sum: is 5 the answer that most gave? */
+};
+
+static sr1_status count_solution(void *user, const sr1_trajectory *t)
+{
+    struct solved *c = user;
+    size_t n;
+    const char *text = sr1_trajectory_final_answer(t, &n);
+    int i = (int)(c->n++ % SAMPLES), five = memcmp(text, "5", 1) == 0;
+
+    if (i == 0)
+        c->fives = 0, c->first = five, c->words = NULL;
+    c->fives += five;
+    if (five && c->words && *c->words != text[2])
+        c->differing++;
+    if (five)
+        c->words = text[2] == 'a' ? "a" : "p";
+    if (i == SAMPLES - 1)
+        c->majority += c->fives * 2 == SAMPLES ? c->first : c->fives * 2 > SAMPLES;
+    return SR1_OK;
+}
+
+/* What differs in its words alone is one answer: as the reward compares it. */
+static void solutions_vote_by_their_answers(void **state)
+{
+    sr1_reward_options gsm8k = {.struct_size = sizeof gsm8k, .rewards = "gsm8k"};
+    const char *path = scratch_path("sums.jsonl");
+    FILE *f = fopen(path, "w");
+    sr1_rollout *r = tiny_rollout(tiny_config("worked", "environment=none", NULL), NULL);
+    struct solved c = {0};
+    sr1_eval_options o = {.struct_size = sizeof o,
+                          .user = &c,
+                          .trajectory = count_solution,
+                          .samples = SAMPLES,
+                          .temperature = 1};
+    sr1_evaluation *e = NULL;
+    sr1_reward_set *set = NULL;
+    sr1_dataset *d = NULL;
+    double v = 0;
+
+    (void)state;
+    for (int i = 0; f && i < ROWS; i++)
+        fprintf(f,
+                "{\"id\": \"s%d\", \"question\": \"Sum %d?\", "
+                "\"golden_answers\": [\"5\"]}\n",
+                i, i);
+    assert_true(f && fclose(f) == 0);
+    OK(sr1_dataset_open(&d, &path, 1, NULL));
+    OK(sr1_reward_set_new(&set, &gsm8k));
+    o.rewards = set;
+    OK(sr1_evaluate(&e, r, d, &o));
+    assert_true(c.n == ROWS * SAMPLES && c.differing > 5);
+    OK(sr1_evaluation_figure(e, 0, "reward", "majority", &v));
+    tiny_near(v, c.majority / ROWS, 1e-12);
+    sr1_evaluation_free(e);
+    sr1_reward_set_free(set);
     sr1_dataset_free(d);
     sr1_rollout_free(r);
 }
@@ -1167,10 +1292,12 @@ int main(void)
         cmocka_unit_test(a_synthesis_of_no_questions_is_done_at_once),
         cmocka_unit_test(a_synthesis_leaves_long_prompts_out),
         cmocka_unit_test(answers_to_a_row_are_scored_together),
+        cmocka_unit_test(solutions_vote_by_their_answers),
         cmocka_unit_test(a_row_with_an_unknown_answer_is_left_out),
         cmocka_unit_test(a_stopped_one_gives_whole_rows),
         cmocka_unit_test(one_answer_has_one_figure),
         cmocka_unit_test(rows_without_answers_are_not_compared),
+        cmocka_unit_test(what_searches_found_is_counted),
         cmocka_unit_test(sources_are_bounded),
         cmocka_unit_test(only_long_prompts_are_left_out),
         cmocka_unit_test(long_rows_are_reported_once),

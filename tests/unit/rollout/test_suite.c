@@ -109,6 +109,10 @@ static void sets_are_in_the_order_of_the_table(void **state)
     assert_float_equal(figure(s, 7, "exact_match", 0, &low, &high), 5.3 / 7, 1e-12);
     assert_true(low > 0.5 && low < 5.3 / 7 && high > 5.3 / 7 && high < 0.95);
     assert_true(figure(s, 0, "searches", 0, NULL, NULL) == 1);
+    /* what it found says Paris; no row has gold ids */
+    assert_true(figure(s, 4, "retrieval/hit_rate", 0, &low, NULL) == 0.8);
+    assert_float_equal(low, 0.490162, 1e-6);
+    assert_true(isnan(figure(s, 4, "retrieval/recall", 0, NULL, NULL)));
     REFUSED(sr1_suite_figure(s, 0, "pass", 2, &low, NULL, NULL), SR1_E_INVALID,
             "pass@2 of 1");
     REFUSED(sr1_suite_figure(s, 8, "f1", 0, &low, NULL, NULL), SR1_E_INVALID, "no set 8");
@@ -163,6 +167,10 @@ static void figures_of_several_answers(void **state)
     OK(sr1__suite_figure(sets, 2, 4, "pass", 4, &v));
     assert_true(v.value == 1 && v.high == 1); /* Wilson's of both sets: 2 of 2, 1 of 1 */
     assert_float_equal(v.low, (0.342380 + 0.206549) / 2, 1e-6);
+    rows[0].recall = 0.25;
+    rows[1].recall = NAN; /* it has no gold ids */
+    OK(sr1__suite_figure(sets, 1, 4, "retrieval/recall", 0, &v));
+    assert_true(v.value == 0.25);
     OK(sr1__suite_figure(sets, 1, 4, "majority", 0, &v));
     assert_true(v.value == 0.5);
     assert_float_equal(v.low, 0.094531, 1e-6); /* Wilson, 1 of 2 */

@@ -62,7 +62,7 @@ expect 2 '--nprobe belongs to --faiss' query "$dir/c.idx" --nprobe 2 rome
 expect 2 '--rrf-k belongs to --dense-index' query "$dir/c.idx" --rrf-k 2 rome
 expect 2 '--rerank-depth belongs to --reranker' serve "$dir/c.idx" --rerank-depth 2
 expect 2 '--timeout belongs to --web, --remote, --opensearch and --qdrant' query "$dir/c.idx" --timeout 2 rome
-expect 2 "belongs to 'index' and 'query' and 'serve'" verify "$dir/c.idx" --device cpu
+expect 2 "belongs to 'index' and 'query' and 'eval' and 'serve'" verify "$dir/c.idx" --device cpu
 expect 2 'serper, serpapi' query --web altavista x
 expect 2 'not an http' query --remote ftp://127.0.0.1/x x
 expect 2 'SR1_TEST_NO_SUCH_KEY' query --web serper --key-env SR1_TEST_NO_SUCH_KEY x

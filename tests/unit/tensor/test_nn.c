@@ -172,6 +172,31 @@ static void bf16_is_no_worse_by_blocks(void **state)
     OK(sr1__scope_close(s));
 }
 
+/* Rows whose first token has all but some 1e-7 of the probability, by both forms:
+ * rounding of logits near 30 is as large as their entropy. */
+static void a_sure_token_has_no_negative_entropy(void **state)
+{
+    enum { MANY = 300, WORDS = 2000 };
+    sr1_scope *s = sr1__scope_open(SR1__CPU, "head");
+    sr1_tensor *weight = t_mul_scalar(s, normal_tensor(s, 2, T_SHAPE(WORDS, WIDTH)), 0.5);
+    sr1_tensor *hidden = t_mul_scalar(s, normal_tensor(s, 1, T_SHAPE(MANY, WIDTH)), 0.5);
+    sr1_tensor *targets = t_full(s, 0.0, SR1__I64, T_SHAPE(MANY));
+
+    (void)state;
+    t_fill_(s, t_narrow(s, weight, 1, 0, 1), 7.0);
+    t_fill_(s, t_narrow(s, t_narrow(s, weight, 0, 0, 1), 1, 0, 1), 30.0);
+    t_fill_(s, t_narrow(s, hidden, 1, 0, 1), 1.0);
+    for (int fused = 0; fused < 2; fused++) {
+        sr1_tensor *entropy;
+
+        sr1__fused_enable(fused);
+        (void)sr1__nn_token_log_probs(s, hidden, weight, targets, 1.0, 0, &entropy);
+        assert_true(t_item(s, t_neg(s, t_max_all(s, t_neg(s, entropy)))) >= 0.0);
+        assert_true(t_item(s, t_max_all(s, entropy)) < 1e-4);
+    }
+    OK(sr1__scope_close(s));
+}
+
 static void rows_without_gradient_give_exact_zeros(void **state)
 {
     sr1_scope *s = sr1__scope_open(SR1__CPU, "head");
@@ -317,6 +342,7 @@ int main(void)
         cmocka_unit_test(entropies_have_torchs_gradient),
         cmocka_unit_test(blocks_equal_plain_formula),
         cmocka_unit_test(bf16_is_no_worse_by_blocks),
+        cmocka_unit_test(a_sure_token_has_no_negative_entropy),
         cmocka_unit_test(rows_without_gradient_give_exact_zeros),
         cmocka_unit_test(logits_are_never_whole),
         cmocka_unit_test(head_refuses_what_does_not_fit),

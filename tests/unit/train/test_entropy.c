@@ -3,6 +3,8 @@
 #include "step_metric.h"
 #include "updates.h"
 
+#include "environment/trajectory/trajectory.h"
+
 #define GROUP 4
 #define N (GROUP * LEVEL_QUERIES)
 
@@ -25,18 +27,25 @@ static int clean(void **state)
     return scratch_remove(state);
 }
 
-/* Report of an update, and the weights after it (may be NULL, else free them). */
-static sr1_step_report updated(sr1_config *c, float **weights, size_t *n)
+/* Report of an update by t[count], and the weights after it (may be NULL, else free
+ * them). */
+static sr1_step_report updated_by(sr1_trajectory **t, size_t count, sr1_config *c,
+                                  float **weights, size_t *n)
 {
     sr1_step_report r = {.struct_size = sizeof r};
     sr1_trainer *tr = tiny_trainer(c);
 
-    OK(sr1_trainer_update(tr, rolled, N, &r));
+    OK(sr1_trainer_update(tr, t, count, &r));
     keep_metrics(&r);
     if (weights)
         *weights = tiny_weights(tr->model, n);
     sr1_trainer_free(tr);
     return r;
+}
+
+static sr1_step_report updated(sr1_config *c, float **weights, size_t *n)
+{
+    return updated_by(rolled, N, c, weights, n);
 }
 
 /* One small step down the slope g lowers the loss by rate |g|^2. */
@@ -151,6 +160,26 @@ static void take_advantages(void)
 
 #define CHOICE PLAIN_SGD, "beta=0", "learning_rate=0.02", "update_times=1"
 
+static int by_size(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* As TRL's get_high_entropy_mask has it: torch.quantile(entropies, 1 - q), which lies on
+ * the line between its neighbours. */
+static double expected_threshold(const float *entropies, size_t n, double q)
+{
+    float sorted[4096];
+    double at = (1 - q) * (double)(n - 1);
+    size_t low = (size_t)at, high = low + 1 < n ? low + 1 : low;
+
+    memcpy(sorted, entropies, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, by_size);
+    return sorted[low] + (at - (double)low) * ((double)sorted[high] - sorted[low]);
+}
+
 /* Of trajectories [begin, end) after an update: minus the sum of the advantages of the
  * tokens that have a loss; the number of all is added to *tokens. */
 static double expected_loss(size_t begin, size_t end, double quantile, double *tokens)
@@ -162,7 +191,7 @@ static double expected_loss(size_t begin, size_t end, double quantile, double *t
     for (size_t i = begin; i < end; i++)
         for (size_t t = 0; t < sr1_trajectory_policy_count(rolled[i]); t++)
             entropies[n++] = sr1_trajectory_column(rolled[i], SR1_COLUMN_ENTROPY)[t];
-    OK(sr1_loss_entropy_threshold(entropies, n, quantile, &threshold));
+    threshold = expected_threshold(entropies, n, quantile);
     for (size_t i = begin; i < end; i++)
         for (size_t t = 0; t < sr1_trajectory_policy_count(rolled[i]); t++, k++)
             sum -= entropies[k] >= threshold ? sr1_trajectory_advantage(rolled[i]) : 0;
@@ -236,6 +265,50 @@ static void the_choice_does_not_depend_on_the_cut(void **state)
 
         tiny_near(part.loss, whole.loss, 1e-5);
         tiny_near(part.grad_norm, whole.grad_norm, 1e-4 * whole.grad_norm);
+    }
+    take_advantages();
+}
+
+/* Of t, which may be changed. */
+static sr1_trajectory *copy_of(const sr1_trajectory *t)
+{
+    sr1_trajectory *out = NULL;
+    void *bytes = NULL;
+    size_t n;
+
+    OK(sr1_trajectory_encode(t, &bytes, &n));
+    OK(sr1_trajectory_decode(&out, bytes, n));
+    sr1_free(bytes);
+    return out;
+}
+
+/* A trajectory that is skipped has no tokens to choose from. */
+static void a_skipped_trajectory_changes_no_choice(void **state)
+{
+    static const char *const choices[][3] = {
+        {"top_entropy_quantile=0.3", "loss=grpo", "beta=0"},
+        {"clip_cov_ratio=0.3", "loss=clip_cov", "clip_cov_lb=-100"},
+        {"kl_cov_ratio=0.3", "loss=kl_cov", "ppo_kl_coef=50"}};
+
+    (void)state;
+    give_advantages();
+    for (int i = 0; i < 3; i++) {
+        const char *const *k = choices[i];
+        sr1_trajectory *mixed[N];
+        sr1_step_report a, b;
+
+        memcpy(mixed, rolled, sizeof mixed);
+        mixed[0] = copy_of(rolled[0]);
+        sr1__trajectory_mark_unscored(mixed[0]);
+        a = updated_by(rolled + 1, N - 1,
+                       tiny_config("model", CHOICE, k[0], k[1], k[2], NULL), NULL, NULL);
+        b = updated_by(mixed, N, tiny_config("model", CHOICE, k[0], k[1], k[2], NULL),
+                       NULL, NULL);
+        tiny_near(b.loss, a.loss, 1e-6);
+        tiny_near(b.grad_norm, a.grad_norm, 1e-4 * a.grad_norm);
+        tiny_near(step_metric(&b, "actor/entropy_threshold"),
+                  step_metric(&a, "actor/entropy_threshold"), 1e-5);
+        sr1_trajectory_free(mixed[0]);
     }
     take_advantages();
 }
@@ -352,6 +425,7 @@ int main(void)
         cmocka_unit_test(tokens_of_low_entropy_have_no_loss),
         cmocka_unit_test(the_bonus_is_that_of_those_tokens),
         cmocka_unit_test(the_choice_does_not_depend_on_the_cut),
+        cmocka_unit_test(a_skipped_trajectory_changes_no_choice),
         cmocka_unit_test(all_tokens_are_no_choice),
         cmocka_unit_test(the_choice_is_resumed),
         cmocka_unit_test(the_controller_holds_its_target),

@@ -208,6 +208,21 @@ static void rounded_sampling_is_weighed(void **state)
     }
 }
 
+/* In the first step policy and reference are the same weights, whatever sampled. */
+static void a_subtracted_kl_is_of_the_weights_that_are_trained(void **state)
+{
+    json_t *rows;
+
+    (void)state;
+    run_whole(tiny_config(families[0].name, train_path, knowledge_path,
+                          out_pair("subtracted"), "max_steps=1", "quantization=int8",
+                          "importance_correction=token_truncate", "kl_in=reward",
+                          "kl_kind=abs", "kl_reference=frozen", "beta=0.1", NULL));
+    rows = metrics("subtracted");
+    tiny_near(metric(rows, 0, "critic/kl"), 0, 1e-6);
+    json_decref(rows);
+}
+
 static void unweighed_rounded_sampling_is_refused(void **state)
 {
     (void)state;
@@ -235,6 +250,7 @@ int main(void)
         cmocka_unit_test(imitation_resumes_to_the_same_bits),
         cmocka_unit_test(sampling_and_updates_agree),
         cmocka_unit_test(rounded_sampling_is_weighed),
+        cmocka_unit_test(a_subtracted_kl_is_of_the_weights_that_are_trained),
         cmocka_unit_test(unweighed_rounded_sampling_is_refused),
         cmocka_unit_test(tiny_nothing_leaks),
     };

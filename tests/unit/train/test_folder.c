@@ -411,11 +411,9 @@ static void a_record_that_fails_leaks_nothing(void **state)
 
 /* Checkpoints at once in the plan of a run that is made by these keys. sr1-train --plan,
  * which loads nothing, tells the same. */
-static int64_t at_once(const char *name, const char *keep, const char *every,
-                       const char *minutes)
+static int64_t at_once(sr1_config *c)
 {
-    sr1_trainer *tr = open_trainer(
-        RUN(name, "update_times=1", "save_final_model=false", keep, every, minutes));
+    sr1_trainer *tr = open_trainer(c);
     sr1_run_plan plan = {.struct_size = sizeof plan};
     sr1_plan *before = NULL;
 
@@ -445,15 +443,22 @@ static void a_plan_counts_checkpoints(void **state)
     sr1_trainer *tr;
 
     (void)state;
-#define AT_ONCE(keep, every, minutes)                                                    \
-    at_once("count", "keep_checkpoints=" #keep, "save_interval=" #every,                 \
-            "save_interval_minutes=" #minutes)
-    assert_int_equal(AT_ONCE(0, 2, 0), 4);
-    assert_int_equal(AT_ONCE(0, 0, 0), 1);
-    assert_int_equal(AT_ONCE(0, 0, 10), 6);
-    assert_int_equal(AT_ONCE(2, 0, 10), 3);
-    assert_int_equal(AT_ONCE(2, 2, 0), 3);
-    assert_int_equal(AT_ONCE(9, 2, 0), 4);
+#define AT_ONCE(keep, every, minutes, ...)                                               \
+    at_once(RUN("count", "update_times=1", "save_final_model=false",                     \
+                "keep_checkpoints=" #keep, "save_interval=" #every,                      \
+                "save_interval_minutes=" #minutes, __VA_ARGS__))
+#define BY_BEST                                                                          \
+    "validation_split=0.3", "validate_interval=2", "metric_for_best_model=val/reward"
+    assert_int_equal(AT_ONCE(0, 2, 0, NULL), 4);
+    assert_int_equal(AT_ONCE(0, 0, 0, NULL), 1);
+    assert_int_equal(AT_ONCE(0, 0, 10, NULL), 6);
+    assert_int_equal(AT_ONCE(2, 0, 10, NULL), 3);
+    assert_int_equal(AT_ONCE(2, 2, 0, NULL), 3);
+    assert_int_equal(AT_ONCE(9, 2, 0, NULL), 4);
+    /* the best one too, and each validation may be better than those before it */
+    assert_int_equal(AT_ONCE(0, 0, 0, BY_BEST), 4);
+    assert_int_equal(AT_ONCE(0, 1, 0, BY_BEST), 7);
+    assert_int_equal(AT_ONCE(1, 1, 0, BY_BEST), 3);
     /* with those of before: step 2 and step 4 */
     tr = open_trainer(RUN("counted", "update_times=1", "save_final_model=false",
                           "save_interval_minutes=0", "keep_checkpoints=0"));

@@ -4,7 +4,7 @@
 #include "support/tiny.h"
 #include "updates.h"
 
-#include "train/internal.h"
+#include "train/step_batch.h"
 
 #define GROUP 4
 #define QUERIES 3
@@ -155,6 +155,36 @@ static void a_loss_brings_its_numbers(void **state)
              .loss_options; /* its bounds are no ratios that the cap could lie within */
     assert_true(o->clip_high == 0.05 && o->ratio_cap == 1.02);
     sr1_trainer_free(tr);
+}
+
+/* One of the clip's keys leaves the other as the loss has it, high at least at low. */
+static void one_end_of_the_clip_leaves_the_other(void **state)
+{
+    static const struct {
+        const char *loss, *key;
+        double low, high;
+    } of[] = {
+        {"loss=cispo", "clip_epsilon_high=3", 1, 3},
+        {"loss=cispo", "clip_epsilon=0.5", 0.5, 4},
+        {"loss=geo_mean", "clip_epsilon_high=0.5", 0.4, 0.5},
+        {"loss=geo_mean", "clip_epsilon=0.2", 0.2, 0.2},
+        {"loss=dapo", "clip_epsilon=0.2", 0.2, 0.28},
+        {"loss=dapo", "clip_epsilon=0.3", 0.3, 0.3},
+        {"loss=gspo", "clip_epsilon_high=0.1", 3e-4, 0.1},
+        {"loss=gspo", "clip_epsilon=0.1", 0.1, 0.1},
+        {"loss=grpo", "clip_epsilon_high=0.28", 0.2, 0.28},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        sr1_trainer *tr = tiny_trainer(tiny_config("model", of[i].loss, of[i].key, NULL));
+        const sr1_loss_options *o = &tr->set.loss_options;
+
+        if (o->clip_low != of[i].low || o->clip_high != of[i].high)
+            fail_msg("%s, %s: %g and %g", of[i].loss, of[i].key, o->clip_low,
+                     o->clip_high);
+        sr1_trainer_free(tr);
+    }
 }
 
 /* Where numbers have commas, too. */
@@ -466,6 +496,159 @@ static void a_correction_of_nothing_changes_nothing(void **state)
     free(none);
 }
 
+/* ---- tokens that are chosen by covariance ---- */
+
+#define MOST 4096
+
+/* The policy's tokens one after the other, and by verl's rule their covariances. */
+struct tokens {
+    size_t n;
+    double a[MOST], old[MOST], now[MOST], cov[MOST];
+};
+
+static void read_tokens(struct tokens *s)
+{
+    double a = 0, p = 0;
+
+    s->n = 0;
+    for (size_t i = 0; i < N; i++) {
+        const float *now = sr1_trajectory_column(rolled[i], SR1_COLUMN_OLD);
+
+        for (size_t t = 0; t < sr1_trajectory_policy_count(rolled[i]); t++, s->n++) {
+            assert_true(s->n < MOST);
+            s->a[s->n] = sr1_trajectory_advantage(rolled[i]);
+            s->old[s->n] = sr1_trajectory_policy_log_probs(rolled[i])[t];
+            s->now[s->n] = now ? now[t] : NAN;
+            a += s->a[s->n];
+            p += s->old[s->n];
+        }
+    }
+    for (size_t i = 0; i < s->n; i++)
+        s->cov[i] = (s->a[i] - a / (double)s->n) * (s->old[i] - p / (double)s->n);
+}
+
+/* On policy and with room for all candidates the loss is that of the others. */
+static void clip_cov_leaves_out_those_between_its_bounds(void **state)
+{
+    static struct tokens s;
+    static const char *const cuts[] = {"workers=1", "micro_batch_tokens=1", "workers=3"};
+    double want = 0, left_out = 0, seen = 0; /* of trajectories with an advantage */
+
+    (void)state;
+    read_tokens(&s);
+    for (size_t i = 0; i < s.n; i++) {
+        int out = s.cov[i] > -2 && s.cov[i] < 4;
+
+        want -= out ? 0 : s.a[i] / (double)s.n;
+        left_out += out && s.a[i] != 0;
+        seen += s.a[i] != 0;
+    }
+    assert_true(left_out > 3 && left_out < 0.9 * seen);
+    for (size_t k = 0; k < 3; k++) {
+        sr1_step_report r = {.struct_size = sizeof r};
+        size_t n;
+
+        free(updated(tiny_config("model", GRADIENT, "loss=clip_cov", "clip_cov_ratio=1",
+                                 "clip_cov_lb=-2", "clip_cov_ub=4", cuts[k], NULL),
+                     &r, &n));
+        tiny_near(r.loss, want, 1e-5);
+        tiny_near(step_metric(&r, "actor/pg_clipfrac_lower"), left_out / seen, 1e-6);
+    }
+}
+
+static int larger_first(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x < y) - (x > y);
+}
+
+/* Of another policy's tokens: what the coefficient adds is |new - old| of the largest. */
+static void kl_cov_holds_those_of_the_largest(void **state)
+{
+    static struct tokens s;
+    static double sorted[MOST];
+    sr1_trainer *tr = tiny_trainer(tiny_config("other", NULL));
+    sr1_step_report without = {.struct_size = sizeof without}, with = without;
+    double want = 0;
+    size_t n;
+
+    (void)state;
+    OK(sr1__forward_column(tr, SR1_COLUMN_OLD, rolled, N));
+    sr1_trainer_free(tr);
+    read_tokens(&s);
+    memcpy(sorted, s.cov, sizeof sorted);
+    qsort(sorted, s.n, sizeof *sorted, larger_first);
+    n = (size_t)(0.2 * (double)s.n);
+    assert_true(n > 3 && sorted[n - 1] > sorted[n]);
+    for (size_t i = 0; i < s.n; i++)
+        want += s.cov[i] >= sorted[n - 1] ? fabs(s.now[i] - s.old[i]) / (double)s.n : 0;
+    assert_true(want > 1e-4);
+    free(updated(tiny_config("other", GRADIENT, "loss=kl_cov", "kl_cov_ratio=0.2",
+                             "ppo_kl_coef=0", NULL),
+                 &without, &n));
+    free(updated(tiny_config("other", GRADIENT, "loss=kl_cov", "kl_cov_ratio=0.2",
+                             "ppo_kl_coef=1", NULL),
+                 &with, &n));
+    tiny_near(with.loss - without.loss, want, 1e-5);
+}
+
+/* ---- slopes that jump where the policy is the old one ---- */
+
+static sr1_status alternate(void *self, const sr1_trajectory *const *t, size_t n,
+                            double *out)
+{
+    (void)self;
+    (void)t;
+    for (size_t i = 0; i < n; i++)
+        out[i] = (double)(i % 2);
+    return SR1_OK;
+}
+
+/* Weights after a step of the trainer's own; caller frees. */
+static float *stepped(sr1_config *c, size_t *count)
+{
+    static const sr1_reward_ops ops = {
+        .struct_size = sizeof ops, .name = "alternate", .score = alternate};
+    sr1_query q = tiny_query("one?");
+    sr1_trainer *tr = tiny_trainer(c);
+    float *w;
+
+    OK(sr1_trainer_add_reward(tr, &ops, NULL, 1.0));
+    OK(sr1_trainer_train_step(tr, &q, 1, GROUP, NULL, NULL));
+    w = tiny_weights(tr->model, count);
+    sr1_trainer_free(tr);
+    return w;
+}
+
+/* In the first optimizer step new - old is 0 but for rounding: a slope by its sign would
+ * be noise, as large as the key says. verl has old = new there. Later it is not 0. */
+static void no_slope_follows_the_sign_of_rounding(void **state)
+{
+    static const struct {
+        const char *choice, *none, *some;
+    } of[] = {{"loss=kl_cov", "ppo_kl_coef=0", "ppo_kl_coef=50"},
+              {"kl_kind=abs", "beta=0", "beta=50"}};
+    static const char *const shares = "kl_cov_ratio=0.3";
+
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        for (int times = 1; times <= 2; times++) {
+            const char *epochs = times == 1 ? "update_times=1" : "update_times=2";
+            size_t n;
+            float *none = stepped(tiny_config("model", GRADIENT, shares, of[i].choice,
+                                              of[i].none, epochs, NULL),
+                                  &n);
+            float *some = stepped(tiny_config("model", GRADIENT, shares, of[i].choice,
+                                              of[i].some, epochs, NULL),
+                                  &n);
+
+            assert_int_equal(memcmp(none, some, n * sizeof *some) == 0, times == 1);
+            free(none);
+            free(some);
+        }
+}
+
 /* Of another policy's tokens those of small weight are dropped: nothing is left. */
 static void a_mask_may_drop_everything(void **state)
 {
@@ -488,6 +671,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_offer_what_the_tables_hold),
         cmocka_unit_test(a_loss_brings_its_numbers),
+        cmocka_unit_test(one_end_of_the_clip_leaves_the_other),
         cmocka_unit_test(the_hosts_language_changes_no_number),
         cmocka_unit_test(the_first_system_keeps_its_defaults),
         cmocka_unit_test(pairs_that_contradict_are_refused),
@@ -498,6 +682,9 @@ int main(void)
         cmocka_unit_test(groups_weigh_the_same),
         cmocka_unit_test(bounds_are_reported),
         cmocka_unit_test(a_correction_of_nothing_changes_nothing),
+        cmocka_unit_test(clip_cov_leaves_out_those_between_its_bounds),
+        cmocka_unit_test(kl_cov_holds_those_of_the_largest),
+        cmocka_unit_test(no_slope_follows_the_sign_of_rounding),
         cmocka_unit_test(a_mask_may_drop_everything),
     };
 

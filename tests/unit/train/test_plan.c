@@ -3,6 +3,7 @@
  * plans with what a device counts. */
 #include "support/tiny.h"
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "train/plan.h"
@@ -709,6 +710,46 @@ static void both_forms_agree(void **state)
     assert_int_equal(sr1_plan_fits(NULL), -1);
 }
 
+/* ---- recipes ---- */
+
+static void plan_recipe(const char *folder, const char *name, const char *model)
+{
+    char path[1024];
+    sr1_config *c = NULL;
+    sr1_plan *p = NULL;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    OK(sr1_config_new(&c));
+    OK(sr1_config_load(c, path));
+    OK(sr1_config_set(c, "model_name_or_path", model));
+    OK(sr1_plan_new(&p, c, 80));
+    assert_true(sr1_plan_peak(p, NULL) > 0);
+    sr1_plan_free(p);
+    sr1_config_free(c);
+}
+
+/* Neither their questions, for validation or training, nor an index are there. */
+static void a_recipe_and_a_shape_make_a_plan(void **state)
+{
+    const char *model = write_shape("shape.json", 1024, 28, 16, 3072, 1);
+    char folder[600], **names = NULL;
+    size_t n = 0, recipes = 0;
+
+    (void)state;
+    snprintf(folder, sizeof folder, "%s/examples/recipes", getenv("SR1_SRC"));
+    OK(sr1__dir_list(folder, &names, &n));
+    for (size_t i = 0; i < n; i++) {
+        const char *end = strrchr(names[i], '.');
+
+        if (!end || strcmp(end, ".yaml") != 0)
+            continue;
+        plan_recipe(folder, names[i], model);
+        recipes++;
+    }
+    assert_true(recipes >= 10);
+    sr1__dir_list_free(names, n);
+}
+
 /* ---- refusals ---- */
 
 static void what_has_no_shape_is_refused(void **state)
@@ -779,6 +820,7 @@ int main(void)
         cmocka_unit_test(int8_references_are_refused),
         cmocka_unit_test(a_critic_may_be_an_adapter),
         cmocka_unit_test(both_forms_agree),
+        cmocka_unit_test(a_recipe_and_a_shape_make_a_plan),
         cmocka_unit_test(headers_are_compared),
         cmocka_unit_test(what_has_no_shape_is_refused),
         cmocka_unit_test(tiny_nothing_leaks),

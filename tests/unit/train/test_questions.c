@@ -74,7 +74,7 @@ static void zero_variance_groups_are_replaced(void **state)
 }
 
 /* Of the questions 0 and 4 some samples are right, and no other's differ in it; that of 5
- * has no right answer. */
+ * has no right answer, and of one sample of 3 it could not be known. */
 static sr1_status by_correctness(void *self, const sr1_trajectory *const *t, size_t n,
                                  double *scores, int32_t *states)
 {
@@ -83,7 +83,9 @@ static sr1_status by_correctness(void *self, const sr1_trajectory *const *t, siz
         int k = atoi(sr1_trajectory_query_id(t[i]) + 1);
 
         scores[i] = k % 4 || sr1_trajectory_sample(t[i]) % 2;
-        states[i] = k == 5 ? SR1_REWARD_NOT_APPLICABLE : SR1_REWARD_SCORED;
+        states[i] = k == 5 ? SR1_REWARD_NOT_APPLICABLE
+                    : k == 3 && sr1_trajectory_sample(t[i]) == 2 ? SR1_REWARD_UNKNOWN
+                                                                 : SR1_REWARD_SCORED;
     }
     return SR1_OK;
 }

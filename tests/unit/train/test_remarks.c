@@ -188,6 +188,8 @@ static void parts_that_nobody_opens_are_told_of(void **state)
         {"judge_base_url=http://127.0.0.1:9/v1", "and rewards do not name judge"},
         {"stop_at_exact_match=0.9", "and there are no questions for validation"},
         {"log_validation_trajectories=-1", "and there are no questions for validation"},
+        {"greater_is_better=true", "and metric_for_best_model is not"},
+        {"early_stopping_threshold=0.1", "and early_stopping_patience is 0"},
         {"validation_top_p=0.7", "and validation_temperature is 0"},
         {"reference_mixup_alpha=0.5", "and reference_sync_steps is 0"},
         {"learning_rate=0", "learning_rate is 0: the policy stays as it is"},
@@ -222,6 +224,15 @@ static void what_the_loss_does_not_read_is_told_of(void **state)
         {{"clip_epsilon_high=0.3", "loss=reinforce"},
          "clip_epsilon_high is set, and the loss does not look at it",
          "loss=dapo"},
+        {{"clip_cov_ratio=0.1", "clip_cov_lb=0", "loss=kl_cov"},
+         "clip_cov_lb is set, and the loss does not look at it",
+         "loss=clip_cov"},
+        {{"kl_cov_ratio=0.1", "loss=clip_cov"},
+         "kl_cov_ratio is set, and the loss does not look at it",
+         "loss=kl_cov"},
+        {{"ppo_kl_coef=2", "loss=dapo"},
+         "ppo_kl_coef is set, and the loss does not look at it",
+         "loss=kl_cov"},
         {{"kl_weighted=true", "kl_reference=frozen", "kl_in=reward"},
          "kl_weighted is set, and kl_in is reward",
          "kl_in=loss"},
@@ -277,6 +288,21 @@ static void turns_that_earn_nothing_are_told_of(void **state)
                        about));
     assert_null(strstr(said(SHORT("dense", "advantage=mt_grpo_turns", "max_steps=1",
                                   "rewards=format,environment", "dense_rewards=true")),
+                       about));
+}
+
+static void places_that_inserted_text_moves_are_told_of(void **state)
+{
+    static const char about[] = "take tir_optimal_token_baseline";
+
+    (void)state;
+    assert_non_null(strstr(
+        said(SHORT("places", "advantage=optimal_token_baseline", "max_steps=1")), about));
+    assert_null(
+        strstr(said(SHORT("own", "advantage=tir_optimal_token_baseline", "max_steps=1")),
+               about));
+    assert_null(strstr(said(SHORT("alone", "advantage=optimal_token_baseline",
+                                  "environment=none", "max_steps=1")),
                        about));
 }
 
@@ -460,6 +486,7 @@ int main(void)
         cmocka_unit_test(what_the_loss_does_not_read_is_told_of),
         cmocka_unit_test(all_that_is_not_read_is_told_of),
         cmocka_unit_test(turns_that_earn_nothing_are_told_of),
+        cmocka_unit_test(places_that_inserted_text_moves_are_told_of),
         cmocka_unit_test(a_rule_by_successes_without_any_is_told_of),
         cmocka_unit_test(a_mini_batch_of_compat_is_of_questions),
         cmocka_unit_test(a_critic_that_warms_up_alone_is_told_of),

@@ -415,6 +415,8 @@ static void what_makes_no_sense_is_refused(void **state)
             "loss=vespo");
     refused("take seq_mean_k1", "rollout_rs=seq_mean_k1,token_k2",
             "rollout_rs_threshold=2", "importance_correction=sequence_truncate");
+    refused("off_policy_delta judges a trajectory by all", "rollout_rs=token_k1",
+            "rollout_rs_threshold=2", "off_policy_delta=0.1");
 }
 
 int main(void)

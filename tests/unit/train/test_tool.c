@@ -420,6 +420,16 @@ static void unfinished_work_never_exits_0(void **state)
         CALL("--resume", scratch_path("enough"), "stop_at_exact_match=0", "max_steps=6"),
         0);
     assert_true(log_says("6 steps done"));
+    /* likewise what else ends a run, and where its best one is */
+    assert_int_equal(CALL(recipe, out_pair("settled"), "metric_for_best_model=val/format",
+                          "early_stopping_patience=1", "early_stopping_threshold=2"),
+                     0);
+    assert_true(log_says("validations without a better figure: 1 reached "
+                         "early_stopping_patience; to go on: sr1-train --resume "));
+    assert_true(log_says("early_stopping_patience=0 max_steps=N"));
+    assert_true(log_says("; best val/format "));
+    assert_int_equal(CALL("--resume", scratch_path("settled")), 0);
+    assert_true(log_says("steps were done before; validations without a better"));
     /* failed: 1 */
     assert_int_equal(CALL(recipe, "out=/proc/nothing"), 1);
 }

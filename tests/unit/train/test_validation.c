@@ -120,6 +120,9 @@ static void a_validation_has_verls_figures(void **state)
     (void)metric(of, 0, "val-aux/towers/reward/best@2/mean");
     right = metric(of, 0, "val-aux/towers/exact_match/mean@3");
     tiny_near(metric(of, 0, "val/test_score/towers"), right, 0);
+    tiny_near(metric(of, 0, "val/retrieval/hit_rate/towers"),
+              metric(of, 0, "val/retrieval/hit_rate"), 0);
+    assert_null(json_object_get(json_array_get(of, 0), "val/retrieval/recall"));
     json_decref(of);
     json_decref(rows);
 }
