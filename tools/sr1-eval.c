@@ -674,7 +674,7 @@ static int check_suite_folder(const char *folder)
                       folder);
 }
 
-static int is_folder(const char *path)
+static int is_question_folder(const char *path)
 {
     struct stat st;
 
@@ -684,7 +684,7 @@ static int is_folder(const char *path)
 /* -1, or the exit code where a file of questions stands in place of the policy. */
 static int check_word_order(const char *policy, const char *questions)
 {
-    if (!is_folder(questions) || is_folder(policy))
+    if (!is_question_folder(questions) || is_question_folder(policy))
         return -1;
     return args_wrong(&a,
                       "%.400s is a folder, not a file of questions; the policy comes "

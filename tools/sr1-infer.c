@@ -184,7 +184,7 @@ static sr1_status print_trajectory_json(const sr1_trajectory *t)
     return SR1_OK;
 }
 
-static int is_blank(const char *text)
+static int is_blank_question(const char *text)
 {
     return text[strspn(text, " \t\r\n")] == '\0';
 }
@@ -198,7 +198,7 @@ static int is_unset(const char *name)
 }
 
 /* Worlds and problems are known by the question's id. */
-static sr1_status check_id(const sr1_config *c, const char *id)
+static sr1_status check_question_id(const sr1_config *c, const char *id)
 {
     const char *env = NULL;
     char text[128];
@@ -314,7 +314,7 @@ static int answer_input_lines(sr1_rollout *r, const struct infer_options *o)
         question = trim_input_line(line, (size_t)n, number == 1);
         if (question && !*question && prompt)
             break;
-        if (question && is_blank(question))
+        if (question && is_blank_question(question))
             continue;
         snprintf(called, sizeof(called), "line %lld", (long long)number);
         st = name_question(answer_line(r, o, question), called);
@@ -361,7 +361,7 @@ int main(int argc, char **argv)
         return code;
     if (n < 1)
         return args_wrong(&a, "give a policy: a run folder or a model folder");
-    if (o.question && is_blank(o.question))
+    if (o.question && is_blank_question(o.question))
         return args_wrong(&a, "--question: the question is empty");
     policy_passive_waiting(argv);
     progress_warnings();
@@ -369,7 +369,7 @@ int main(int argc, char **argv)
     if (st == SR1_OK)
         st = policy_config(&c, rest[0], rest + 1, n - 1);
     if (st == SR1_OK)
-        st = check_id(c, o.id);
+        st = check_question_id(c, o.id);
     if (st == SR1_OK)
         policy_warn_of_sampling(o.sample, rest + 1, n - 1);
     progress_wait("opening the model");

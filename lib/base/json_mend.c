@@ -68,7 +68,7 @@ static void mend_string(struct mending *m)
 }
 
 /* Bytes of the number at s; *whole: it has no point and no exponent. */
-static size_t measure_number(const char *s, size_t n, int *whole)
+static size_t measure_json_number(const char *s, size_t n, int *whole)
 {
     size_t i = 0;
 
@@ -81,7 +81,7 @@ static size_t measure_number(const char *s, size_t n, int *whole)
 static void mend_number(struct mending *m)
 {
     int whole;
-    size_t n = measure_number(m->p, (size_t)(m->end - m->p), &whole);
+    size_t n = measure_json_number(m->p, (size_t)(m->end - m->p), &whole);
     char text[NUMBER_MAX];
 
     if (n < sizeof(text)) {
@@ -140,7 +140,7 @@ void sr1__json_mend(const char *text, size_t n, struct sr1__buf *out)
 /* ---- rows whose numbers must not be rounded ---- */
 
 /* Bytes of the string at s, with its quotes. */
-static size_t measure_string(const char *s, size_t n)
+static size_t measure_json_string(const char *s, size_t n)
 {
     size_t i = 1;
 
@@ -179,11 +179,11 @@ sr1_status sr1__json_refuse_big(const char *row, size_t n)
     for (size_t i = 0; i < n; i += used) {
         used = 1;
         if (row[i] == '"') {
-            used = measure_string(row + i, n - i);
+            used = measure_json_string(row + i, n - i);
             if (depth == 1 && used > 1 && is_before_colon(row + i + used, n - i - used))
                 field = (struct sr1__str){row + i + 1, used - 2};
         } else if (row[i] == '-' || (row[i] >= '0' && row[i] <= '9')) {
-            used = measure_number(row + i, n - i, &whole);
+            used = measure_json_number(row + i, n - i, &whole);
             if (whole && used > 1 && !sr1__parse_int(row + i, used, &value))
                 return refuse_number(field, row + i, used);
         } else {

@@ -52,7 +52,9 @@ static sr1_status check_dataset_rows(const sr1_trainer *tr, const sr1_dataset *d
 /* An id that names no world would end the run at the step that comes to it. */
 static sr1_status check_world_ids(const sr1_trainer *tr, const sr1_dataset *d)
 {
-    if (!sr1__config_is(tr->config, "environment", "rooms"))
+    const struct sr1__environment_choice *e = sr1__environment_choice(tr->config);
+
+    if (!e || !e->names_worlds)
         return SR1_OK;
     for (int64_t i = 0; i < sr1_dataset_count(d); i++) {
         sr1_row *row = NULL;

@@ -734,7 +734,7 @@ def test_what_a_program_gave_is_shown(tmp_path):
     config = {"environment": "none", "search_engine": "mock", "rewards": "answer"}
     given = {"environment": "tools", "tools": ["town", "add"], "engine": "mine",
              "rewards": [["called", 1.0]]}  # fmt: skip
-    a = make_run(tmp_path / "a", [metrics(1, **{"training/loss": -2.5e-8})], [trajectory()], config)
+    a = make_run(tmp_path / "a", [metrics(1, loss=-2.5e-8)], [trajectory()], config)
     (a / "run.json").write_text(json.dumps({"format": 1, "starts": [{"given": given}]}))
     report(tmp_path, a)
     page = dumped(tmp_path)
