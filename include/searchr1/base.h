@@ -67,13 +67,13 @@ SR1_API const char *sr1_status_text(sr1_status status);
  * with "return sr1_set_error(SR1_E_IO, text)". */
 SR1_API sr1_status sr1_set_error(sr1_status status, const char *text);
 
-/* Mark the calls that this thread makes from here on with a number of yours; returns the
- * mark that was there (0 at first), to be put back after the call. Callbacks that a call
- * causes see its mark by sr1_call_mark, on whichever thread they run. */
+/* Mark the calls that this thread makes from here on with a number of yours, below 2^63;
+ * returns the mark that was there (0 at first), to be put back after the call. Callbacks
+ * that a call causes see its mark by sr1_call_mark, on whichever thread they run. */
 SR1_API uint64_t sr1_set_call_mark(uint64_t mark);
 
-/* Return, from inside a callback, the mark of the call that caused it; 0 where no call
- * is under way, as in a server. */
+/* Return, from inside a callback, the mark of the call that caused it; where no call is
+ * under way 0, or in a server a number of the server's own, 2^63 or more. */
 SR1_API uint64_t sr1_call_mark(void);
 
 /* Return the version of the library that is loaded: "0.1.0". Static. */

@@ -19,6 +19,7 @@ sr1_status sr1__env_completions_new(struct sr1__env_completions **out,
     sr1__cond_init(&b->answered);
     b->executor = a;
     b->n_rows = rows;
+    b->mark = sr1_call_mark();
     pthread_mutex_lock(&a->lock);
     a->n_engines++;
     pthread_mutex_unlock(&a->lock);

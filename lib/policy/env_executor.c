@@ -82,8 +82,14 @@ static int can_join_batch(const struct sr1__env_executor *a,
     return sr1__env_can_batch(a->env, k->action.text, k->action.len);
 }
 
-/* Add every queued request that the environment can batch; the first request is one of
- * them. */
+/* What a call of the environment raises belongs to the one whose mark it has. */
+static int has_mark(const struct sr1__env_call *c, const struct sr1__env_request *k)
+{
+    return k->completions->mark == c->mark;
+}
+
+/* Add every queued request of the call's mark that the environment can batch; the first
+ * request is one of them. */
 static void add_joined_requests(struct sr1__env_executor *a, struct sr1__env_call *c)
 {
     struct sr1__env_request *k = a->first;
@@ -93,7 +99,7 @@ static void add_joined_requests(struct sr1__env_executor *a, struct sr1__env_cal
     while (k) {
         struct sr1__env_request *next = k->next;
 
-        if (can_join_batch(a, k))
+        if (has_mark(c, k) && can_join_batch(a, k))
             add_request_to_call(c, k);
         else
             sr1__env_executor_enqueue(a, k);
@@ -112,9 +118,10 @@ static struct sr1__env_call *begin_env_call(struct sr1__env_executor *a,
 
     if (!c)
         return NULL;
+    c->mark = a->first->completions->mark;
     if (joined)
         add_joined_requests(a, c);
-    while (!joined && c->n < share)
+    while (!joined && c->n < share && a->first && has_mark(c, a->first))
         add_request_to_call(c, pop_request(a));
     c->tally.engine = c->requests[0]->completions->tally
                           ? c->requests[0]->completions->tally->engine
@@ -238,11 +245,13 @@ static void executor_release(struct sr1__env_executor *a)
 static sr1_status call_env_rows(struct sr1__env_executor *a, struct sr1__env_call *c)
 {
     struct sr1__search_tally *before = sr1__search_count_into(&c->tally);
+    uint64_t mark = sr1_set_call_mark(c->mark);
     sr1_status status;
 
     if (a->env_lock)
         pthread_mutex_lock(a->env_lock);
     status = sr1__env_act_rows(a->env, c->actions, c->n, c->observations);
+    (void)sr1_set_call_mark(mark);
     (void)sr1__search_count_into(before);
     if (a->env_lock)
         pthread_mutex_unlock(a->env_lock);

@@ -33,7 +33,8 @@ struct sr1__env_completions {
     struct sr1__env_request *requests; /* [rows] */
     int32_t n_rows;
     size_t waiting;
-    int stuck; /* its owner can do nothing but wait */
+    int stuck;     /* its owner can do nothing but wait */
+    uint64_t mark; /* sr1_call_mark of its owner */
     pthread_cond_t answered;
     void (*on_answer)(void *arg); /* NULL: nobody else waits */
     void *on_answer_arg;
@@ -52,6 +53,7 @@ struct sr1__env_worker {
 struct sr1__env_call {
     struct sr1__env_call *next; /* of those under way */
     struct sr1__env_worker *worker;
+    uint64_t mark; /* of all its requests */
     int lost;
     size_t n;
     struct sr1__env_request *

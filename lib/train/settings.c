@@ -196,12 +196,14 @@ static sr1_status read_rejection(struct sr1__settings *s, const sr1_config *c)
     return check_rejection(s);
 }
 
-/* Keys with which what is sampled is not quite the policy, but with `exact`. */
+/* Keys with which what is sampled is not quite the policy, but with `exact` or in a type
+ * that rounds no more (NULL: in none). */
 static const struct {
-    const char *key, *exact, *why;
+    const char *key, *exact, *why, *exact_dtype;
 } rounding_keys[] = {
-    {"quantization", "none", "with other weights than are trained"},
-    {"kv_cache_dtype", "auto", "after keys and values that training does not round"}};
+    {"quantization", "none", "with other weights than are trained", NULL},
+    {"kv_cache_dtype", "auto", "after keys and values that training does not round",
+     "bf16"}};
 
 static sr1_status check_rounded_policy(const struct sr1__settings *s, const sr1_config *c)
 {
@@ -210,8 +212,10 @@ static sr1_status check_rounded_policy(const struct sr1__settings *s, const sr1_
         return SR1_OK;
     for (size_t i = 0; i < sizeof rounding_keys / sizeof rounding_keys[0]; i++) {
         const char *key = rounding_keys[i].key, *exact = rounding_keys[i].exact;
+        const char *dtype = rounding_keys[i].exact_dtype;
 
-        if (!sr1__config_is(c, key, exact))
+        if (!sr1__config_is(c, key, exact) &&
+            !(dtype && sr1__config_is(c, "dtype", dtype)))
             return sr1__fail(SR1_E_CONFIG,
                              "%s %s: tokens are sampled %s; set importance_correction "
                              "(token_truncate) so that the difference is weighed, or %s "

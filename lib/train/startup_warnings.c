@@ -193,22 +193,6 @@ static int warn_turn_rewards(const sr1_trainer *tr, char *text, size_t size)
     return 1;
 }
 
-/* Inserted text moves what follows to places that no other trajectory of the group has.
- */
-static int warn_token_places(const sr1_trainer *tr, char *text, size_t size)
-{
-    if (strcmp(tr->set.estimator.name, "optimal_token_baseline") != 0 ||
-        sr1__config_is(tr->config, "environment", "none"))
-        return 0;
-    snprintf(
-        text, size,
-        "advantage optimal_token_baseline compares tokens at the same place of the "
-        "response, inserted text included, so that turns behind results of different "
-        "lengths have no others to be compared with; take tir_optimal_token_baseline, "
-        "which counts the policy's own tokens");
-    return 1;
-}
-
 /* A rule that goes by successes, where rows may have no answer to succeed by. */
 static int warn_successes(const sr1_trainer *tr, char *text, size_t size)
 {
@@ -229,10 +213,10 @@ static int warn_successes(const sr1_trainer *tr, char *text, size_t size)
 int sr1__startup_warning(const sr1_trainer *tr, size_t i, char *text, size_t size)
 {
     static int (*const warnings[])(const sr1_trainer *, char *, size_t) = {
-        warn_reference,  warn_rate,        warn_warmup,   warn_critic_warmup,
-        warn_validation, warn_same_rows,   warn_repeats,  warn_rank,
-        warn_engine,     warn_pair,        warn_no_tools, warn_turn_rewards,
-        warn_successes,  warn_token_places};
+        warn_reference,  warn_rate,      warn_warmup,   warn_critic_warmup,
+        warn_validation, warn_same_rows, warn_repeats,  warn_rank,
+        warn_engine,     warn_pair,      warn_no_tools, warn_turn_rewards,
+        warn_successes};
     const size_t n = sizeof(warnings) / sizeof(warnings[0]);
 
     return i < n ? warnings[i](tr, text, size) : sr1__warn_unread(tr, i - n, text, size);

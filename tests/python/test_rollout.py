@@ -373,6 +373,37 @@ def test_ctrl_c_ends_a_call(rollout, tmp_path):
     assert time.monotonic() - began < 10
 
 
+def test_what_a_search_raises_is_its_own_calls(model_folder):
+    """Also where a thread that an ended call has left waiting takes it."""
+    entered, gate, now = threading.Event(), threading.Event(), [None]
+
+    class Mine(BaseException):
+        pass
+
+    def engine(queries, top_k):
+        if now[0] is None:
+            entered.set()
+            gate.wait(60)
+            return queries
+        raise now[0]
+
+    def stop(*figures):
+        if entered.is_set():
+            raise KeyError("stopped")
+
+    ask = [Query("Where is it?", ["Paris"])]
+    with Rollout(tiny.config(model_folder), search=PythonSearch(engine, waits=True)) as rollout:
+        with pytest.raises(KeyError):
+            rollout.generate(ask * 3, progress=stop)
+        now[0] = TimeoutError("late")
+        threading.Timer(0.5, gate.set).start()
+        (of_row,) = rollout.generate(ask)
+        assert of_row.searches[0].status == "timeout"
+        now[0] = Mine()
+        with pytest.raises(Mine):
+            rollout.generate(ask)
+
+
 def test_nothing_is_lost_when_ctrl_c_came_at_the_end(rollout, tmp_path, monkeypatch):
     def interrupt(finished, total, tokens):
         if finished == total:

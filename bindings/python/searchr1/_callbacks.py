@@ -225,13 +225,14 @@ class _Call:
         """The calls that this thread makes meanwhile, and their callbacks on whichever
         thread, are of this one."""
         mark = next(_marks)
-        _calls[mark] = self
-        before = lib.sr1_set_call_mark(mark)
+        before = lib.sr1_call_mark()
         try:
+            _calls[mark] = self
+            lib.sr1_set_call_mark(mark)
             yield
         finally:
             lib.sr1_set_call_mark(before)
-            del _calls[mark]
+            _calls.pop(mark, None)
 
 
 @contextmanager
@@ -250,8 +251,7 @@ def call(
     except Error:
         if made.raised is None:
             raise
-        raise made.take()  # not "from" the failure: its own cause stays
-    if made.raised is not None:
+    if made.raised is not None:  # outside of the failure: its own cause and context stay
         raise made.take()
 
 

@@ -98,7 +98,13 @@ class Server(Handle):
         with _callbacks.interrupts(self.stop):
             while not self._stopped.wait(1.0):
                 pass
-        lib.sr1_server_run(self)
+        if self._pointer is not None:  # close() has finished already
+            lib.sr1_server_run(self)
+
+    def close(self) -> None:
+        """Stop, answer what was accepted, and free the server; run() returns."""
+        self._stopped.set()
+        super().close()
 
     def stop(self) -> None:
         """Make run() return."""

@@ -25,8 +25,9 @@ struct sr1__mcp_http {
     char **headers; /* [n_headers] those of the file */
     size_t n_headers;
     double start_s;
-    pthread_mutex_t greeting;  /* around making a session */
     pthread_mutex_t lock;      /* over all below */
+    pthread_cond_t greeting;   /* has ended */
+    int greets;                /* a caller makes the session */
     int greeted;               /* the session is made, and the server was told so */
     char session[SESSION_MAX]; /* "": it has none */
     char version[32];
@@ -263,9 +264,11 @@ static void keep_session(struct sr1__mcp_http *h, const char *session,
 static void end_greeting(struct sr1__mcp_http *h, int made)
 {
     pthread_mutex_lock(&h->lock);
+    h->greets = 0;
     h->greeted = made;
     if (!made)
         h->session[0] = h->version[0] = '\0';
+    pthread_cond_broadcast(&h->greeting);
     pthread_mutex_unlock(&h->lock);
 }
 
@@ -288,7 +291,6 @@ static sr1_status initialize_session(struct sr1__mcp_http *h, double until)
     sr1__rpc_reply_free(&reply);
     if (st == SR1_OK)
         st = request_by_http(h, 0, "notifications/initialized", NULL, until, NULL, &o);
-    end_greeting(h, st == SR1_OK);
     return st;
 }
 
@@ -303,31 +305,39 @@ static void forget_session(struct sr1__mcp_http *h, const char *session)
     pthread_mutex_unlock(&h->lock);
 }
 
-static int is_greeted(struct sr1__mcp_http *h)
+/* Wait for another caller's greeting. *ours: there is no session, and this one makes it.
+ */
+static sr1_status await_greeting(struct sr1__mcp_http *h, double until, int *ours)
 {
-    int greeted;
+    struct timespec latest = sr1__clock_time(until);
+    int late = 0;
 
     pthread_mutex_lock(&h->lock);
-    greeted = h->greeted;
+    while (h->greets && !late)
+        late = pthread_cond_timedwait(&h->greeting, &h->lock, &latest) != 0;
+    late = h->greets;
+    *ours = !late && !h->greeted;
+    if (*ours)
+        h->greets = 1;
     pthread_mutex_unlock(&h->lock);
-    return greeted;
+    if (late)
+        return sr1__fail(SR1_E_TIMEOUT, "%s: another call waits for its greeting",
+                         h->name);
+    return SR1_OK;
 }
 
 /* One caller makes it; others wait, each as long as it may. */
 static sr1_status need_session(struct sr1__mcp_http *h, double until)
 {
     double start = sr1__now() + h->start_s;
-    struct timespec latest = sr1__clock_time(until);
-    sr1_status st = SR1_OK;
+    sr1_status st;
+    int ours;
 
-    if (is_greeted(h))
+    SR1__TRY(await_greeting(h, until, &ours));
+    if (!ours)
         return SR1_OK;
-    if (pthread_mutex_clocklock(&h->greeting, CLOCK_MONOTONIC, &latest) != 0)
-        return sr1__fail(SR1_E_TIMEOUT, "%s: another call waits for its greeting",
-                         h->name);
-    if (!is_greeted(h))
-        st = initialize_session(h, until < start ? until : start);
-    pthread_mutex_unlock(&h->greeting);
+    st = initialize_session(h, until < start ? until : start);
+    end_greeting(h, st == SR1_OK);
     return st;
 }
 
@@ -409,8 +419,8 @@ sr1_status sr1__mcp_http_new(struct sr1__mcp_http **out,
     SR1__TRY(sr1__context(sr1__url_origin(server->url, "url", origin),
                           "MCP server '%.64s'", server->name));
     SR1__CALLOC(h, 1, "MCP server");
-    pthread_mutex_init(&h->greeting, NULL);
     pthread_mutex_init(&h->lock, NULL);
+    sr1__cond_init(&h->greeting);
     h->start_s = start_s;
     st = copy_server(h, server);
     if (st == SR1_OK)
@@ -425,7 +435,7 @@ void sr1__mcp_http_free(struct sr1__mcp_http *h)
     if (h->http)
         end_session(h);
     sr1__http_free(h->http);
-    pthread_mutex_destroy(&h->greeting);
+    pthread_cond_destroy(&h->greeting);
     pthread_mutex_destroy(&h->lock);
     for (size_t i = 0; h->headers && i < h->n_headers; i++)
         sr1__free(h->headers[i]);

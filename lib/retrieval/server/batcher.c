@@ -303,12 +303,18 @@ static struct sr1__server_task *take_task_chain(struct sr1__batcher *b, size_t *
     return chain;
 }
 
-/* The batcher that this thread works for. */
+/* The batcher that this thread works for; others work for it by its mark. */
 static _Thread_local const struct sr1__batcher *here;
+
+/* Of its calls of the engine: no user's mark has the highest bit (searchr1/base.h). */
+static uint64_t make_mark(const struct sr1__batcher *b)
+{
+    return UINT64_C(1) << 63 | (uint64_t)(uintptr_t)b;
+}
 
 int sr1__batcher_is_here(const struct sr1__batcher *b)
 {
-    return b != NULL && here == b;
+    return b != NULL && (here == b || sr1_call_mark() == make_mark(b));
 }
 
 static void *run_batch_worker(void *arg)
@@ -317,6 +323,7 @@ static void *run_batch_worker(void *arg)
     struct sr1__batcher *b = w->batcher;
 
     here = b;
+    (void)sr1_set_call_mark(make_mark(b));
     pthread_mutex_lock(&b->lock);
     for (;;) {
         struct sr1__server_task *chain;

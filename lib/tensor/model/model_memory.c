@@ -557,18 +557,18 @@ double sr1__memory_backward(const struct sr1__memory_model *m,
 
 /* ---- decoding ---- */
 
-static double token_cache(const struct sr1__memory_model *m)
-{
-    struct widths w = widths_of(&m->config);
-    double size = m->narrow_cache ? sizeof(uint16_t) : size_of(m);
-
-    return 2 * (double)m->config.n_layers * w.k * size;
-}
-
 /* Pages in host memory (kv_paged.c), or slots (kv_slots.c). */
 static int is_paged(const struct sr1__memory_model *m)
 {
     return m->device == SR1__CPU && m->dtype != SR1__WEIGHT_F16;
+}
+
+static double token_cache(const struct sr1__memory_model *m)
+{
+    struct widths w = widths_of(&m->config);
+    double size = m->narrow_cache && is_paged(m) ? sizeof(uint16_t) : size_of(m);
+
+    return 2 * (double)m->config.n_layers * w.k * size;
 }
 
 /* Tables and masks are as large as the blocks that rows look at (kv_slots.c). */

@@ -621,6 +621,13 @@ static void narrow_caches_take_half(void **state)
     assert_int_equal(sr1_plan_peak(plain, "update"), sr1_plan_peak(narrow, "update"));
     sr1_plan_free(plain);
     sr1_plan_free(narrow);
+    refuse(path, "kv_cache_dtype=bfloat16", SR1_E_CONFIG, "set importance_correction");
+    plain = PLAN(path, 200, "device=cpu", "dtype=bf16", "threads=1");
+    narrow = PLAN(path, 200, "device=cpu", "dtype=bf16", "threads=1",
+                  "kv_cache_dtype=bfloat16"); /* exact, and no narrower */
+    assert_int_equal(sr1_plan_peak(plain, "generate"), sr1_plan_peak(narrow, "generate"));
+    sr1_plan_free(plain);
+    sr1_plan_free(narrow);
 }
 
 /* Where it has nothing to do. */

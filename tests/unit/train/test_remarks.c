@@ -291,21 +291,6 @@ static void turns_that_earn_nothing_are_told_of(void **state)
                        about));
 }
 
-static void places_that_inserted_text_moves_are_told_of(void **state)
-{
-    static const char about[] = "take tir_optimal_token_baseline";
-
-    (void)state;
-    assert_non_null(strstr(
-        said(SHORT("places", "advantage=optimal_token_baseline", "max_steps=1")), about));
-    assert_null(
-        strstr(said(SHORT("own", "advantage=tir_optimal_token_baseline", "max_steps=1")),
-               about));
-    assert_null(strstr(said(SHORT("alone", "advantage=optimal_token_baseline",
-                                  "environment=none", "max_steps=1")),
-                       about));
-}
-
 static void a_rule_by_successes_without_any_is_told_of(void **state)
 {
     static const char about[] = "query_selection is success_half, and environment search";
@@ -486,7 +471,6 @@ int main(void)
         cmocka_unit_test(what_the_loss_does_not_read_is_told_of),
         cmocka_unit_test(all_that_is_not_read_is_told_of),
         cmocka_unit_test(turns_that_earn_nothing_are_told_of),
-        cmocka_unit_test(places_that_inserted_text_moves_are_told_of),
         cmocka_unit_test(a_rule_by_successes_without_any_is_told_of),
         cmocka_unit_test(a_mini_batch_of_compat_is_of_questions),
         cmocka_unit_test(a_critic_that_warms_up_alone_is_told_of),
