@@ -674,6 +674,24 @@ static int check_suite_folder(const char *folder)
                       folder);
 }
 
+static int is_question_folder(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* -1, or the exit code where a file of questions stands in place of the policy. */
+static int check_word_order(const char *policy, const char *questions)
+{
+    if (!is_question_folder(questions) || is_question_folder(policy))
+        return -1;
+    return args_wrong(&a,
+                      "%.400s is a folder, not a file of questions; the policy comes "
+                      "first: sr1-eval POLICY QUESTIONS",
+                      questions);
+}
+
 static const struct eval_task *find_eval_task(const char *name)
 {
     for (size_t i = 0; i < sizeof(tasks) / sizeof(tasks[0]); i++)
@@ -730,8 +748,9 @@ int main(int argc, char **argv)
     if (code < 0 && task->run == answer_questions && o.samples > SR1_EVAL_MAX_SAMPLES)
         code = args_wrong(&a, "--samples %lld: at most %d, or 1024 with --suite",
                           (long long)o.samples, SR1_EVAL_MAX_SAMPLES);
-    if (code < 0 && o.suite.folder)
-        code = check_suite_folder(o.suite.folder);
+    if (code < 0)
+        code = o.suite.folder ? check_suite_folder(o.suite.folder)
+                              : check_word_order(rest[0], rest[1]);
     if (code >= 0)
         return code;
     policy_passive_waiting(argv);

@@ -158,17 +158,17 @@ static void print_end(struct infer_view *v, const sr1_trajectory *t)
 {
     size_t n = 0;
     size_t tokens = sr1_trajectory_policy_count(t);
-    size_t searches = sr1_trajectory_search_count(t);
+    size_t actions = sr1_trajectory_search_count(t);
     const char *answer = sr1_trajectory_final_answer(t, &n);
 
     put_held(v);
     put_style(v, PLAIN);
     printf("%s\nanswer: ", v->in_line ? "\n" : "");
     print_view_bytes(v, answer[0] ? answer : "none", answer[0] ? n : 4);
-    printf("\n(%s; %zu token%s, %zu search%s)\n",
+    printf("\n(%s; %zu token%s, %zu action%s)\n",
            sr1_stop_reason_name(sr1_trajectory_stop_reason(t)), tokens,
-           plural_ending((int64_t)tokens, "s"), searches,
-           plural_ending((int64_t)searches, "es"));
+           plural_ending((int64_t)tokens, "s"), actions,
+           plural_ending((int64_t)actions, "s"));
 }
 
 static sr1_status print_trajectory_json(const sr1_trajectory *t)
@@ -184,12 +184,31 @@ static sr1_status print_trajectory_json(const sr1_trajectory *t)
     return SR1_OK;
 }
 
+static int is_blank_question(const char *text)
+{
+    return text[strspn(text, " \t\r\n")] == '\0';
+}
+
 /* https://no-color.org: set to anything but nothing. */
 static int is_unset(const char *name)
 {
     const char *value = getenv(name);
 
     return value == NULL || *value == '\0';
+}
+
+/* Worlds and problems are known by the question's id. */
+static sr1_status check_question_id(const sr1_config *c, const char *id)
+{
+    const char *env = NULL;
+    char text[128];
+
+    if (id || sr1_config_get_str(c, "environment", &env) != SR1_OK ||
+        (strcmp(env, "rooms") != 0 && strcmp(env, "critique") != 0))
+        return SR1_OK;
+    snprintf(text, sizeof(text),
+             "environment %s knows a question by its id; give --id ID", env);
+    return sr1_set_error(SR1_E_INVALID, text);
 }
 
 static sr1_status answer_question(sr1_rollout *r, const struct infer_options *o,
@@ -295,7 +314,7 @@ static int answer_input_lines(sr1_rollout *r, const struct infer_options *o)
         question = trim_input_line(line, (size_t)n, number == 1);
         if (question && !*question && prompt)
             break;
-        if (question && !*question)
+        if (question && is_blank_question(question))
             continue;
         snprintf(called, sizeof(called), "line %lld", (long long)number);
         st = name_question(answer_line(r, o, question), called);
@@ -342,13 +361,15 @@ int main(int argc, char **argv)
         return code;
     if (n < 1)
         return args_wrong(&a, "give a policy: a run folder or a model folder");
-    if (o.question && o.question[strspn(o.question, " \t\r\n")] == '\0')
+    if (o.question && is_blank_question(o.question))
         return args_wrong(&a, "--question: the question is empty");
     policy_passive_waiting(argv);
     progress_warnings();
     st = o.history ? messages_read(&o.before, o.history) : SR1_OK;
     if (st == SR1_OK)
         st = policy_config(&c, rest[0], rest + 1, n - 1);
+    if (st == SR1_OK)
+        st = check_question_id(c, o.id);
     if (st == SR1_OK)
         policy_warn_of_sampling(o.sample, rest + 1, n - 1);
     progress_wait("opening the model");

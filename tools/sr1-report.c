@@ -38,7 +38,8 @@ static const char help_text[] =
     "  sr1-report runs/first --json\n"
     "  sr1-report runs/first --serve\n"
     "\n"
-    "Exit codes: 0 done, 1 failed, 2 wrong usage or no run in the folder.\n";
+    "Exit codes: 0 done, 1 failed, 2 wrong usage or no run in the folder, 130 after "
+    "Ctrl-C.\n";
 
 static void format_page_size(size_t n, char out[32])
 {

@@ -67,7 +67,11 @@ static void on_interrupt(int sig)
 {
     static const char text[] =
         "\nstopping after this step, with a checkpoint; Ctrl-C now ends at once\n";
+    static const char ended[] =
+        "\nended at once; sr1-train --resume goes on from the last checkpoint\n";
 
+    if (running && interrupts > 0 && sig == SIGINT)
+        (void)!write(STDERR_FILENO, ended, sizeof(ended) - 1);
     if (!running || (interrupts > 0 && sig == SIGINT))
         _exit(TOOL_INTERRUPTED);
     sr1_trainer_stop(running);

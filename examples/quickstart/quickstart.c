@@ -343,7 +343,7 @@ static sr1_status test(struct quickstart *q, const char *model, int deaf,
 /* Said before the figures of a cut and behind them. */
 static const char brief_note[] =
     "--brief shows the mechanism only: so few steps teach the model little, and most "
-    "figures stay near 0; tools/quickstart without it trains to the end\n";
+    "figures stay near 0; the same command without it trains to the end\n";
 
 static void print_summary(const struct result *r, double seconds)
 {

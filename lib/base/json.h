@@ -23,6 +23,9 @@ sr1_status sr1__json_parse_loose(json_t **out, const char *text, size_t n,
                                  const char *name);
 /* Append such a text as JSON that sr1__json_parse reads. */
 void sr1__json_mend(const char *text, size_t n, struct sr1__buf *out);
+/* Fails (SR1_E_PARSE) if a whole number beyond 64 bits stands in such a row: it names the
+ * number and the member that has it. */
+sr1_status sr1__json_refuse_big(const char *row, size_t n);
 /* At least the memory that the values of a text will fill. */
 size_t sr1__json_memory(const char *text, size_t n);
 sr1_status sr1__json_load(json_t **out, const char *path, size_t max_bytes);

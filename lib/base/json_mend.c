@@ -1,8 +1,11 @@
 /* base/json_mend.c - rewrite JSON that Python reads and jansson refuses into JSON that
- * both read. */
+ * both read; find what must not be rewritten. */
 #include "base/json.h"
 #include "base/num.h"
 #include "base/pull.h"
+#include "base/str.h"
+#include "base/text.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <math.h>
@@ -64,16 +67,23 @@ static void mend_string(struct mending *m)
     }
 }
 
+/* Bytes of the number at s; *whole: it has no point and no exponent. */
+static size_t measure_json_number(const char *s, size_t n, int *whole)
+{
+    size_t i = 0;
+
+    for (*whole = 1; i < n && s[i] != '\0' && strchr("+-.0123456789eE", s[i]); i++)
+        *whole &= strchr(".eE", s[i]) == NULL;
+    return i;
+}
+
 /* A whole number beyond 64 bits becomes a real one; one beyond those, the largest. */
 static void mend_number(struct mending *m)
 {
-    size_t left = (size_t)(m->end - m->p);
-    size_t n = 0;
-    int whole = 1;
+    int whole;
+    size_t n = measure_json_number(m->p, (size_t)(m->end - m->p), &whole);
     char text[NUMBER_MAX];
 
-    for (; n < left && m->p[n] != '\0' && strchr("+-.0123456789eE", m->p[n]); n++)
-        whole &= strchr(".eE", m->p[n]) == NULL;
     if (n < sizeof(text)) {
         memcpy(text, m->p, n);
         text[n] = '\0';
@@ -125,4 +135,61 @@ void sr1__json_mend(const char *text, size_t n, struct sr1__buf *out)
         else if (!mend_word(&m))
             sr1__buf_char(out, *m.p++);
     }
+}
+
+/* ---- rows whose numbers must not be rounded ---- */
+
+/* Bytes of the string at s, with its quotes. */
+static size_t measure_json_string(const char *s, size_t n)
+{
+    size_t i = 1;
+
+    while (i < n && s[i] != '"')
+        i += s[i] == '\\' ? 2 : 1;
+    return i < n ? i + 1 : n;
+}
+
+static int is_before_colon(const char *s, size_t n)
+{
+    size_t i = 0;
+
+    while (i < n && sr1__is_json_space(s[i]))
+        i++;
+    return i < n && s[i] == ':';
+}
+
+static sr1_status refuse_number(struct sr1__str field, const char *s, size_t n)
+{
+    const size_t most = 40;
+
+    return sr1__fail(SR1_E_PARSE,
+                     "field '%.*s' has %.*s%s, a whole number of more than 64 bits; "
+                     "write it as a text, in quotes",
+                     (int)sr1__utf8_complete(field.s, field.n < 64 ? field.n : 64),
+                     field.s, (int)(n < most ? n : most), s, n > most ? "..." : "");
+}
+
+sr1_status sr1__json_refuse_big(const char *row, size_t n)
+{
+    struct sr1__str field = {"", 0};
+    size_t depth = 0, used;
+    int64_t value;
+    int whole;
+
+    for (size_t i = 0; i < n; i += used) {
+        used = 1;
+        if (row[i] == '"') {
+            used = measure_json_string(row + i, n - i);
+            if (depth == 1 && used > 1 && is_before_colon(row + i + used, n - i - used))
+                field = (struct sr1__str){row + i + 1, used - 2};
+        } else if (row[i] == '-' || (row[i] >= '0' && row[i] <= '9')) {
+            used = measure_json_number(row + i, n - i, &whole);
+            if (whole && used > 1 && !sr1__parse_int(row + i, used, &value))
+                return refuse_number(field, row + i, used);
+        } else {
+            depth += row[i] == '{' || row[i] == '[';
+            depth -= depth > 0 && (row[i] == '}' || row[i] == ']');
+        }
+    }
+    return SR1_OK;
 }

@@ -2,6 +2,7 @@
 #include "base/line_process.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -167,6 +168,11 @@ static sr1_status start_program(struct sr1__line_process *p,
     p->name = sr1__strdup(o->name);
     if (!p->name)
         return sr1__fail_nomem("a program");
+    if (o->folder && !sr1__path_is_dir(o->folder))
+        return sr1__fail(SR1_E_NOT_FOUND,
+                         "%s: cannot start in '%s': it is no folder, as seen from the "
+                         "working folder",
+                         o->name, o->folder);
     error = open_pipes(pipes) != 0 ? errno : 0;
     if (error == 0) {
         const int streams[3] = {pipes[0][0], pipes[1][1], pipes[2][1]};

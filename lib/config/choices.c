@@ -8,7 +8,7 @@
 static const struct sr1__environment_choice environments[] = {
     {.name = "search", .acts = 1, .has_engine = 1, .needs_engine = 1},
     {.name = "tools", .acts = 1, .has_engine = 1, .takes_tools = 1},
-    {.name = "rooms", .acts = 1, .has_goal = 1},
+    {.name = "rooms", .acts = 1, .has_goal = 1, .names_worlds = 1},
     {.name = "critique",
      .acts = 1,
      .judged_by_tests = 1,

@@ -15,6 +15,7 @@ struct sr1__environment_choice {
     int32_t takes_tools;     /* the key `tools` adds to it */
     int32_t judged_by_tests; /* by the tests of a problem: rows need no answer */
     int32_t has_goal;        /* it says of a trajectory that it succeeded */
+    int32_t names_worlds;    /* the id of a question names the world that it is about */
     int32_t revises;         /* a second model revises what the policy criticises */
     int32_t of_user;         /* a program of the user's, whatever a prompt tells */
     const char *protocol;    /* the only one it goes with; NULL: several */

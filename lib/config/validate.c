@@ -378,15 +378,16 @@ static sr1_status check_reward_weights(const sr1_config *c)
                          "from C or Python");
     if (none && weights != 0)
         return sr1__fail(SR1_E_CONFIG,
-                         "reward_weights has %zu numbers, but rewards is none", weights);
+                         "reward_weights has %zu number%s, but rewards is none", weights,
+                         weights == 1 ? "" : "s");
     if (bad_weights)
         return sr1__fail(SR1_E_CONFIG,
                          "reward_weights must be numbers separated by commas");
     if (weights != 0 && weights != names)
         return sr1__fail(SR1_E_CONFIG,
-                         "reward_weights has %zu numbers for %zu rewards; give "
+                         "reward_weights has %zu number%s for %zu reward%s; give "
                          "one each, or none%s",
-                         weights, names,
+                         weights, weights == 1 ? "" : "s", names, names == 1 ? "" : "s",
                          *sr1__config_str(c, "reward_programs")
                              ? "; a program is weighed where rewards names it"
                              : "");

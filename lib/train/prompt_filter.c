@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/choices.h"
+#include "environment/world/rooms.h"
 #include "policy/rollout_internal.h"
 #include "signal/reward/reward_set.h"
 #include "text/data/dataset.h"
@@ -48,12 +49,32 @@ static sr1_status check_dataset_rows(const sr1_trainer *tr, const sr1_dataset *d
     return SR1_OK;
 }
 
+/* An id that names no world would end the run at the step that comes to it. */
+static sr1_status check_world_ids(const sr1_trainer *tr, const sr1_dataset *d)
+{
+    const struct sr1__environment_choice *e = sr1__environment_choice(tr->config);
+
+    if (!e || !e->names_worlds)
+        return SR1_OK;
+    for (int64_t i = 0; i < sr1_dataset_count(d); i++) {
+        sr1_row *row = NULL;
+        sr1_status st;
+
+        SR1__TRY(sr1_dataset_read(d, i, &row));
+        st = sr1__dataset_context(d, i, sr1__rooms_check_id(sr1_row_id(row)));
+        sr1_row_free(row);
+        SR1__TRY(st);
+    }
+    return SR1_OK;
+}
+
 sr1_status sr1__filter_prompts(const sr1_trainer *tr, sr1_dataset *d, const char *what)
 {
     int64_t *rows = NULL, n = 0;
     sr1_status st;
 
     SR1__TRY(sr1__filter_problems(tr, d, what));
+    SR1__TRY(check_world_ids(tr, d));
     if (!sr1__config_imitates(tr->config))
         SR1__TRY(check_dataset_rows(tr, d));
     st = sr1__rollout_filter_prompts(tr->rollout, d, what, sr1_dataset_count(d), &rows,

@@ -79,6 +79,11 @@ def test_a_server_of_the_tests(tmp_path):
         env.add_mcp(tmp_path / "none.json")
 
 
+def test_a_folder_that_is_missing_is_named(tmp_path):
+    with pytest.raises(errors.Error, match="'s': cannot start in 'nodir': it is no folder"):
+        open_env(tmp_path, {"command": "/bin/true", "cwd": "nodir"})
+
+
 def shout(text: str) -> str:
     """Says it loudly."""
     return text.upper()

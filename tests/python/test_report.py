@@ -730,6 +730,24 @@ def test_a_value_stands_with_its_change(tmp_path):
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
+def test_what_a_program_gave_is_shown(tmp_path):
+    config = {"environment": "none", "search_engine": "mock", "rewards": "answer"}
+    given = {"environment": "tools", "tools": ["town", "add"], "engine": "mine",
+             "rewards": [["called", 1.0]]}  # fmt: skip
+    a = make_run(tmp_path / "a", [metrics(1, loss=-2.5e-8)], [trajectory()], config)
+    (a / "run.json").write_text(json.dumps({"format": 1, "starts": [{"given": given}]}))
+    report(tmp_path, a)
+    page = dumped(tmp_path)
+    for text in ("tools (of the program: town, add)", "mine (of the program)", "answer, called"):
+        assert f"<dd>{text}</dd>" in page
+    assert "\u22122.5e\u22128" in page
+    b = make_run(tmp_path / "b", [metrics(1)], [], config)
+    report(tmp_path, a, b)
+    differs = dumped(tmp_path).split("What differs between the runs")[1]
+    assert ">tools (of the program: town, add)</td>" in differs and ">none</td>" in differs
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
 def test_a_long_question_is_no_heading(tmp_path):
     prompt = "You criticise answers.\n\n" + "The problem and its answer. " * 40
     report(tmp_path, make_run(tmp_path / "r", [metrics(1)], [trajectory(query=prompt)]))
@@ -787,7 +805,7 @@ def served(run):
     url = server.stdout.readline().split()[0]
     yield url
     server.send_signal(signal.SIGINT)
-    assert server.wait(timeout=60) == 0
+    assert server.wait(timeout=60) == 130
 
 
 def test_a_run_under_way_is_served(served, run):
@@ -849,7 +867,7 @@ def test_a_clock_that_is_set_back_stops_no_page(tmp_path, run):
         assert "0.125" in json.dumps(data_of(ask(url)[1]))
     finally:
         server.send_signal(signal.SIGINT)
-        assert server.wait(timeout=60) == 0
+        assert server.wait(timeout=60) == 130
 
 
 def test_others_are_not_served(served):

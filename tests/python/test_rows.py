@@ -114,12 +114,35 @@ def test_datasets_of_a_program():
         ([3], "row 0 is no mapping"),
         ([{**ROWS[0], "day": NotATime()}], "row 0, column 'day': NaT is no date"),
         ([ROWS[0], {"question": b"x"}], "row 1, column 'question': bytes has no form in JSON"),
+        (
+            [{**ROWS[0], "golden_answers": ["x", {"y": -(2**63) - 1}]}],
+            "row 0, column 'golden_answers': -9223372036854775809 is a whole number of "
+            "more than 64 bits; give it as text",
+        ),
         (5, "rows are wanted: .* not int"),
         ([{"question": "x", "a": [float("nan")]}], "row 0, column 'a': "),
         ({"train": ROWS, "test": ROWS}, "choose one split"),
     ):
         with pytest.raises((TypeError, ValueError), match=text):
             Dataset.from_rows(bad)
+
+
+def test_rows_of_a_dataset(settings, tmp_path):
+    """What its options and its form made of a row comes with it."""
+    file = tmp_path / "q.csv"
+    file.write_text("q,golden_answers,level\nWhere?,\"['Paris', 'here']\",3\nWho?,x,4\n")
+    given = Dataset(file, question_field="q")
+    again = Dataset.from_rows(given)
+    for one, other in zip(given, again):
+        assert (one.id, one.question, one.answers) == (other.id, other.question, other.answers)
+        assert other.data_source == "q" and other.fields["level"] == one.fields["level"]
+    assert again[0].answers == ("Paris", "here")
+    with Trainer(settings, tiny.engine, train=given) as trainer:
+        assert trainer.plan.rows == 2
+    messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    rows = [{**ROWS[0], "history": messages}]
+    asked = Dataset.from_rows(Dataset.from_rows(rows))[0]
+    assert list(asked.history) == messages and asked.id == "q0"
 
 
 def test_rows_of_pandas_and_pyarrow():

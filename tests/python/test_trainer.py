@@ -207,6 +207,7 @@ def test_rewards_without_names(settings):
 
     assert parts(brief) == parts([brief]) == {"brief": 1.0}
     assert parts([brief, "answer"]) == {"answer": 1.0, "brief": 1.0}
+    assert parts("answer, format") == {"answer": 1.0, "format": 1.0}  # as the key has them
     assert parts("answer") == {"answer": 1.0} and parts(Scorer()) == {"Scorer": 1.0}
     assert parts(lambda ts: [1.0] * len(ts)) == {"reward": 1.0}
     with pytest.raises(ValueError, match="two rewards have the name 'brief'"):
@@ -461,6 +462,8 @@ def test_a_run_of_an_engine_in_python_is_not_used_without_it(settings):
     with Rollout(config) as rollout:
         with pytest.raises(errors.ConfigError, match="program gave it the search engine "):
             rollout.evaluate(data)
+        with pytest.raises(errors.ConfigError, match="program gave it the search engine "):
+            rollout.generate([Query("Where?", ["Paris"])])
     with Rollout(config, search=tiny.engine) as rollout:
         assert rollout.evaluate(data).total.rows == 8
 

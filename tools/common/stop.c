@@ -34,5 +34,5 @@ void stop_note(void)
 
 int stop_asked(void)
 {
-    return asked != 0;
+    return (int)asked;
 }

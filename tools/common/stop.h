@@ -11,7 +11,7 @@ void stop_catch(void (*handler)(int number), int once);
 
 /* stop_catch with a handler that notes it, for work that looks up now and then. */
 void stop_note(void);
-/* Was it asked for? */
+/* Was it asked for? The signal's number, 0: no. */
 int stop_asked(void);
 
 #endif

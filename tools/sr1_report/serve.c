@@ -11,6 +11,7 @@
 #include <microhttpd.h>
 #include <netdb.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -261,5 +262,5 @@ int serve_page(const struct serve_options *o)
     wait_for_stop();
     MHD_stop_daemon(daemon);
     text_free(&s.page);
-    return TOOL_OK;
+    return stop_asked() == SIGINT ? TOOL_INTERRUPTED : TOOL_OK;
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -65,8 +66,23 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no form in JSON; turn it into text")
 
 
+_MANY_DIGITS = re.compile("[0-9]{19}")
+
+
+def _refuse_big(value: Any) -> None:
+    """JSON of the library has whole numbers of 64 bits."""
+    if isinstance(value, (list, dict)):
+        for one in value.values() if isinstance(value, dict) else value:
+            _refuse_big(one)
+    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError(f"{value} is a whole number of more than 64 bits; give it as text")
+
+
 def _dump(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
+    if _MANY_DIGITS.search(text):
+        _refuse_big(json.loads(text))
+    return text
 
 
 def _column(row: Mapping[Any, Any]) -> str:
@@ -80,6 +96,8 @@ def _column(row: Mapping[Any, Any]) -> str:
 
 
 def _line(number: int, row: Any) -> str:
+    if hasattr(row, "as_columns"):  # of searchr1.Dataset
+        row = row.as_columns()
     if not isinstance(row, Mapping):
         raise TypeError(f"row {number} is no mapping of columns: {row!r:.80}")
     try:

@@ -30,6 +30,18 @@ class Row:
     fields: Dict[str, Any]  # the whole row
     history: Tuple[Dict[str, str], ...] = ()  # {"role", "content"} before the question
 
+    def as_columns(self) -> Dict[str, Any]:
+        """The whole row, with what was read of it under the names that a trainer reads."""
+        read = {
+            "id": self.id,
+            "question": self.question,
+            "golden_answers": list(self.answers),
+            "data_source": self.data_source,
+        }
+        if self.history:
+            read["history"] = list(self.history)
+        return {**self.fields, **read}
+
 
 def read_lines(path: PathLike) -> Iterator[str]:
     """The lines of a text file, decompressed where its name ends in .zst. What a run is

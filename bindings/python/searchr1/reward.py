@@ -549,8 +549,9 @@ def as_mapping(rewards: Rewards) -> Mapping[str, Any]:
     """Each under its name: a function's is its own."""
     if isinstance(rewards, Mapping):
         return rewards
-    alone = callable(rewards) or isinstance(rewards, str)
-    pairs = [_named(reward) for reward in ([rewards] if alone else rewards)]
+    if isinstance(rewards, str):  # as the key has them
+        rewards = [name.strip() for name in rewards.split(",")]
+    pairs = [_named(reward) for reward in ([rewards] if callable(rewards) else rewards)]
     names = [name for name, _ in pairs]
     for name in names:
         if names.count(name) > 1:

@@ -471,9 +471,10 @@ class Trajectory(Handle):
     __hash__ = Handle.__hash__
 
     def __repr__(self) -> str:
+        actions = len(self.searches)
         return (
             f"<Trajectory {self.query!r:.60}: {self.policy_count} tokens, "
-            f"{len(self.searches)} searches, answer {self.final_answer!r:.60}>"
+            f"{actions} action{'s' * (actions != 1)}, answer {self.final_answer!r:.60}>"
         )
 
 

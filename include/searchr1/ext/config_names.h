@@ -37,7 +37,8 @@ typedef struct sr1_config_key_info {
     size_t struct_size; /* set by the caller; later versions append fields */
     const char *name;
     const char *default_text; /* as sr1_config_set takes it */
-    const char *choices;      /* CHOICE: "a|b", where "c:N" is c:0 to c:63; SECRET: the
+    const char *choices;      /* CHOICE: "a|b", where "c:N" is c:0 to c:63; LIST: names
+                                 that the library knows, or NULL; SECRET: the
                                  environment variable; INT: the word for 0; else NULL */
     const char *help;         /* one line */
     double min;               /* INT and REAL: inclusive bounds */

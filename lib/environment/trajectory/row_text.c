@@ -71,6 +71,7 @@ sr1_status sr1__row_text_new(struct sr1__row_text **out, const char *json, size_
     if (status != SR1_E_PARSE)
         return status;
     sr1__error_save(&first, status);
+    SR1__TRY(sr1__context(sr1__json_refuse_big(json, len), "row"));
     status = keep_mended_row(out, json, len);
     return status == SR1_E_PARSE ? sr1__error_raise(&first) : status;
 }

@@ -100,6 +100,9 @@ struct sr1__rooms_state sr1__rooms_after(const struct sr1__rooms_state *s,
 
 int sr1__rooms_solved(const struct sr1__rooms *w, const struct sr1__rooms_state *s);
 
+/* Fails if the id of a question names no world. */
+sr1_status sr1__rooms_check_id(const char *id);
+
 /* ---- plans ---- */
 
 /* A shortest plan to the goal from s: actions into plan[SR1__ROOMS_PLAN_MAX], their

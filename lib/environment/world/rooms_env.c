@@ -52,24 +52,30 @@ static int read_seed(const char *s, uint64_t *out)
     return 1;
 }
 
-static sr1_status parse_world_id(struct sr1__rooms *w, const char *id)
+static sr1_status parse_world_id(const char *id, int32_t *split, uint64_t *seed)
 {
     static const char head[] = "rooms-";
     const char *dash = strrchr(id, '-');
-    uint64_t seed;
-    int32_t split;
 
     if (strncmp(id, head, strlen(head)) == 0 && dash >= id + strlen(head)) {
         const char *name = id + strlen(head);
 
-        split = split_named(name, (size_t)(dash - name));
-        if (split >= 0 && read_seed(dash + 1, &seed))
-            return sr1__rooms_make(w, split, seed);
+        *split = split_named(name, (size_t)(dash - name));
+        if (*split >= 0 && read_seed(dash + 1, seed))
+            return SR1_OK;
     }
     return sr1__fail(SR1_E_INVALID,
                      "question '%.64s' names no world of rooms; its id must be such as "
                      "rooms-train-7 (sr1-data rooms writes them)",
                      id);
+}
+
+sr1_status sr1__rooms_check_id(const char *id)
+{
+    int32_t split;
+    uint64_t seed;
+
+    return parse_world_id(id, &split, &seed);
 }
 
 /* ---- episodes ---- */
@@ -93,9 +99,12 @@ static sr1_status begin_rooms_episode(void *self, const sr1_env_episode *given)
 {
     struct rooms_env *r = self;
     struct rooms_episode e = {.number = given->episode};
+    int32_t split;
+    uint64_t seed;
     sr1_status status;
 
-    SR1__TRY(parse_world_id(&e.world, given->query_id));
+    SR1__TRY(parse_world_id(given->query_id, &split, &seed));
+    SR1__TRY(sr1__rooms_make(&e.world, split, seed));
     e.state = e.world.start;
     pthread_mutex_lock(&r->lock);
     status = add_rooms_episode(r, &e);

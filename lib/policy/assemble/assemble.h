@@ -57,7 +57,7 @@ struct sr1__env_parts {
     sr1_env *no_search_env;       /* for the no_search ablation */
     const sr1_generator *reviser; /* borrowed: failed revisions drop trajectories */
     /* what to say of them, "" nothing: */
-    char no_env[512];    /* the run had another, of its program's */
+    char no_env[512];    /* the run had another one, or an engine, of its program's */
     char no_engine[512]; /* nobody named the engine that env searches */
     char odd_pair[512];  /* the protocol is that of another environment */
 };

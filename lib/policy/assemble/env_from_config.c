@@ -44,6 +44,18 @@ static sr1_status add_configured_tools(sr1_env *env, const struct env_request *q
     return sr1__context(sr1_env_add_mcp(env, path, &o), "tools");
 }
 
+/* An engine that nobody named finds nothing. Where the run had its program's, the policy
+ * may not be asked without it. */
+static void warn_missing_engine(struct sr1__env_parts *parts, const sr1_config *c)
+{
+    int was_given = *sr1__config_given_engine(c) != '\0';
+
+    if (!sr1__engine_is_unnamed(c))
+        return;
+    sr1__engine_warning(c, was_given ? parts->no_env : parts->no_engine,
+                        was_given ? sizeof(parts->no_env) : sizeof(parts->no_engine));
+}
+
 /* Over the rollout's engine, and over one that finds nothing. */
 static sr1_status open_over_engine(struct sr1__env_parts *parts,
                                    const struct env_request *q)
@@ -53,8 +65,7 @@ static sr1_status open_over_engine(struct sr1__env_parts *parts,
     sr1_status st;
 
     if (!r->search && !has_no_engine(q)) {
-        if (sr1__engine_is_unnamed(q->config))
-            sr1__engine_warning(q->config, parts->no_engine, sizeof(parts->no_engine));
+        warn_missing_engine(parts, q->config);
         SR1__TRY(sr1_search_open(&r->search, q->config));
     }
     SR1__TRY(sr1_env_open(&parts->env, q->choice->name, r->search, q->options));

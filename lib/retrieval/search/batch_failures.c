@@ -63,11 +63,22 @@ static sr1_status fail_each(struct failed_batch *b, sr1_status why)
 /* An engine that failed so many queries one after another is taken to be down. */
 #define MAX_FAILURES 3
 
+/* Once for an engine, which may split every batch of a run. */
+static void tell_split(const struct failed_batch *b)
+{
+    if (sr1__search_note_split(b->engine))
+        sr1__log(SR1_LOG_WARN,
+                 "search engine '%s' failed for %zu queries at once (%.300s), so it is "
+                 "asked for each alone; later batches that fail are not told",
+                 sr1_search_name(b->engine), b->n, sr1_last_error());
+}
+
 /* Ask each query by itself, so that one the engine cannot bear fails alone. */
 static sr1_status search_each_query(struct failed_batch *b, sr1_status why)
 {
     size_t failures = 0;
 
+    tell_split(b);
     for (size_t i = 0; i < b->n; i++) {
         int blank = sr1__search_is_blank(b->queries[i]); /* is not sent */
         sr1_search_results *one = NULL;

@@ -141,7 +141,7 @@ static sr1_status fail_refused_key(const struct sr1__client *c, const char *word
     return sr1__fail(
         SR1_E_CONFIG,
         "%.600s; the service wants a key: name the environment variable that "
-        "holds it (%s)",
+        "holds it (%s; of sr1-search: --key-env)",
         words, c->key_name);
 }
 

@@ -209,6 +209,8 @@ sr1_status sr1__retrieve_read(const char *text, size_t len, size_t first, size_t
     struct hit_lists l;
     sr1_status status;
 
+    if (len == 0)
+        return sr1__fail(SR1_E_PARSE, "the answer is empty");
     SR1__TRY(sr1__json_parse_loose(&o, text, len, "the answer"));
     l = find_lists(o, n);
     status = read_hit_lists(&l, first, n, sink);

@@ -35,6 +35,7 @@ struct sr1_search {
     atomic_llong sent;
     atomic_llong failed;
     atomic_llong calls;
+    atomic_int split; /* a batch of it was asked one by one */
 };
 
 /* One sr1_search_run. A NULL entry of results->answers is filled at the end: its query
@@ -230,6 +231,11 @@ sr1_status sr1_search_counters_get(const sr1_search *engine, sr1_search_counters
     if (engine->count != NULL)
         engine->count(engine->self, &c);
     return sr1__struct_give(out, &c, sizeof(c), "search counters");
+}
+
+int sr1__search_note_split(sr1_search *engine)
+{
+    return !atomic_exchange(&engine->split, 1);
 }
 
 void sr1__search_count_inner(const sr1_search *inner, sr1_search_counters *counters)

@@ -41,6 +41,9 @@ uint64_t sr1__search_origin(const sr1_search *engine);
  */
 uint64_t sr1__search_origin_of(sr1_search *const *engines, size_t n, uint64_t options);
 
+/* A batch that failed is asked one by one; 1 for the first one of this engine. */
+int sr1__search_note_split(sr1_search *engine);
+
 /* Add to *counters what an engine inside another has counted beyond queries. */
 void sr1__search_count_inner(const sr1_search *inner, sr1_search_counters *counters);
 

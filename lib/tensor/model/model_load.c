@@ -187,6 +187,11 @@ static sr1_status refuse_missing(const char *kind, const char *folder)
                          "the path out",
                          kind, folder, in, *in ? cwd : "", sign);
     sr1__quote_word(folder, quoted, sizeof quoted);
+    if (*folder == '/')
+        return sr1__fail(SR1_E_NOT_FOUND,
+                         "%s '%s' is not a folder; check the path. If the model was "
+                         "moved, put it back, or a link to it at this place",
+                         kind, folder);
     if (is_hub_model_name(folder))
         return sr1__fail(SR1_E_NOT_FOUND,
                          "%s '%s' is not a folder%s%s; check the path. Nothing is "

@@ -64,9 +64,9 @@ static sr1_status weigh_files(sr1_dataset *d, const sr1_config *c)
     if (st == SR1_OK && n > 0 && n != n_files)
         st = sr1__fail(
             SR1_E_CONFIG,
-            "train_weights has %zu numbers, and train_file %zu files; give each "
+            "train_weights has %zu number%s, and train_file %zu files; give each "
             "file one",
-            n, n_files);
+            n, n == 1 ? "" : "s", n_files);
     if (st == SR1_OK && n > 0) {
         times = sr1__calloc(n, sizeof(*times));
         st = times ? read_times(items, n, times) : sr1__fail_nomem("weights of files");

@@ -126,11 +126,21 @@ static sr1_status no_field(const json_t *json, const char *field, const char *re
     return status;
 }
 
+static sr1_status refuse_value(const json_t *v, const char *field)
+{
+    static const char *const kinds[] = {"an object", "a list", "a text", "a number",
+                                        "a number",  "true",   "false",  "null"};
+
+    return sr1__fail(
+        SR1_E_PARSE, "field '%s' is not text: it has %s%s", field, kinds[json_typeof(v)],
+        json_is_boolean(v) ? "; write the text that is meant, as \"yes\"" : "");
+}
+
 /* The text of a member, which must be a string without NUL bytes. */
 static sr1_status read_text_field(const json_t *v, const char *field, const char **out)
 {
     if (!json_is_string(v))
-        return sr1__fail(SR1_E_PARSE, "field '%s' is not text", field);
+        return refuse_value(v, field);
     if (strlen(json_string_value(v)) != json_string_length(v))
         return sr1__fail(SR1_E_PARSE, "field '%s' holds a NUL character", field);
     *out = json_string_value(v);

@@ -103,6 +103,14 @@ static void read_string(struct list_reader *r)
 
 /* ---- the list ---- */
 
+/* Digits of more than 64 bits stay the text that they are in the cell. */
+static int is_whole_number(const char *s, size_t n)
+{
+    size_t sign = n > 0 && strchr("+-", s[0]) != NULL;
+
+    return n > sign && strspn(s + sign, "0123456789") >= n - sign;
+}
+
 static void read_number(struct list_reader *r)
 {
     const char *from = r->at;
@@ -115,6 +123,8 @@ static void read_number(struct list_reader *r)
     n = (size_t)(r->at - from);
     if (sr1__parse_int(from, n, &whole))
         append_element(r, json_integer(whole));
+    else if (is_whole_number(from, n))
+        append_element(r, json_stringn(from, n));
     else if (sr1__parse_real(from, n, &real))
         append_element(r, json_real(real));
     else

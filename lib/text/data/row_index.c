@@ -289,6 +289,8 @@ static sr1_status index_json(struct index_scan *s)
     case '{':
         SR1__TRY(index_object(s));
         break;
+    case END:
+        return fail_here(s, SR1_E_PARSE, "the file is empty");
     default:
         return fail_here(s, SR1_E_PARSE,
                          "neither a list of rows nor an object with one under \"data\"");

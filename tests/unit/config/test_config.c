@@ -554,7 +554,7 @@ static const struct {
     {"rewards=", "rewards"},
     {"rewards=a,,b", "rewards"},
     {"rewards=a,", "rewards"},
-    {"reward_weights=1", "1 numbers for 2 rewards"},
+    {"reward_weights=1", "1 number for 2 rewards"},
     {"reward_weights=1,x", "numbers"},
     {"reward_weights=1,0.5", NULL},
     {"reward_weights=1.0,\t0.5", NULL},

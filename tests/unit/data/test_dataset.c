@@ -72,6 +72,7 @@ static const struct {
      {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa9"}},
     {"['Paris' 'Lyon'\n \"L'Isle\"]", {"Paris", "Lyon", "L'Isle"}}, /* numpy */
     {"[1, -2.5, 'x']", {"1", "-2.5", "x"}},
+    {"[12345678901234567890, 1e2]", {"12345678901234567890", "100"}},
     /* no lists: one answer each */
     {"[sic] Paris", {"[sic] Paris"}},
     {"['a', None]", {"['a', None]"}},
@@ -465,6 +466,46 @@ static void packed_files_are_read(void **state)
     unsetenv("TMPDIR");
 }
 
+/* Rounded they could not be met, and ids of two rows would be one. */
+static void numbers_beyond_64_bits_are_refused(void **state)
+{
+    static const struct {
+        const char *row, *says; /* NULL: it is read */
+    } rows[] = {
+        {"{\"id\":12345678901234567890,\"question\":\"a\",\"answer\":\"b\"}",
+         "n.jsonl:2: field 'id' has 12345678901234567890, a whole number of more than 64 "
+         "bits; write it as a text, in quotes"},
+        {"{\"question\":\"a : \\\"b\\\": "
+         "1\",\"answer\":[{\"x\":1},-9223372036854775809]}",
+         "n.jsonl:2: field 'answer' has -9223372036854775809, a whole"},
+        {"{\"question\":\"a\",\"answer\":\"b\", \"s\" : [NaN, "
+         "1234567890123456789012345678901234567890123]}",
+         "field 's' has 1234567890123456789012345678901234567890..., a whole"},
+        {"{\"question\":\"a\",\"answer\":NaN,\"answers\":"
+         "[-9223372036854775808,9223372036854775807,12345678901234567890.0,1e30]}",
+         NULL},
+        {"{\"question\":\"12345678901234567890\",\"answer\":\"b\",\"x\":NaN}", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char text[512];
+        sr1_dataset *d = NULL;
+        sr1_status st;
+
+        snprintf(text, sizeof text, "{\"question\":\"a\",\"answer\":\"b\"}\n%s\n",
+                 rows[i].row);
+        st = open_one(&d, scratch_file("n.jsonl", text, 0),
+                      &(sr1_dataset_options){.struct_size = sizeof(sr1_dataset_options),
+                                             .answers_optional = 1});
+        if (rows[i].says)
+            assert_error(st, SR1_E_PARSE, rows[i].says);
+        else
+            assert_int_equal(st, SR1_OK);
+        sr1_dataset_free(d);
+    }
+}
+
 /* 5000 different aliases. */
 static void too_many_aliases_are_refused(void **state)
 {
@@ -572,7 +613,11 @@ static const struct {
      "b.jsonl:1: field 'golden_answers' has no answer in it"},
     {"b.jsonl", "{\"question\":\"q\",\"answer\":null}\n",
      "b.jsonl:1: field 'answer' has no answer in it"},
-    {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":[true]}\n", "is not text"},
+    {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":[true]}\n",
+     "field 'golden_answers' is not text: it has true; write the text that is meant, as "
+     "\"yes\""},
+    {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":[1,null]}\n",
+     "is not text: it has null"},
     {"b.jsonl", "{\"question\":\"q\",\"answer\":{\"type\":\"x\"}}\n",
      "is an object without value"},
     {"b.jsonl", "{\"question\":\"q\",\"answer\":{\"aliases\":[\"\"]}}\n",
@@ -595,7 +640,7 @@ static const struct {
     {"b.jsonl", "{\"question\":\"\x80\"}\n", "b.jsonl:1: column "},
     {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":\"a\"} x\n", "b.jsonl:1: col"},
     {"b.jsonl", " \n\t\r\n", "there is no row in it"},
-    {"b.json", " ", "neither a list of rows"},
+    {"b.json", " ", "the file is empty"},
     {"b.json", "[]", "there is no row in it"},
     {"b.json", "{\"data\": []}", "there is no row in it"},
     {"b.json", "7", "neither a list of rows"},
@@ -1301,7 +1346,7 @@ static void files_have_weights_and_rows_grades(void **state)
     check_order(files, "curriculum_field=level", (const char *[]){"b", "c", "a", "d"}, 4);
     check_order(files, NULL, (const char *[]){"a", "b", "c", "d"}, 4);
     check_order(files, "train_weights=2",
-                (const char *[]){"1 numbers, and train_file 2 files"}, 0);
+                (const char *[]){"1 number, and train_file 2 files"}, 0);
     check_order(files, "train_weights=0,1",
                 (const char *[]){"'0' is no whole number from 1 to 1000"}, 0);
     check_order(
@@ -1361,6 +1406,7 @@ int main(void)
         cmocka_unit_test(packed_files_are_read),
         cmocka_unit_test(files_have_weights_and_rows_grades),
         cmocka_unit_test(too_many_aliases_are_refused),
+        cmocka_unit_test(numbers_beyond_64_bits_are_refused),
         cmocka_unit_test(numbers_are_taken_as_they_are_meant),
         cmocka_unit_test(errors_name_the_place),
         cmocka_unit_test(a_quoted_name_may_have_separators),

@@ -159,23 +159,47 @@ static void a_turn_is_one_batch(void **state)
     sr1_env_free(env);
 }
 
-/* The rows beside it are asked once more, each by itself. */
+/* Of batches that are split. */
+struct told {
+    int32_t lines;
+    char last[512];
+};
+
+static void keep_line(void *user, int32_t level, const char *message)
+{
+    struct told *told = user;
+
+    (void)level;
+    if (!strstr(message, " at once ("))
+        return;
+    told->lines++;
+    snprintf(told->last, sizeof told->last, "%s", message);
+}
+
+/* The rows beside it are asked once more, each by itself, which is said once. */
 static void a_query_that_fails_its_batch_fails_alone(void **state)
 {
     struct sr1__action a[] = {{0, "one", 3, 0}, {1, "fatal", 5, 0}, {2, "two", 3, 0}};
     static const int32_t want[] = {SR1_ACTION_OK, SR1_ACTION_ERROR, SR1_ACTION_OK};
     struct sr1__observation out[3];
     struct engine e;
+    struct told told = {0};
     sr1_env *env = open_env(&e, NULL);
 
     (void)state;
-    assert_int_equal(sr1__env_act(env, a, 3, out), SR1_OK);
-    assert_int_equal(e.calls, 1 + 3);
-    for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(out[i].status, want[i]);
-        assert_int_equal(out[i].body.len > 0, want[i] == SR1_ACTION_OK);
-        sr1__observation_free(&out[i]);
+    sr1_log_set(keep_line, &told);
+    for (int round = 1; round <= 2; round++) {
+        assert_int_equal(sr1__env_act(env, a, 3, out), SR1_OK);
+        assert_int_equal(e.calls, round * (1 + 3));
+        for (size_t i = 0; i < 3; i++) {
+            assert_int_equal(out[i].status, want[i]);
+            assert_int_equal(out[i].body.len > 0, want[i] == SR1_ACTION_OK);
+            sr1__observation_free(&out[i]);
+        }
+        assert_int_equal(told.lines, 1);
     }
+    sr1_log_set(NULL, NULL);
+    assert_non_null(strstr(told.last, "failed for 3 queries at once ("));
     sr1_env_free(env);
 }
 

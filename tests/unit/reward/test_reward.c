@@ -4,6 +4,7 @@
 #include "base/mem.h"
 
 #include <searchr1/reward.h>
+#include <searchr1/ext/config_names.h>
 #include <searchr1/ext/reward_set.h>
 #include <searchr1/ext/seed_rewards.h>
 #include <searchr1/ext/text_metrics.h>
@@ -12,6 +13,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -299,6 +302,27 @@ static void a_missing_gold_answer_is_named(void **state)
     sr1_reward_set_free(set);
     sr1_trajectory_free(t[0]);
     sr1_trajectory_free(t[1]);
+}
+
+/* The names that the key lists are those that there are. */
+static void the_key_lists_every_reward(void **state)
+{
+    sr1_config_key_info k = {.struct_size = sizeof k};
+    sr1_reward_options o = {sizeof o, "none such", NULL, NULL, NULL};
+    sr1_reward_set *set = NULL;
+    char names[1024];
+    size_t i = 0, n = 0;
+
+    (void)state;
+    while (sr1_config_key_describe(i, &k) == SR1_OK && strcmp(k.name, "rewards") != 0)
+        i++;
+    assert_non_null(k.choices);
+    for (const char *at = k.choices; *at && n + 3 < sizeof names; at++)
+        n += (size_t)snprintf(names + n, sizeof names - n, *at == '|' ? ", " : "%c", *at);
+    assert_int_equal(sr1_reward_set_new(&set, &o), SR1_E_NOT_FOUND);
+    assert_non_null(strstr(sr1_last_error(), "known: "));
+    assert_memory_equal(strstr(sr1_last_error(), "known: ") + 7, names, strlen(names));
+    assert_int_equal(strstr(sr1_last_error(), "known: ")[7 + strlen(names)], ';');
 }
 
 static void wrong_options_are_named(void **state)
@@ -611,6 +635,7 @@ int main(void)
         cmocka_unit_test(the_default_set_is_the_seed),
         cmocka_unit_test(no_answer_is_no_match),
         cmocka_unit_test(a_missing_gold_answer_is_named),
+        cmocka_unit_test(the_key_lists_every_reward),
         cmocka_unit_test(wrong_options_are_named),
         cmocka_unit_test(callers_can_add_rewards),
         cmocka_unit_test(rewards_need_not_apply_to_all),

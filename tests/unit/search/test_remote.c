@@ -515,7 +515,7 @@ static void what_is_no_answer_is_an_error(void **state)
         int requests;
     } cases[] = {
         {{.code = 200, .body = "<html>busy</html>"}, "line 1", 1},
-        {{.code = 200, .body = ""}, "line 1", 1},
+        {{.code = 200, .body = ""}, "the answer is empty", 1},
         {{.code = 200, .body = "{\"result\": [[]"}, "line 1", 1},
         {{.code = 200, .body = "[]"}, "no list 'result'", 1},
         {{.code = 200, .body = "{\"result\": {}}"}, "no list 'result'", 1},

@@ -119,8 +119,11 @@ static void tags_need_their_protocol(void **state)
 
 static void speak_in(const char *protocol, const char *environment, const char *advantage)
 {
+    static const char world[] = "{\"id\": \"rooms-train-3\", \"question\": \"Go.\", "
+                                "\"golden_answers\": [\"go\"]}\n";
     char p[64], e[64], a[64], what[200];
     int levels = strcmp(protocol, "rlvcr") == 0;
+    const char *rows = train_path;
     sr1_trainer *tr = NULL;
     sr1_config *c;
 
@@ -128,10 +131,12 @@ static void speak_in(const char *protocol, const char *environment, const char *
     snprintf(e, sizeof e, "environment=%s", environment);
     snprintf(a, sizeof a, "advantage=%s", advantage);
     snprintf(what, sizeof what, "%s, %s, %s", p, e, a);
-    c = tiny_config(levels ? "leveller" : "model", train_path, knowledge_path,
-                    out_pair("pair"), p, e, a, "group_size=4", "update_times=1",
-                    "learning_rate=1e-4", "rewards=format,environment", "max_tokens=40",
-                    "level_max_tokens=20", NULL);
+    if (strcmp(environment, "rooms") == 0)
+        rows = scratch_file("world.jsonl", world, 0);
+    c = tiny_config(levels ? "leveller" : "model", rows, knowledge_path, out_pair("pair"),
+                    p, e, a, "group_size=4", "update_times=1", "learning_rate=1e-4",
+                    "rewards=format,environment", "max_tokens=40", "level_max_tokens=20",
+                    NULL);
     if (sr1_trainer_new(&tr, c, NULL) != SR1_OK)
         fail_msg("%s: %s", what, sr1_last_error());
     sr1_config_free(c);

@@ -236,6 +236,24 @@ static void a_row_that_no_reward_can_score_is_refused(void **state)
     sr1_config_free(c);
 }
 
+static void a_row_that_names_no_world_is_refused(void **state)
+{
+    const char *rows =
+        "{\"id\": \"rooms-train-1\", \"question\": \"Go.\", \"golden_answers\": \"x\"}\n"
+        "{\"id\": \"m1\", \"question\": \"Put.\", \"golden_answers\": \"x\"}\n";
+    char file[600];
+    sr1_trainer *tr = NULL;
+    sr1_config *c;
+
+    (void)state;
+    snprintf(file, sizeof file, "train_file=%s", scratch_file("worlds.jsonl", rows, 0));
+    c = RUN("worlds", file, "environment=rooms");
+    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_INVALID,
+            "worlds.jsonl:2: question 'm1' names no world of rooms");
+    sr1_config_free(c);
+    assert_false(sr1__path_exists(scratch_path("worlds")));
+}
+
 /* ---- data sources ---- */
 
 #define BY_SOURCE(name, ...)                                                             \
@@ -871,6 +889,7 @@ int main(void)
         cmocka_unit_test(baselines_are_asked_again),
         cmocka_unit_test(long_questions_are_left_out),
         cmocka_unit_test(a_row_that_no_reward_can_score_is_refused),
+        cmocka_unit_test(a_row_that_names_no_world_is_refused),
         cmocka_unit_test(a_source_without_rewards_is_refused),
         cmocka_unit_test(sources_have_rewards_of_their_own),
         cmocka_unit_test(the_least_seen_come_first),

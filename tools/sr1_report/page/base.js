@@ -33,7 +33,7 @@ function svg(tag, properties, text) {
 }
 
 const isNumber = v => typeof v === 'number' && isFinite(v);
-const minus = s => s.replace('-', '\u2212');
+const minus = s => s.replace(/-/g, '\u2212');
 
 /* Four significant digits, no trailing zeros, exponents only where they help. */
 function plain(v) {

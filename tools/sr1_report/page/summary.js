@@ -2,7 +2,21 @@
 
 /* ---- top ---- */
 
-const setting = (run, key) => asText((run.config || {})[key]);
+/* What the run's program gave it beside the configuration, when it was started last. */
+const givenTo = run => ((run.starts || []).filter(s => s).pop() || {}).given || {};
+
+/* A key as the run had it: what its program gave stands before what the key says. */
+function setting(run, key) {
+    const given = givenTo(run), value = asText((run.config || {})[key]);
+    if (key === 'environment' && given.environment)
+        return `${given.environment} (of the program` +
+            (given.tools && given.tools.length ? `: ${given.tools.join(', ')})` : ')');
+    if (key === 'search_engine' && given.engine) return `${given.engine} (of the program)`;
+    if (key === 'rewards' && given.rewards && given.rewards.length)
+        return [...value.split(',').filter(name => name && name !== 'none'),
+            ...given.rewards.map(([name]) => name)].join(',');
+    return value;
+}
 
 function progress(run) {
     const f = run.figures;
@@ -270,12 +284,12 @@ const defaults = new Map(data.keys.map(([name, value, help]) => [name, { value, 
 /* A key that an older run does not have was what it is by default now; so was one that nobody
  * set (null). */
 const keyOf = (run, key) => key in run.config && run.config[key] !== null
-    ? asText(run.config[key])
+    ? setting(run, key)
     : defaults.has(key) ? defaults.get(key).value : '';
 
 /* Keys of a run that differ from the defaults; unknown ones too. */
 const changed = run => Object.keys(run.config || {}).filter(key => !defaults.has(key) ||
-    run.config[key] !== null && !sameValue(asText(run.config[key]), defaults.get(key).value));
+    run.config[key] !== null && !sameValue(setting(run, key), defaults.get(key).value));
 
 function keyCell(key) {
     const known = defaults.get(key);
@@ -314,7 +328,7 @@ function makeConfiguration() {
         const keys = changed(r);
         const table = keys.length ? configTable(['key', 'value', 'default', 'meaning'],
             keys.map(k => el('tr', {}, keyCell(k),
-                valueCell(r, k, asText(r.config[k])),
+                valueCell(r, k, setting(r, k)),
                 el('td', { class: 'key value muted' }, usual(k) === '' ? '(empty)' : usual(k)),
                 el('td', { class: 'meaning' }, defaults.has(k) ? defaults.get(k).help
                     : 'not a key of this version'))))

@@ -146,9 +146,9 @@ function promptBlock(t) {
 }
 
 function searchList(t) {
-    if (!t.searches.length) return el('p', { class: 'note' }, 'It did not search.');
+    if (!t.searches.length) return el('p', { class: 'note' }, 'It took no action.');
     return el('div', { class: 'scroll' }, el('table', {},
-        el('thead', {}, el('tr', {}, ...['turn', 'search', 'result', 'hits'].map(h =>
+        el('thead', {}, el('tr', {}, ...['turn', 'action', 'result', 'hits'].map(h =>
             el('th', { scope: 'col' }, h)))),
         el('tbody', {}, ...t.searches.map(s => el('tr', {}, el('td', {}, plain(s.turn)),
             el('td', { class: 'value' }, s.query),
@@ -195,7 +195,7 @@ function showOne(t) {
         }, pointerleave: () => pointAt(-1), blur: () => pointAt(-1) },
             ...t.segments.map(s => segmentBlock(t, s, shade)),
             t.segments.length ? null : el('p', { class: 'empty' }, 'It has no tokens.')),
-        el('h3', {}, 'Searches'), searchList(t));
+        el('h3', {}, 'Actions'), searchList(t));
     byId('scale').replaceChildren(scaleOf(shade) || '');
     document.querySelectorAll('.list button').forEach((b, i) =>
         b.setAttribute('aria-current', String(reading.list[i] === t)));
