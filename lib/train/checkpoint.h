@@ -26,9 +26,9 @@ struct sr1__checkpoint {
     void *self;
 };
 
-/* Make step-N of the run (an older one of that number is replaced at once), then remove all but
- * the newest `keep` up to it (0: keep all) and the best, and those of later steps. One
- * that cannot be removed is told to the log.
+/* Make step-N of the run (an older one of that number is replaced at once), then remove
+ * all but the newest `keep` up to it (0: keep all) and the best, and those of later
+ * steps. One that cannot be removed is told to the log.
  *
  * Every rank of dist calls it. All fill at once: rank r writes, and hashes, the files
  * whose name ends in "-0000K-of-0000N.SUFFIX" with K = r + 1, and the first rank all

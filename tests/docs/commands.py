@@ -436,7 +436,11 @@ class Scene:
             (base / f"{name}.jsonl").write_text("".join(rows))
         for name in ("corpus", "wiki", "wiki-18"):
             shutil.copy(base / "world/corpus.jsonl", base / f"{name}.jsonl")
-        shutil.copy(base / "corpus.bm25", base / "wiki.bm25")
+        for name in ("wiki", "scifact"):
+            shutil.copy(base / "corpus.bm25", base / f"{name}.bm25")
+        write_rows(base / "queries.jsonl", [{"_id": "1", "text": "Where is it?"}])
+        (base / "qrels").mkdir()
+        (base / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\n1\tp1\t1\n")
         write_rows(base / "train.jsonl", NQ_OPEN_RECORDS)
         write_rows(base / "NQ-open.train.jsonl", NQ_OPEN)
         write_rows(base / "NQ-open.dev.jsonl", NQ_OPEN)

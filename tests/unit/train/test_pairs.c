@@ -52,11 +52,11 @@ static void two_steps(size_t estimator, const char *loss)
     snprintf(a, sizeof a, "advantage=%s", sr1_advantage_name(estimator));
     snprintf(l, sizeof l, "loss=%s", loss);
     snprintf(what, sizeof what, "%s, %s", a, l);
-    c = tiny_config(levels ? "leveller" : "model", train_path, knowledge_path,
-                    out_pair("pair"), a, l, "group_size=4", "update_times=1",
-                    "learning_rate=1e-4",
-                    levels ? "protocol=rlvcr" : "protocol=search-r1",
-                    "level_max_tokens=20", "thinking_cost_w=0.5", "max_tokens=40", NULL);
+    c = tiny_config(
+        levels ? "leveller" : "model", train_path, knowledge_path, out_pair("pair"), a, l,
+        "group_size=4", "update_times=1", "learning_rate=1e-4",
+        levels ? "protocol=rlvcr" : "protocol=search-r1", "level_max_tokens=20",
+        "thinking_cost_w=0.5", "max_tokens=40", "dro_beta=1", NULL);
     if (sr1_trainer_new(&tr, c, NULL) != SR1_OK)
         fail_msg("%s: %s", what, sr1_last_error());
     sr1_config_free(c);
@@ -123,16 +123,18 @@ static void speak_in(const char *protocol, const char *environment, const char *
                                 "\"golden_answers\": [\"go\"]}\n";
     char p[64], e[64], a[64], what[200];
     int levels = strcmp(protocol, "rlvcr") == 0;
-    const char *rows = train_path;
+    char rows[700];
     sr1_trainer *tr = NULL;
     sr1_config *c;
 
+    snprintf(rows, sizeof rows, "%s", train_path);
     snprintf(p, sizeof p, "protocol=%s", protocol);
     snprintf(e, sizeof e, "environment=%s", environment);
     snprintf(a, sizeof a, "advantage=%s", advantage);
     snprintf(what, sizeof what, "%s, %s, %s", p, e, a);
     if (strcmp(environment, "rooms") == 0)
-        rows = scratch_file("world.jsonl", world, 0);
+        snprintf(rows, sizeof rows, "train_file=%s",
+                 scratch_file("world.jsonl", world, 0));
     c = tiny_config(levels ? "leveller" : "model", rows, knowledge_path, out_pair("pair"),
                     p, e, a, "group_size=4", "update_times=1", "learning_rate=1e-4",
                     "rewards=format,environment", "max_tokens=40", "level_max_tokens=20",
