@@ -96,7 +96,7 @@ static void sr1_infer_shows_what_the_server_says(void **state)
     assert_int_equal(CALL("sr1-infer", model, "--question", "Where is the tower?"), 0);
     says("out", "<search> tower</search>");
     says("out", "The tower stands in Paris.");
-    says("out", "(answer; 6 tokens, 1 search)");
+    says("out", "(answer; 6 tokens, 1 action)");
     assert_int_equal(CALL("sr1-infer", model, "--question", "Where?", "--history", talk,
                           "openai_endpoint=chat"),
                      0);
