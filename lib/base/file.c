@@ -586,33 +586,68 @@ sr1_status sr1__dir_list(const char *path, char ***names, size_t *count)
     return SR1_OK;
 }
 
-sr1_status sr1__rename_dir(const char *from, const char *to)
+/* Make the name of a folder durable. */
+static sr1_status sync_parent_dir(const char *path)
 {
-    char *folder = copy_parent_dir(to);
+    char *folder = copy_parent_dir(path);
     sr1_status status;
 
     SR1__CHECK_ALLOC(folder, "folder name");
-    status = rename(from, to) == 0 ? sr1__dir_sync(folder)
-                                   : sr1__fail_errno("rename folder to", to);
+    status = sr1__dir_sync(folder);
     sr1__free(folder);
     return status;
 }
 
+sr1_status sr1__rename_dir(const char *from, const char *to)
+{
+    return rename(from, to) == 0 ? sync_parent_dir(to)
+                                 : sr1__fail_errno("rename folder to", to);
+}
+
 sr1_status sr1__replace_dir(const char *from, const char *to)
 {
-    char *folder;
-    sr1_status status;
-
     if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) != 0) {
         if (sr1__path_exists(from))
             SR1__TRY(sr1__dir_remove(to));
         return sr1__rename_dir(from, to);
     }
-    folder = copy_parent_dir(to);
-    SR1__CHECK_ALLOC(folder, "folder name");
-    status = sr1__dir_sync(folder);
-    sr1__free(folder);
-    return status == SR1_OK ? sr1__dir_remove(from) : status;
+    SR1__TRY(sync_parent_dir(to));
+    return sr1__dir_remove(from);
+}
+
+/* ---- copies ---- */
+
+sr1_status sr1__file_copy(const char *from, const char *to)
+{
+    struct sr1__map map;
+    sr1_status status;
+
+    SR1__TRY(sr1__map_open_watched(&map, from, 0));
+    status = sr1__map_blame(&map, sr1__file_replace(to, map.data, map.size));
+    sr1__map_close(&map);
+    return status;
+}
+
+sr1_status sr1__dir_pair_files(const char *from, const char *to,
+                               sr1_status (*fn)(const char *from, const char *to))
+{
+    char **names = NULL;
+    size_t n = 0;
+    sr1_status status = sr1__dir_list(from, &names, &n);
+
+    for (size_t i = 0; i < n && status == SR1_OK; i++) {
+        char *a, *b;
+
+        if (sr1__file_is_temporary(names[i]))
+            continue;
+        a = sr1__path_join(from, names[i]);
+        b = sr1__path_join(to, names[i]);
+        status = a && b ? fn(a, b) : sr1__fail_nomem("path");
+        sr1__free(a);
+        sr1__free(b);
+    }
+    sr1__dir_list_free(names, n);
+    return status;
 }
 
 /* ---- leftovers ---- */

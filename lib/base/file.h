@@ -70,6 +70,12 @@ sr1_status sr1__path_distinct(const char *input, const char *to);
 /* "a/b" from "a" and "b"; an absolute b stays. Caller frees with sr1__free; NULL: no
  * memory. */
 char *sr1__path_join(const char *a, const char *b);
+/* Write a copy of a file, which replaces what is at `to`. */
+sr1_status sr1__file_copy(const char *from, const char *to);
+/* Give each file of a folder but temporary ones to fn, with its path there and the one
+ * that it would have in the folder `to`; the first failure ends it. */
+sr1_status sr1__dir_pair_files(const char *from, const char *to,
+                               sr1_status (*fn)(const char *from, const char *to));
 /* Make the names in a folder durable. */
 sr1_status sr1__dir_sync(const char *path);
 /* rename + fsync of the parent */

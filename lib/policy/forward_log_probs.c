@@ -263,7 +263,6 @@ sr1_status sr1__score_norms(sr1_model *m, const struct sr1__microbatch *mb,
                   sharp, n);
     for (size_t i = 0; i < n && sr1__scope_status(s) == SR1_OK; i++) {
         double a = out[i], squares = exp(2.0 * a - sharp[i]);
-
         double norm = 1.0 - 2.0 * exp(a) + squares;
 
         out[i] = (float)(norm < 0.0 ? 0.0 : norm); /* NaN stays NaN */

@@ -367,7 +367,6 @@ static sr1_status describe_set(json_t **out, const struct suite_run *w)
         json_decref(more);
         more = NULL;
     }
-
     return sr1__work_fingerprint(out, w->rollout, w->data, more);
 }
 

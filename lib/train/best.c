@@ -9,8 +9,8 @@
  * checkpoint, and is not one of them. RUN/best leads to the checkpoint of the best. */
 #include "train/internal.h"
 
+#include "base/file.h"
 #include "base/log.h"
-#include "base/map_watch.h"
 #include "base/mem.h"
 #include "config/run_steps.h"
 #include "train/checkpoint.h"
@@ -223,36 +223,6 @@ sr1_status sr1__best_is_final(const sr1_trainer *tr, int32_t *yes)
     return SR1_OK;
 }
 
-static sr1_status copy_file(const char *from, const char *to, const char *name)
-{
-    char *a = sr1__path_join(from, name), *b = sr1__path_join(to, name);
-    struct sr1__map map;
-    sr1_status st = a && b ? SR1_OK : sr1__fail_nomem("path");
-
-    if (st == SR1_OK)
-        st = sr1__map_open_watched(&map, a, 0);
-    if (st == SR1_OK) {
-        st = sr1__map_blame(&map, sr1__file_replace(b, map.data, map.size));
-        sr1__map_close(&map);
-    }
-    sr1__free(a);
-    sr1__free(b);
-    return st;
-}
-
-static sr1_status copy_files(const char *from, const char *to)
-{
-    char **names = NULL;
-    size_t n = 0;
-    sr1_status st = sr1__dir_list(from, &names, &n);
-
-    for (size_t i = 0; i < n && st == SR1_OK; i++)
-        if (!sr1__file_is_temporary(names[i]))
-            st = copy_file(from, to, names[i]);
-    sr1__dir_list_free(names, n);
-    return st;
-}
-
 sr1_status sr1__best_copy_model(const sr1_trainer *tr, const char *folder)
 {
     char *from = sr1__run_step_folder(tr->run_folder, tr->best.step, "/model");
@@ -261,7 +231,7 @@ sr1_status sr1__best_copy_model(const sr1_trainer *tr, const char *folder)
     if (st == SR1_OK)
         st = sr1__dir_make(folder);
     if (st == SR1_OK)
-        st = copy_files(from, folder);
+        st = sr1__dir_pair_files(from, folder, sr1__file_copy);
     sr1__free(from);
     return st;
 }

@@ -25,7 +25,6 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/map_watch.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "config/choices.h"
@@ -416,40 +415,13 @@ int sr1__weight_sync_keeps(const sr1_trainer *tr)
 /* Files of served/ are replaced, never changed: another name is as good as a copy. */
 static sr1_status keep_file(const char *from, const char *to)
 {
-    struct sr1__map map;
-    sr1_status st;
-
-    if (link(from, to) == 0)
-        return SR1_OK;
-    SR1__TRY(sr1__map_open_watched(&map, from, 0));
-    st = sr1__map_blame(&map, sr1__file_replace(to, map.data, map.size));
-    sr1__map_close(&map);
-    return st;
-}
-
-static sr1_status keep_name(const char *from, const char *to, const char *name)
-{
-    char *a = sr1__path_join(from, name), *b = sr1__path_join(to, name);
-    sr1_status st = a && b ? keep_file(a, b) : sr1__fail_nomem("path");
-
-    sr1__free(a);
-    sr1__free(b);
-    return st;
+    return link(from, to) == 0 ? SR1_OK : sr1__file_copy(from, to);
 }
 
 static sr1_status keep_served(const char *from, const char *to)
 {
-    char **names = NULL;
-    size_t n = 0;
-    sr1_status st = sr1__dir_list(from, &names, &n);
-
-    for (size_t i = 0; i < n && st == SR1_OK; i++)
-        if (!sr1__file_is_temporary(names[i]))
-            st = keep_name(from, to, names[i]);
-    if (st == SR1_OK) /* links are names alone */
-        st = sr1__dir_sync(to);
-    sr1__dir_list_free(names, n);
-    return st;
+    SR1__TRY(sr1__dir_pair_files(from, to, keep_file));
+    return sr1__dir_sync(to); /* links are names alone */
 }
 
 /* RUN/served becomes what the server loaded when the run went on; the checkpoint that it

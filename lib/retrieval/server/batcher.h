@@ -61,7 +61,8 @@ sr1_status sr1__batcher_open(struct sr1__batcher **out,
 sr1_status sr1__batcher_submit(struct sr1__batcher *b, struct sr1__server_job *job);
 /* Finish the submitted jobs, then stop. Later jobs are refused. */
 void sr1__batcher_close(struct sr1__batcher *b);
-/* 1: this is one of its threads, which cannot wait for itself. */
+/* 1: this is one of its threads, or another that works for one (sr1_call_mark), which
+ * cannot wait for itself. */
 int sr1__batcher_is_here(const struct sr1__batcher *b);
 void sr1__batcher_free(struct sr1__batcher *b);
 /* Free the memory that submit added to a job; after done, or if it was never submitted.
