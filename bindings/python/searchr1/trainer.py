@@ -276,7 +276,7 @@ class Trainer(Handle):
         except BaseException:
             _forget_rows(kept)
             raise
-        self._start(pointer, engine, functions, own)
+        self._start(pointer, functions, own)
         weakref.finalize(self, _forget_rows, kept)
 
     @staticmethod
@@ -319,13 +319,12 @@ class Trainer(Handle):
         pointer = make(
             lib.sr1_trainer_resume, path_bytes(run_folder), byref(options)
         )
-        self._start(pointer, engine, functions, own)
+        self._start(pointer, functions, own)
         return self
 
     def _start(
         self,
         pointer: int,
-        engine: Any,
         functions: Sequence[Tuple[str, RewardFunction, float]],
         own: Optional[Environment] = None,
     ) -> None:
